@@ -8,7 +8,7 @@ torch takes seconds to import.
 
 from typing import TYPE_CHECKING
 
-# The one list of public names: `_homes` reads it from here, as type checkers do.
+# The only list of public names: `_homes` reads it from here, as type checkers do.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def _homes() -> "dict[str, str]":
-    """The modules of the public names, by name, as the list above has them."""
+    """The module of each public name, from the list above."""
     import ast
     from pathlib import Path
 
@@ -87,5 +87,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    """The public names, and what every module has; not the parts that were imported so far."""
+    """The public names and the names that every module has, not the submodules imported so far."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -53,7 +53,7 @@ def run(
     """Measure some models, with every option of the command line.
 
     Args:
-        what: what is measured, such as `Attribute(methods=("attention",))` or
+        what: a measurement, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
         models: from `load_model`, or names that are loaded one after the other.
         prompts: from `load_prompts`, or any sequence of prompts; of a measurement only. Without
@@ -62,14 +62,14 @@ def run(
         options: those of `PromptSource`, `Loading` (dtype, device ...), `Running` (batch_tokens
             ...) and `Execution` (out, executor, workers ...), under the names of the flags. With
             `out` results go to a run folder, where the same call resumes; a measurement without it
-            stays in memory. Workers in other processes need names of models and no prompts.
+            stays in memory. Workers in other processes need names of models, and no prompts.
 
     Returns:
-        One result over all models; of a study, its folder, in which a report was written.
+        One result over all models; for a study, its folder, which contains a report.
 
     Raises:
-        UserError: an unknown option, or a value that it cannot have; models or prompts
-            that cannot be found, loaded or measured.
+        UserError: an option is unknown or has an invalid value, or models or prompts cannot be
+            found, loaded or measured.
     """
     _check_what(what)
     source, loading, running, execution = _parted(options)
@@ -117,7 +117,7 @@ def measurement(name: str, **options: Any) -> Spec:
         options: its own, under the names of the flags.
 
     Raises:
-        UserError: there is no such measurement, or it has no such options.
+        UserError: there is no such measurement, or the measurement has no such options.
     """
     return find_spec(name)(**options)
 
@@ -130,13 +130,13 @@ def study(name: str, **options: Any) -> Study:
         options: its own, under the names of the flags.
 
     Raises:
-        UserError: there is no such study, or it has no such options.
+        UserError: there is no such study, or the study has no such options.
     """
     return find_study(name)(**options)
 
 
 def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Complete the signature and docstring of a call that measures prompts with one model."""
+    """Complete the signature and docstring of a call that measures prompts on one model."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
@@ -152,8 +152,8 @@ _ARGUMENTS = """Args:
     **options: those of the measurement.
 
 Raises:
-    UserError: no model, no list of prompts with ids of their own, an unknown choice, a prompt that
-        the model cannot read, answers whose first tokens are the same.
+    UserError: the model, the prompts or a choice is invalid, ids are not unique, the model cannot
+        read a prompt, or answers have the same first token.
 """
 
 
@@ -161,19 +161,19 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
     """Train a model, with every option of the command line.
 
     Args:
-        spec: what is learned and how: a training task with its options.
+        spec: a training task with its options.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
         options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,
             checkpoint_steps, threads), under the names of the flags. The same call resumes.
 
     Returns:
-        The record of the finished run, with the scores on the held-out splits. The folder `out` is
-        the model's.
+        The record of the finished run, with the scores on the held-out splits. The folder `out`
+        holds the model.
 
     Raises:
-        UserError: an unknown option, or a value that it cannot have; a model or prompts
-            that cannot be found or loaded; a folder that holds something else.
+        UserError: an option is unknown or has an invalid value, the model or prompts cannot be
+            found or loaded, or the folder holds something else.
     """
     _check_known(options, Loading, CheckpointOptions)
     training = Training(spec, model, Loading(**_chosen(options, Loading)))
@@ -192,7 +192,7 @@ def evaluate(
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and how much each segment of its prompt contributes to each."""
+    """Answers of a model, and the contribution of each segment of the prompt to each answer."""
     return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
@@ -208,7 +208,7 @@ def patch(
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> SegmentEffects:
-    """What each segment does to a model's answers, by donors that replace it."""
+    """The effect of each segment on a model's answers, measured by donors that replace it."""
     return _measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
@@ -216,7 +216,7 @@ def effects(
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
-    """What a model generates after each prompt, judged by the prompt's own answer."""
+    """The text a model generates after each prompt, judged by the prompt's own answer."""
     return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
@@ -262,14 +262,14 @@ def _in_memory(
 
 
 def _noted(result: _Kind) -> _Kind:
-    """The result, after a line on each problem that its tables do not show."""
+    """The result, after printing a line on each problem that its tables do not show."""
     if len(result.prompts):
         result.noted()
     return result
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
-    """Options of prompts, loading, running and execution, each where it belongs."""
+    """Sort options into those of prompts, loading, running and execution."""
     _check_known(options, PromptSource, Loading, Running, Execution)
     return (
         PromptSource(**_chosen(options, PromptSource)),
@@ -299,7 +299,7 @@ def _check_inline(execution: Execution) -> None:
 
 
 def _check_what(what: object) -> None:
-    """Refuse what would fail far from here, such as the name of a measurement alone."""
+    """Refuse arguments that would fail far from here, such as just the name of a measurement."""
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
@@ -309,7 +309,7 @@ def _check_what(what: object) -> None:
 
 
 def _check_model(model: object) -> None:
-    """Refuse what would fail far from here."""
+    """Refuse arguments that would fail far from here."""
     if not isinstance(model, Model):
         raise UserError(
             f"model is {_described(model)}; expected a Model, as interp.load_model gives it"
@@ -317,7 +317,7 @@ def _check_model(model: object) -> None:
 
 
 def _check_prompts(prompts: object) -> None:
-    """Refuse what would fail far from here, or be measured without a word."""
+    """Refuse prompts that would fail far from here, or be silently measured wrongly."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
             f"prompts is {_described(prompts)}; expected a list of prompts, as "
@@ -336,7 +336,7 @@ def _check_prompts(prompts: object) -> None:
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:
-    """Refuse prompts that were given beside other ones."""
+    """Refuse prompts that were given together with options that load prompts."""
     if isinstance(what, Study):
         raise UserError(
             f"prompts were given, but the study {what.name} loads its own; leave them out, and say "

@@ -1,6 +1,6 @@
 """The names that options, arguments and tables take, each defined once.
 
-Nothing heavy is imported here, so that the command line refuses a wrong name at once.
+Nothing heavy is imported here, so the command line refuses a wrong name at once.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,10 @@ POOLED = "pooled"
 """The role of the first token of a classifier's prompt, at which the answer is read."""
 
 COUNTERPART, CONTROL = "counterpart", "control"
-"""Where patched activations come from: the other prompt of the pair, or the base prompt's
-control."""
+"""Sources of patched activations: the other prompt of the pair, or the base prompt's control."""
 
 ALL = "all"
-"""The role of all tokens together, where a prompt is patched as a whole."""
+"""The role of all tokens together, if a prompt is patched as a whole."""
 
 RESERVED = (TEMPLATE, LAST, POOLED, ALL)
 """Names that no segment or role of a prompt can have."""
@@ -32,13 +31,13 @@ ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
     "length",
     "position",
 )
-"""Scores of which it is known how faithful they are: controls beside methods of attribution."""
+"""Scores of known faithfulness: controls for attribution methods."""
 
 OWN_PAIRS = "pairs"
 """The system that reads a user's own pairs from a file."""
 
 DEFAULT_SYSTEM = "rulebreakers"
-"""The system of a command or call that names none."""
+"""The default system of commands and calls."""
 
 VectorSite = Literal[
     "resid_pre",
@@ -54,31 +53,31 @@ VectorSite = Literal[
 """The names of the `SITES` that hold a vector for each token."""
 
 SiteName = Literal[VectorSite, "pattern"]
-"""The names of `SITES`, under the field's usual ones."""
+"""The names of `SITES`, as usual in the literature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An activation of a layer that can be read and patched."""
+    """An activation in a layer that can be read and patched."""
 
     name: str
     heads: Literal["query", "key-value"] | None = None
-    """Which heads it belongs to one of; None for sites of a whole layer."""
+    """The kind of head that the site belongs to; None for sites of a whole layer."""
     read_by_later: bool = False
-    """Whether a token of the last layer still reaches the tokens after it (in an encoder, all)
-    through this site; from all others it reaches its own residual stream alone."""
+    """Whether a token in the last layer still reaches later tokens (in an encoder, all tokens)
+    through this site; through all other sites it reaches only its own residual stream."""
     acts_through: str | None = None
-    """The site that is patched in its place, where it is read in one place and patched in another:
+    """The site that is patched instead, if reading and patching happen at different places:
     attention weights pass through no module, and the norm before the MLP reads a residual stream
     that also continues past it."""
     beside: str | None = None
     """The site that, added to the output of `acts_through`, gives this one."""
     is_weights: bool = False
-    """Whether it holds attention weights, (head, query, key), which eager attention alone gives."""
+    """Whether the site holds attention weights, (head, query, key); these need eager attention."""
 
     @property
     def patched_at(self) -> str:
-        """The site that a patch is written to."""
+        """The site to which a patch is written."""
         return self.acts_through or self.name
 
 
@@ -87,11 +86,11 @@ SITES: dict[str, Site] = {
     for site in (
         # The residual stream before the layer.
         Site("resid_pre", read_by_later=True),
-        # The residual stream between attention and MLP.
+        # The residual stream between the attention and the MLP.
         Site("resid_mid", acts_through="attn_out", beside="resid_pre"),
         # The residual stream after the layer.
         Site("resid_post"),
-        # What the attention, and the MLP, adds to the residual stream.
+        # The contributions of the attention and of the MLP to the residual stream.
         Site("attn_out"),
         Site("mlp_out"),
         # The output of one head, before it is projected into the residual stream.
@@ -104,15 +103,15 @@ SITES: dict[str, Site] = {
         Site("pattern", heads="query", acts_through="z", is_weights=True),
     )
 }
-"""By name."""
+"""Sites by name."""
 
 Granularity = Literal["role", "segment", "position", "all"]
-"""What is patched at once: the tokens of each role or segment, each token alone, or all tokens."""
+"""Units of patching: the tokens of each role or segment, single tokens, or all tokens."""
 
 Policy = Literal["last", "mean", "all"]
-"""What to do where the spans that differ have different numbers of tokens: the last token takes the
-last one's activation, and those before it stay as they are; every token takes the mean activation;
-or token by token, so that such pairs are refused."""
+"""Policies for differing spans with unequal numbers of tokens: the last token takes the last one's
+activation, and earlier tokens stay as they are; every token takes the mean activation; or token by
+token, so such pairs are refused."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""

@@ -1,4 +1,4 @@
-"""Progress of long work with rate and time left: a bar on a terminal, plain lines elsewhere."""
+"""Progress of long tasks with rate and time left: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time

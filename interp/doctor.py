@@ -1,4 +1,4 @@
-"""What to know about a model, its tokenizer and this machine before a long run."""
+"""Facts about a model, its tokenizer and this machine to know before a long run."""
 
 import io
 import time
@@ -30,15 +30,15 @@ class Finding(NamedTuple):
     """One row of the doctor's table."""
 
     about: str
-    """What was looked at, such as "padding token"."""
+    """Subject, such as "padding token"."""
     found: str
-    """What it is."""
+    """The finding itself, such as a name or a number."""
     note: str = ""
-    """What follows from it, where anything does."""
+    """Consequence of the finding, if any."""
 
 
 def size(count: float) -> str:
-    """A number of bytes, in the largest binary unit that leaves a digit before the point."""
+    """A number of bytes, in the largest binary unit in which it is at least 1."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:,.0f} {unit}"
@@ -60,7 +60,7 @@ def machine() -> Iterator[Finding]:
 
 
 def loaded(model: Model) -> Iterator[Finding]:
-    """What was loaded, and what works for it."""
+    """The loaded model, and the features that work for it."""
     parameters = list(model.hf.parameters())
     weights = sum(own.numel() * own.element_size() for own in parameters)
     count = sum(own.numel() for own in parameters)
@@ -85,11 +85,11 @@ def loaded(model: Model) -> Iterator[Finding]:
 
 
 SHOWN = 8
-"""Tokens that are shown at each end of a prompt."""
+"""Number of tokens shown at each end of a prompt."""
 
 
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """How tokenizer and chat template write the first prompt, and the segments of all prompts."""
+    """The first prompt as tokenizer and chat template write it, and the segments of all prompts."""
     first = prompts[0]
     tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
@@ -155,7 +155,7 @@ def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
 Logits = Float[Tensor, "prompt output"]
 
 SAFE = 1e-3
-"""Differences of logits above this, in fp32, are worth a look."""
+"""Differences of logits above this, in fp32, deserve a look."""
 
 
 @torch.no_grad()
@@ -163,7 +163,7 @@ def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Findin
     """Differences between ways to compute the same logits.
 
     Raises:
-        UserError: logits that are not finite.
+        UserError: logits are not finite.
     """
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
@@ -182,7 +182,7 @@ def _logits(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
 
 
 def _chunks(model: Model, prompts: Sequence[TokenizedPrompt]) -> list[Sequence[TokenizedPrompt]]:
-    """All prompts at once, or one by one where the model cannot be given padding."""
+    """All prompts at once, or one by one if the model does not accept padding."""
     return [prompts] if model.allows_padding else [[prompt] for prompt in prompts]
 
 
@@ -202,12 +202,12 @@ def _difference(about: str, one: Logits, other: Logits) -> Finding:
 
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
-    """Time and disk space that `whole` prompts take, and the most memory that was held.
+    """Time and disk space that `whole` prompts take, and peak memory.
 
     Args:
-        model: what is run.
-        prompts: a few, which are measured.
-        whole: how many prompts a run would have.
+        model: the model to run.
+        prompts: a few prompts to measure.
+        whole: the number of prompts in a whole run.
     """
     for spec in (Evaluate(), Attribute()):
         seconds, stored = _measured(spec, model, prompts)
@@ -224,7 +224,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
     """Seconds, and bytes of the tables as Parquet."""
     measurement = bind(spec, model)
-    collect(measurement, prompts[:2])  # what is slow only once, such as loading kernels
+    collect(measurement, prompts[:2])  # do one-time slow work first, such as loading kernels
     start = time.perf_counter()
     tables = collect(measurement, prompts)
     seconds = time.perf_counter() - start

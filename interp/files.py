@@ -1,6 +1,6 @@
-"""Files that appear whole or not at all, and folders in which nothing leads elsewhere.
+"""Files that appear whole or not at all, and folders without links out of them.
 
-What is in a folder that others can write to may be a link, a pipe or a device. Within such a
+Entries of a folder that others can write to may be links, pipes or devices. Within such a
 folder everything is reached through `inside`, and read through `read_bytes`.
 """
 
@@ -23,7 +23,7 @@ import psutil
 from interp.errors import UserError
 
 RECORD_BYTES = 2**26
-"""The largest record, log or claim that is read."""
+"""Largest size of a record, log or claim to read."""
 
 _UNFINISHED = re.compile(
     r"\..+\.(?P<space>[0-9a-f]{16})\.(?P<process>[0-9]{1,9})\.[0-9a-f]{16}\.unfinished"
@@ -45,7 +45,7 @@ def inside(root: Path, *parts: str) -> Path:
     The root itself may be a link: it is the user's own choice.
 
     Raises:
-        UserError: a part that is no plain name, or that is a link.
+        UserError: a part is not a plain name, or is a link.
     """
     path = root
     for part in parts:
@@ -62,7 +62,7 @@ def open_plain(file: Path) -> BufferedReader:
 
     Raises:
         FileNotFoundError: there is no such file.
-        UserError: it is a link, folder, pipe or device, or cannot be read.
+        UserError: the file is a link, folder, pipe or device, or cannot be read.
     """
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -83,7 +83,7 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
     Raises:
         FileNotFoundError: there is no such file.
-        UserError: it is larger, no plain file, or cannot be read.
+        UserError: the file is larger, is not a plain file, or cannot be read.
     """
     with open_plain(file) as stream, reading(file):
         size = os.fstat(stream.fileno()).st_size
@@ -93,10 +93,10 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
 
 def check_fits(file: Path) -> None:
-    """Refuse a file that is to be read as a whole, and is larger than the memory that is free.
+    """Refuse a file that is to be read as a whole but is larger than the free memory.
 
     Raises:
-        UserError: it is, or cannot be looked at.
+        UserError: the file is too large, or cannot be examined.
     """
     with reading(file):
         size = file.stat().st_size
@@ -109,21 +109,21 @@ def check_fits(file: Path) -> None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder, and no link to one."""
+    """Whether a path is a folder, not a link to one."""
     with suppress(OSError, ValueError):
         return stat.S_ISDIR(path.lstat().st_mode)
     return False
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a path is a plain file, and no link to one."""
+    """Whether a path is a plain file, not a link to one."""
     with suppress(OSError, ValueError):
         return stat.S_ISREG(path.lstat().st_mode)
     return False
 
 
 def names_in(folder: Path) -> list[str]:
-    """Names of what is in a folder, sorted; none where it is no folder, or a link to one."""
+    """Sorted names of a folder's entries; none if the path is not a folder, or is a link to one."""
     if not is_folder(folder):
         return []
     with reading(folder):
@@ -131,10 +131,10 @@ def names_in(folder: Path) -> list[str]:
 
 
 def make_folder(root: Path, *parts: str) -> Path:
-    """The folder root/parts, made where it is missing; `root` must be there.
+    """The folder root/parts, made if it is missing; `root` must exist.
 
     Raises:
-        UserError: something else is in its place, or it cannot be made.
+        UserError: something else is in the folder's place, or the folder cannot be made.
     """
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
@@ -148,7 +148,7 @@ def _make_one(path: Path) -> None:
         try:
             path.mkdir()
         except FileExistsError:
-            # Another process may have made it just now, or removed what was there.
+            # Another process may just have made it, or removed the previous entry.
             if os.path.lexists(path) and not is_folder(path):
                 raise UserError(f"{path} is no folder; remove it") from None
 
@@ -159,7 +159,7 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
     The path given to `write_to` is absolute.
 
     Raises:
-        UserError: it cannot be written, as on a full disk.
+        UserError: the file cannot be written, as on a full disk.
     """
     with writing(file):
         unfinished = unfinished_name(file)
@@ -174,15 +174,15 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
 
 
 def unfinished_name(path: Path) -> Path:
-    """Where this process fills what will be renamed to `path`: a name that nobody can foresee."""
+    """The temporary path of an entry that will be renamed to `path`: an unpredictable name."""
     mark = f"{process_space()}.{os.getpid()}.{token_hex(8)}"
     return path.absolute().with_name(f".{path.name}.{mark}.unfinished")
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what processes of this machine that have ended left half written in a folder.
+    """Remove half-written entries that ended processes of this machine left in a folder.
 
-    Of a folder among it the plain files are removed, and the folders that hold nothing else.
+    Within a half-written folder, plain files are removed, and folders that hold only plain files.
     """
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
@@ -192,13 +192,13 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that holds plain files alone.
+    """Remove a file, or a folder that holds only plain files.
 
     Raises:
-        OSError: it cannot be removed, or is a folder that holds something else.
+        OSError: the path cannot be removed, or is a folder that holds something else.
     """
     if not is_folder(path):
-        path.unlink(missing_ok=True)  # of a link, the link itself
+        path.unlink(missing_ok=True)  # removes a link itself, not its target
         return
     remove_plain(path, names_in(path))
     path.rmdir()
@@ -208,7 +208,7 @@ def remove_unfinished_folder(folder: Path) -> None:
     """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them.
 
     Raises:
-        OSError: it cannot be removed, or holds something else.
+        OSError: the folder cannot be removed, or holds something else.
     """
     for name in names_in(folder):
         if is_folder(folder / name):
@@ -217,12 +217,12 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove plain files of a folder; whatever else has one of the names stays.
+    """Remove plain files of a folder by name; anything else with one of the names stays.
 
     The folder is opened once, so that nothing put in its place meanwhile leads elsewhere.
 
     Raises:
-        OSError: the folder is a link or no folder, or a file cannot be removed.
+        OSError: the path is a link or not a folder, or a file cannot be removed.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -237,16 +237,16 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder within the block, which is given whether it is held.
+    """Hold a lock on a folder within the block; yields whether the lock is held.
 
-    A lock ends with its process, however that ends. Where the file system has no locks, everybody
-    is given every lock.
+    A lock ends with its process, however the process ends. If the file system has no locks,
+    everybody is given every lock.
 
     Args:
-        folder: must be there.
-        name: what is locked.
-        shared: with others that share it; alone if not.
-        wait: until nobody else holds it; if not, a lock that is held is not given.
+        folder: an existing folder.
+        name: name of the lock.
+        shared: share the lock with others; if not, hold it exclusively.
+        wait: wait until nobody else holds the lock; if not, a held lock is not given.
 
     Raises:
         UserError: the file system refused, or something else is in the place of the lock's file.
@@ -271,13 +271,13 @@ def _lock(file: Path, kind: int) -> int | None:
             os.close(descriptor)
             return None
         except BaseException as error:
-            # A KeyboardInterrupt while it waits, or a file system without locks.
+            # A KeyboardInterrupt during the wait, or a file system without locks.
             if getattr(error, "errno", None) not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP):
                 os.close(descriptor)
                 raise
         if _is_opened(file, descriptor):
             return descriptor
-        os.close(descriptor)  # the last to hold it removed the file, which locks nothing now
+        os.close(descriptor)  # the last holder removed the file, which no longer locks anything
 
 
 def _unlock(file: Path, descriptor: int) -> None:
@@ -291,7 +291,7 @@ def _unlock(file: Path, descriptor: int) -> None:
 
 
 def _is_opened(file: Path, descriptor: int) -> bool:
-    """Whether a path still leads to what was opened there."""
+    """Whether a path still leads to the file that was opened there."""
     try:
         return os.path.samestat(file.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -300,7 +300,7 @@ def _is_opened(file: Path, descriptor: int) -> bool:
 
 @cache
 def process_space() -> str:
-    """Where the number of a process names one process: this machine, or this container of it."""
+    """The space in which a process's number is unique: this machine, or a container on it."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -309,11 +309,11 @@ def process_space() -> str:
 
 
 def has_ended(space: str, process: int) -> bool:
-    """Whether a process was in this process space and has ended; False of other spaces."""
+    """Whether a process was in this process space and has ended; False for other spaces."""
     if space != process_space():
         return False
     try:
-        # One that was killed stays as a zombie until its parent asks for it.
+        # A killed process stays as a zombie until its parent waits for it.
         return bool(psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
@@ -352,12 +352,12 @@ def reading(what: Path) -> Iterator[None]:
 
 
 def reason_of(error: OSError) -> str:
-    """What the operating system says about an error, to follow a colon."""
+    """The operating system's message for an error, to follow a colon."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 
 def sync(path: Path) -> None:
-    """Have the operating system bring a file, or a folder's list of files, to the disk."""
+    """Have the operating system write a file, or a folder's list of files, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -374,7 +374,7 @@ def checksum(file: Path) -> str:
 
     Raises:
         FileNotFoundError: there is no such file.
-        UserError: it is no plain file, or cannot be read.
+        UserError: the path is not a plain file, or cannot be read.
     """
     with open_plain(file) as stream, reading(file):
         return hashlib.file_digest(stream, "sha256").hexdigest()

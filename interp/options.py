@@ -1,6 +1,6 @@
-"""Options as data: one frozen class says what a flag, a key of YAML and an argument may be.
+"""Options as data: one frozen class defines flags, YAML keys and arguments.
 
-A field's type and docstring are its documentation everywhere: `interp.cli.fields` makes flags of
+A field's type and docstring are its documentation everywhere: `interp.cli.fields` makes flags from
 them, `--config` reads them from YAML, Python gives them by name, and records hold them as JSON.
 """
 
@@ -30,10 +30,10 @@ R = TypeVar("R")
 
 
 class Options(BaseModel):
-    """Options that go together. Two of them are equal if all options are.
+    """A group of options. Two groups are equal if all their options are.
 
     Raises:
-        UserError: an unknown option, or a value that it cannot have.
+        UserError: an option is unknown, or has an invalid value.
     """
 
     model_config = ConfigDict(
@@ -44,7 +44,7 @@ class Options(BaseModel):
     @classmethod
     def _refused_in_words(cls, given: Any, handler: ModelWrapValidatorHandler["Options"]) -> Any:
         if isinstance(given, Mapping):
-            # YAML and JSON know lists alone.
+            # YAML and JSON have only lists.
             given = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
         try:
             return handler(given)
@@ -58,12 +58,12 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class FromText:
-    """Marks a field whose value may be given as text: a flag's, or one in YAML or Python."""
+    """Marks a field whose value may be given as text, by a flag, in YAML or in Python."""
 
     read: Callable[[str], Any]
-    """The value of a text; raises ValueError for one without a value."""
+    """The value of a text; raises ValueError for an invalid text."""
     metavar: str | None = None
-    """The name of the value in the help."""
+    """Name of the value in the help."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return BeforeValidator(self._value).__get_pydantic_core_schema__(source, handler)
@@ -85,9 +85,9 @@ def flag(name: str) -> str:
 
 
 def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Give a call that takes `**options` their names, defaults and documentation.
+    """Give a call that takes `**options` the names, defaults and documentation of the options.
 
-    In its signature and in its docstring each option takes the place of `**options`.
+    In the call's signature and docstring, the options replace `**options`.
     """
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:

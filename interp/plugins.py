@@ -1,4 +1,4 @@
-"""What other packages add, found by entry point: systems, studies, training, commands, methods."""
+"""Additions by other packages, found by entry point: systems, studies, tasks, commands, methods."""
 
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -34,16 +34,17 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:
-    """The object that the entry point of that name gives.
+    """The object that the entry point of this name gives.
 
     Args:
-        group: of entry points.
-        kind: what a message calls it, such as "study".
-        name: of the entry point.
-        base: what it must be a subclass of, if it must be a class.
+        group: group of entry points.
+        kind: name of the kind in messages, such as "study".
+        name: name of the entry point.
+        base: class of which the object must be a subclass, if it must be a class.
 
     Raises:
-        UserError: none of that name is installed, it cannot be loaded, or it is not a `base`.
+        UserError: nothing of this name is installed, or the object cannot be loaded or is not a
+            `base`.
     """
     points = plugins(group)
     if name not in points:
@@ -58,7 +59,7 @@ def loaded(point: EntryPoint) -> Any:
     """The object that an entry point names.
 
     Raises:
-        UserError: it cannot be imported.
+        UserError: the object cannot be imported.
     """
     try:
         return point.load()
@@ -71,7 +72,7 @@ def loaded(point: EntryPoint) -> Any:
 
 
 def named(place: str) -> Any:
-    """What a place names, "module:name", imported now."""
+    """The object at a place, "module:name", imported now."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 

@@ -1,6 +1,6 @@
-"""The texts that options take: a function for each kind reads one, or raises a ValueError.
+"""Texts of options: a function for each kind reads a text, or raises a ValueError.
 
-Whatever can be known to be wrong from the text alone is refused here, before anything is loaded.
+Mistakes that can be found in the text itself are refused here, before anything is loaded.
 """
 
 import math
@@ -20,7 +20,7 @@ LARGEST_SEED = 2**32 - 1
 """The largest seed that every generator of random numbers takes."""
 
 MOST_WORKERS = 1024
-"""The largest value of --workers: each is a process of its own with a model."""
+"""The largest value of --workers: each worker is a separate process with a model."""
 
 MOST_TOKENS = 2**31 - 1
 """The largest value of --batch-tokens."""
@@ -32,17 +32,17 @@ MOST_THREADS = 1024
 """The largest value of --threads."""
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
-"""Kinds of devices; a number may follow, as in cuda:1."""
+"""Kinds of devices, which a number may follow, as in cuda:1."""
 
 _LONGEST_NAME = 255
 """Bytes that file systems allow in a name."""
 
 _LONGEST_PATH = 4000
-"""Bytes that operating systems allow in a path, less what is written within a folder."""
+"""Bytes that operating systems allow in a path, less the longest path within a folder."""
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
-    """A name that must be one of the known ones; `kind` says in messages what it names."""
+    """A name that must be one of the known names; messages call it a `kind`."""
 
     def read(text: str) -> str:
         if text not in known:
@@ -53,7 +53,7 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
 
 
 def some_of(kind: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """Names that must be among the known ones, separated by commas."""
+    """Names that must be among the known names, separated by commas."""
     read_one = one_of(kind, known)
 
     def read(text: str) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     """A whole number within bounds."""
 
     def read(text: str) -> int:
-        # Python refuses to convert thousands of digits; so many are beyond any bound.
+        # Python refuses to convert thousands of digits, which are beyond any bound.
         number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,30}", text) else None
         if number is None or not least <= number <= most:
             raise ValueError(
@@ -144,7 +144,7 @@ def share(text: str) -> float:
 
 
 def iso_date(text: str) -> str:
-    """A date such as 2024-07-26, as it was given."""
+    """A date such as 2024-07-26, unchanged."""
     try:
         dates.fromisoformat(text)
     except ValueError as error:
@@ -153,7 +153,7 @@ def iso_date(text: str) -> str:
 
 
 def dtype(text: str) -> str:
-    """A type of numbers, by its name or a short one such as fp16."""
+    """A type of numbers, by its name or a short name such as fp16."""
     name = DTYPE_ALIASES.get(text, text)
     if name not in DTYPES:
         raise ValueError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))
@@ -161,7 +161,7 @@ def dtype(text: str) -> str:
 
 
 def device(text: str) -> str:
-    """A device such as cpu or cuda:1; gpu is taken for cuda."""
+    """A device such as cpu or cuda:1; gpu is taken as cuda."""
     name = re.sub(r"^gpu\b", "cuda", text)
     kind, _, index = name.partition(":")
     if kind not in DEVICES or not re.fullmatch(r"[0-9]{0,3}", index) or name.endswith(":"):
@@ -183,13 +183,13 @@ def path(text: str) -> Path:
 
 
 def name(text: str) -> str:
-    """A path that may as well be a name on the hub, as it was given."""
+    """A path that may also be a name on the hub, unchanged."""
     path(text)
     return text
 
 
 def folder(text: str) -> Path:
-    """A folder that is there, or that can be made."""
+    """A folder that exists, or that can be made."""
     found = path(text)
     for part in (found, *found.parents):
         if part.exists():
@@ -207,6 +207,6 @@ def slurm_option(text: str) -> str:
             f"{shortened(text)!r} is no option such as partition=gpu or gpus-per-node=1"
         )
     if not text.isprintable():
-        # A line break would begin a line of its own in the job's script.
+        # A line break would begin a new line in the job's script.
         raise ValueError(f"{shortened(text)!r} holds a line break or a control character")
     return f"{option.removeprefix('--').replace('-', '_')}={value}"

@@ -1,4 +1,4 @@
-"""The command line: commands of measurements are made from their specs, others have a file each."""
+"""The command line: measurement commands are made from their specs; the others have a file each."""
 
 import argparse
 import errno
@@ -45,7 +45,7 @@ COMMANDS = (
 """The toolkit's own commands: of `MEASURING`, or in a module of this package."""
 
 MEASURING = {spec.name: spec for spec in (Attribute, Evaluate, Generate, Effects, Activations)}
-"""Measurements whose command is made from their spec alone."""
+"""Measurements whose command is made only from their spec."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -53,16 +53,16 @@ EXAMPLES = (
 )
 
 USER_ERROR = 2
-"""Exit code of a mistake in the input."""
+"""Exit code for a mistake in the input."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
 READER_GONE = 141
-"""Exit code where nobody reads standard output any longer, as shells report SIGPIPE."""
+"""Exit code if nobody reads standard output any longer, as shells report SIGPIPE."""
 
 LONGEST_MESSAGE = 2000
-"""Characters of an error message, whose middle is left out beyond that."""
+"""Most characters of an error message; the middle of a longer one is omitted."""
 
 
 @runtime_checkable
@@ -81,7 +81,7 @@ class Command(Protocol):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # What an encoding such as latin-1 lacks is written as its code point.
+        # Characters that an encoding such as latin-1 lacks are written as code points.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return USER_ERROR
     except BrokenPipeError:
-        # Whoever read the output, such as `head`, has read enough; Python would complain at exit.
+        # The reader of the output, such as `head`, has read enough; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except OSError as error:
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that arguments name, and its options; `argv` among them are the arguments.
+    """The command that the arguments name, and its options, which include `argv`, the arguments.
 
     Without any arguments, the help is printed and the program ends.
     """
@@ -130,8 +130,8 @@ def build(
 
     Args:
         arguments: the command line.
-        named: the commands whose options are added; those among the arguments if not given, since
-            those of all take a while.
+        named: the commands whose options are added; those among the arguments if not given, because
+            adding the options of all commands takes a while.
     """
     parser = Parser(
         prog=program(),
@@ -172,7 +172,7 @@ def _own(name: str) -> Command:
 
 
 def _of_measurement(point: EntryPoint) -> Command | None:
-    """The command of a registered measurement, if it has one of its name."""
+    """The command of a registered measurement, if it has one of the same name."""
     try:
         spec = find_spec(point.name)
     except UserError as error:
@@ -181,7 +181,7 @@ def _of_measurement(point: EntryPoint) -> Command | None:
 
 
 def _command(point: EntryPoint) -> Command:
-    """The command of another package, or one that says what is wrong with it."""
+    """The command of another package, or a command that reports what is wrong with it."""
     try:
         found: Any = loaded(point)
         if not isinstance(found, Command):
@@ -201,7 +201,7 @@ class _Unusable:
         self._error = error
 
     def configure(self, parser: Parser) -> None:
-        # Other commands may have a word among their arguments that is this one's name.
+        # The arguments of another command may contain this command's name.
         if parser.given[:1] == [self._name]:
             raise self._error
 

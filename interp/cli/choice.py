@@ -17,9 +17,9 @@ class Choice:
     """A choice among plugins, made on the command line or else in its configuration file."""
 
     key: str
-    """Its name among the arguments and in the file, such as "study"."""
+    """Name of the choice among the arguments and in the file, such as "study"."""
     kind: str
-    """What messages call it, such as "training task"."""
+    """Name of the choice in messages, such as "training task"."""
     group: str
     """The entry points to choose from."""
 
@@ -35,9 +35,9 @@ class Choice:
         )
 
     def options(self, parser: Parser) -> type[Options]:
-        """The options of the plugin that the parser's command line names; no options if none is.
+        """The options of the plugin named on the parser's command line; none if no plugin is named.
 
-        A configuration file that is read for it is left for `configuration`.
+        A configuration file that is read here is left for `configuration`.
 
         Raises:
             UserError: the plugin cannot be loaded.
@@ -45,7 +45,7 @@ class Choice:
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config", type=texts.path)
-        # Before the flags are known, the value of one looks like the name of a plugin.
+        # Until the flags are known, a flag's value cannot be told from the name of a plugin.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
             arguments = first.parse_known_args(parser.given)[0]
@@ -61,7 +61,7 @@ class Choice:
         """The name of the plugin.
 
         Raises:
-            UserError: none was given.
+            UserError: no plugin was named.
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
         if not isinstance(name, str):

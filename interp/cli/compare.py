@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: not two things to compare, or answers to different prompts under one seed.
+        UserError: there are not two things to compare, or answers under one seed are to different
+            prompts.
     """
     from interp.cli.folders import answers_run
 
@@ -107,7 +108,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
 
 
 def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | None]]:
-    """The folder of a and of b, each with the model that was named."""
+    """The folders of a and b, each with the named model."""
     if len(folders) > 2 or len(models) > 2:
         raise UserError("more than two were named; expected one or two folders and models")
     if len(folders) == 1 and len(models) == 1:
@@ -147,10 +148,10 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
 
 
 def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
-    """Print how much accuracy varies from seed to seed, and between what.
+    """Print how much accuracy varies from seed to seed, and its sources of variation.
 
     Raises:
-        UserError: two runs of one seed, of different systems, or without a model in common.
+        UserError: two runs have the same seed, different systems, or no model in common.
     """
     import pandas as pd
 
@@ -164,8 +165,8 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
     system = installed_system(name)
     if system is None or (cluster := system.cluster) is None:
         raise UserError(
-            f"the system {name!r} names no cluster that is the same under every seed; expected one "
-            f"with the attribute cluster, such as {DEFAULT_SYSTEM}"
+            f"the system {name!r} names no cluster that all seeds share; expected a system with "
+            f"the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
         judged_pairs(
@@ -191,7 +192,7 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
 
 
 def _common_models(runs: list["RunFolder"], named: list[str]) -> list[str]:
-    """The models of all runs, which differ in their seed alone; only those named, if any are."""
+    """The models of all runs, which differ only in their seed; only the named ones, if any are."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)

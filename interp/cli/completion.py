@@ -1,4 +1,4 @@
-"""`interp completion SHELL`: a script by which a shell completes commands and options."""
+"""`interp completion SHELL`: a script that lets a shell complete commands and options."""
 
 import argparse
 import sys
@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.cli import build, find_commands
 
     parser, _ = build((), named=tuple(find_commands()))
-    parser.prog = "interp"  # a script completes one program, however it was made
+    parser.prog = "interp"  # a script completes one program, however it was started
     sys.stdout.write(f"{shtab.complete(parser, shell=arguments.shell)}\n")

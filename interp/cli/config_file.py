@@ -1,4 +1,4 @@
-"""The YAML file of options; what could be understood in two ways is refused."""
+"""The YAML file of options; anything ambiguous is refused."""
 
 import re
 from collections.abc import Hashable
@@ -22,7 +22,7 @@ def config_file(file: Path) -> dict[str, Any]:
     """The options in a YAML file, under the names that they have in Python.
 
     Raises:
-        UserError: it cannot be read, holds something else, or says two things of one option.
+        UserError: the file cannot be read, holds something else, or gives one option twice.
     """
     try:
         found = yaml.load(read_bytes(file, limit=LARGEST), _Loader)
@@ -48,17 +48,17 @@ def config_file(file: Path) -> dict[str, Any]:
 
 
 class _AmbiguousError(ValueError):
-    """What YAML readers understand differently; the message begins with the line."""
+    """Text that YAML readers understand differently; the message begins with its line."""
 
     def __init__(self, node: yaml.Node, what: str) -> None:
         super().__init__(f"line {node.start_mark.line + 1}: {what}")
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which each key is there once, and numbers are decimal.
+    """YAML in which each key occurs once and numbers are decimal.
 
-    In YAML 1.1, which PyYAML reads, 010 is 8, 1:30 is 90 and 1_0 is 10; in YAML 1.2 they are 10
-    and texts.
+    In YAML 1.1, which PyYAML reads, 010 is 8, 1:30 is 90 and 1_0 is 10; in YAML 1.2 the first is 10
+    and the others are texts.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

@@ -1,4 +1,4 @@
-"""`python -m interp doctor`: what to know of a model and this machine before a long run."""
+"""`python -m interp doctor`: what to know about a model and this machine before a long run."""
 
 import argparse
 import sys
@@ -19,10 +19,10 @@ HELP = "check a model, its tokenizer and this machine, and estimate what a run t
 EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
 
 PROMPTS = 16
-"""Prompts that are tried."""
+"""Number of prompts to try."""
 
 WIDTH = 100
-"""Columns of a line."""
+"""Width of a line in characters."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: a model or prompts that cannot be loaded, or not be measured together.
+        UserError: a model or the prompts cannot be loaded, or cannot be measured together.
     """
     source = PromptSource(**given(arguments, PromptSource, {}))
     loading = Loading(**given(arguments, Loading, {}))
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _show(title: str, findings: "Iterable[Finding]") -> None:
-    """A finding on a line, and what follows from it below."""
+    """A finding on one line, and its consequences below."""
     lines = [title]
     for about, found, note in findings:
         lines += wrap(f"{about}: {found}", WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: prompts that the format cannot hold, or a place that cannot be written to.
+        UserError: the format cannot hold the prompts, or the folder cannot be written to.
     """
     from interp.console import echo
     from interp.files import write_whole, writing

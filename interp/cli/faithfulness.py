@@ -1,6 +1,6 @@
 """`python -m interp faithfulness`: which attribution method to trust for a model.
 
-A short name of `python -m interp run faithfulness`.
+A short name for `python -m interp run faithfulness`.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Flags made of options: an option's type, default and docstring say what its flag takes.
+"""Flags made from options: an option's type, default and docstring say what its flag takes.
 
-Flags have no defaults of their own: what is not given is left to the options, or to a YAML file.
+Flags have no defaults: values that are not given are left to the options, or to a YAML file.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def add_options(
 def given(
     arguments: argparse.Namespace, options: type[Options], config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The options that were given, by a configuration file or by flags, which come first."""
+    """The options given in a configuration file or by flags, which take precedence."""
     found = {name: config[name] for name in options.model_fields if name in config}
     flags = vars(arguments)
     return found | {name: flags[name] for name in options.model_fields if name in flags}
@@ -43,17 +43,17 @@ def options_in(
     flags: Mapping[str, str],
     without: Collection[str] = (),
 ) -> dict[str, Any]:
-    """What a configuration file holds, under the names of options.
+    """The contents of a configuration file, under the names of options.
 
     Args:
-        config: as the file holds it, under the names of options or of their flags.
-        file: which file that is, for messages.
+        config: the contents as the file holds them, under the names of options or of their flags.
+        file: the file's path, for messages.
         kinds: the options that the command has.
-        flags: its further flags, with what each is called among the options.
-        without: options that the command has no flag for.
+        flags: the command's further flags, with the name of each among the options.
+        without: options for which the command has no flag.
 
     Raises:
-        UserError: no option of that name, or two names of one option.
+        UserError: the file names an unknown option, or one option under two names.
     """
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
     options = [name for name in fields if name not in without]
@@ -82,12 +82,12 @@ def _names(name: str, field: FieldInfo) -> list[str]:
 
 
 def _switches_off(field: FieldInfo) -> bool:
-    """Whether the option's flag switches off what is done without it."""
+    """Whether the option's flag switches off a default."""
     return field.annotation is bool and field.default is True
 
 
 def _action(name: str, field: FieldInfo) -> dict[str, Any]:
-    """The arguments of argparse for an option."""
+    """The arguments that argparse takes for an option."""
     common = {"default": argparse.SUPPRESS, "help": _help(field)}
     if field.annotation is bool:
         return {"action": "store_false" if _switches_off(field) else "store_true", **common}
@@ -99,7 +99,7 @@ def _action(name: str, field: FieldInfo) -> dict[str, Any]:
 
 
 def _help(field: FieldInfo) -> str:
-    """The field's docstring, with its default where it names none."""
+    """The field's docstring, with the default if the docstring names none."""
     text = " ".join((field.description or "").split())
     if field.annotation is bool:
         if field.default is True:
@@ -118,7 +118,7 @@ def _metavar(field: FieldInfo) -> str:
 
 
 def _reader(name: str, field: FieldInfo) -> Callable[[str], Any]:
-    """What makes the option's value, or one of its values, of a text."""
+    """The function that turns a text into the option's value, or into one of its values."""
     known = choices(field.annotation)
     text = _from_text(field)
     if text is not None and not (known and _is_tuple(field.annotation)):
@@ -154,7 +154,7 @@ def _is_whole_number(annotation: Any) -> bool:
 
 
 def _bounds(field: FieldInfo) -> tuple[int, int]:
-    """The least and the most that a number may be."""
+    """The smallest and the largest value that a number may have."""
     found = [*field.metadata]
     for part in get_args(field.annotation):
         for item in _metadata(part):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def runs_in(folder: Path) -> dict[str, RunFolder]:
-    """The runs in a folder that have begun, by name.
+    """The runs that have begun in a folder, by name.
 
     Raises:
         UserError: the folder holds neither a run nor a study.
@@ -37,7 +37,7 @@ def study_in(folder: Path) -> "StudyFolder | None":
     """The study in a folder; None if it holds none.
 
     Raises:
-        UserError: a damaged record.
+        UserError: the study's record is damaged.
     """
     from interp.studies import folder as studies
 
@@ -47,10 +47,10 @@ def study_in(folder: Path) -> "StudyFolder | None":
 
 
 def answers_run(folder: Path) -> RunFolder:
-    """The run of a folder that has answers.
+    """The run in a folder that has answers.
 
     Raises:
-        UserError: there is none.
+        UserError: no run in the folder has answers.
     """
     found = [run for run in runs_in(folder).values() if "answers" in run.tables()]
     if not found:

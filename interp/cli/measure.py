@@ -1,4 +1,4 @@
-"""Commands that measure: made from the specs, flags in, a job out, and its finished run folders."""
+"""Measurement commands, made from specs: flags become a job, and the job finished run folders."""
 
 import argparse
 import shlex
@@ -27,7 +27,7 @@ _SHARED = (PromptSource, Loading, Running, Execution)
 
 
 class Measure:
-    """The command of a measurement: everything but its flags stands on the spec."""
+    """The command of a measurement: everything but its flags is in the spec."""
 
     def __init__(self, spec: type[Spec]) -> None:
         self.spec = spec
@@ -42,7 +42,7 @@ class Measure:
         """Measure, write the small tables, and print them.
 
         Raises:
-            UserError: anything that stops the work.
+            UserError: the work cannot be done.
         """
         job, execution = asked(arguments, self.spec)
         from interp.console import echo
@@ -57,7 +57,7 @@ class Measure:
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Do what else the command does with the finished run folder."""
+        """Do whatever else the command does with the finished run folder."""
 
 
 class MeasureGroup:
@@ -96,9 +96,9 @@ def add_measuring_options(
     """The flags of a command that measures.
 
     Args:
-        parser: of the command.
-        options: what is measured.
-        default_models: says in words which models are taken without any named.
+        parser: the command's parser.
+        options: options that say what is measured.
+        default_models: the models taken if none is named, in words.
         without: prompt options that the command does not offer.
     """
     add_config_option(parser)
@@ -140,7 +140,7 @@ def asked(
         UserError: an unknown option, or a value that it cannot have.
     """
     flags = {"model": "models"}
-    # A command that takes the name of a study has an argument for it.
+    # A command that takes a study's name has an argument for it.
     if hasattr(arguments, "study"):
         flags["study"] = "study"
     config = options_in(
@@ -158,7 +158,7 @@ def asked(
         "running": Running(**given(arguments, Running, config)),
     }
     execution = Execution(**given(arguments, Execution, config))
-    # Importing torch takes seconds; whatever is wrong with the options is known by now.
+    # Importing torch takes seconds; mistakes in the options are known by now.
     sys.stderr.write("loading libraries and prompts ...\n")
     sys.stderr.flush()
     from interp.jobs import Job
@@ -167,7 +167,7 @@ def asked(
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options in the configuration file; none without one.
+    """The options in the configuration file; none if there is no file.
 
     Raises:
         UserError: the file cannot be read, or holds something else.
@@ -188,7 +188,7 @@ def run_job(
     """Measure everything that a job asks for, where the command line says.
 
     Raises:
-        UserError: anything that stops the work.
+        UserError: the work cannot be done.
     """
     from interp import jobs
 

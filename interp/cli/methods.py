@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def listing() -> str:
-    """All methods in Markdown that is readable as it is: docs/methods.md."""
+    """All methods in Markdown that is readable as plain text: docs/methods.md."""
     return "\n".join([INTRODUCTION, *_entries()])
 
 

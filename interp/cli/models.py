@@ -1,4 +1,4 @@
-"""`python -m interp models`: the packaged organisms, what was planted and what was measured."""
+"""`python -m interp models`: the packaged organisms, with planted and measured values."""
 
 import argparse
 

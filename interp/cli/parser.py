@@ -1,4 +1,4 @@
-"""The parser of every command: a mistake is reported in one line, by the command it was made in."""
+"""The parser of every command: each command reports its own mistakes, in one line."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ from interp.errors import nearest, shortened, unknown
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which leaves nothing unknown to its parent."""
+    """A parser with one-line errors that passes no unknown argument on to its parent."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     # argparse's overloads cannot be overridden by one signature.
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As in argparse, but an unknown argument is an error here and not one of the parent."""
+        """As in argparse, but an unknown argument is an error here, not in the parent."""
         given = sys.argv[1:] if args is None else list(args)
         if self._subparsers is None:
             for argument in given:
@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """The value of a text; what `interp.texts` says of one that is none is kept."""
+        """The value of a text; an error that `interp.texts` raises keeps its message."""
         read = self._registry_get("type", action.type, action.type)
         try:
             return read(arg_string)
@@ -57,12 +57,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))
 
     def _check_text(self, argument: str) -> None:
-        """Refuse what no option can hold, before argparse or the file system trips over it."""
+        """Refuse text that no option can hold, before argparse or the file system fails on it."""
         if "\0" in argument or any("\ud800" <= letter <= "\udfff" for letter in argument):
             shown = shortened(ascii(argument))
             self.error(f"{shown} holds characters that are not valid UTF-8 text")
         if re.fullmatch(r"--[^=]+=--", argument):
-            # argparse drops a value of two dashes.
+            # argparse drops a value that is just two dashes.
             self.error(f"{shortened(argument.removesuffix('=--'))}: expected a value, got '--'")
 
     def _unknown_argument(self, argument: str) -> str:
@@ -97,13 +97,13 @@ class Listed(argparse.Action):
 
 
 def program() -> str:
-    """How this program was started: by its own name, or as a module of Python."""
+    """How this program was started: by its own name, or as a Python module."""
     as_module = Path(sys.argv[0]).parts[-2:] == ("interp", "__main__.py")
     return "python -m interp" if as_module else "interp"
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
-    """The flag of the seed, of commands that generate prompts and measure nothing."""
+    """The seed's flag for commands that generate prompts and measure nothing."""
     parser.add_argument(
         "--seed",
         type=texts.whole_number(0, texts.LARGEST_SEED),

@@ -1,4 +1,4 @@
-"""`python -m interp patch`: its effects, and on request attribution scores next to them."""
+"""`python -m interp patch`: effects of patches, and on request attribution scores next to them."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from interp.measurements.specs import Patch
 
 
 class PatchCommand(Measure):
-    """The command of patching, which also compares effects with scores."""
+    """The patching command, which also compares effects with scores."""
 
     def configure(self, parser: Parser) -> None:
         """Add the options of the command."""

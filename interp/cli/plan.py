@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: a system that names no contrasts, or a pilot that does not fit.
+        UserError: the system names no contrasts, or the pilot does not fit.
     """
     from interp.console import counted
     from interp.prompts.systems import find_system, load_prompts
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _expected(
     arguments: argparse.Namespace, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "tuple[list[Planned], int, str]":
-    """What is to be compared, of how many models, and where what is expected comes from."""
+    """The comparisons, the number of models, and the source of the expected values."""
     from interp.statistics.power import assumed, of_pilot
 
     given = (arguments.accuracy, arguments.correlation)
@@ -142,10 +142,10 @@ def _expected(
 def _answered(
     folder: Path, name: str, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "pd.DataFrame":
-    """One row per model and pair of a pilot, with what contrasts need.
+    """One row per model and pair of a pilot, with the columns that contrasts need.
 
     Raises:
-        UserError: a folder without answers to prompts of the system.
+        UserError: the folder has no answers to prompts of the system.
     """
     from interp.analysis.accuracy import pairs_of
     from interp.cli.folders import answers_run
@@ -168,7 +168,7 @@ def _answered(
 
 
 def _explain(source: str, family: str) -> None:
-    """Say what the columns are, and what they rest on."""
+    """Print what the columns mean, and what they are based on."""
     from interp.console import echo
     from interp.statistics.power import STUDIES
 

@@ -43,13 +43,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: a folder with nothing to report, or a place that cannot be written to.
+        UserError: the folder has nothing to report, or a file cannot be written.
     """
     write(arguments.folder, arguments.out, embed=arguments.embed)
 
 
 def write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Report":
-    """Write the report on a run or a study, into its own folder by default; returns it."""
+    """Write the report on a run or a study, by default into its own folder; returns the report."""
     from interp.cli.folders import study_in
     from interp.console import echo
     from interp.report.write import PAGE, write_report
@@ -59,17 +59,17 @@ def write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Re
     file = write_report(report, page.parent, page=page.name, embed=embed)
     study = study_in(folder)
     if study is not None and page == folder / PAGE:
-        # So that `validate` notices what has changed.
+        # So that `validate` notices changed files.
         study.note_report()
     echo(f"report written to {file}")
     return report
 
 
 def _report(folder: Path) -> "Report":
-    """The report on the study in a folder, or else on its run.
+    """The report on the study in a folder, or else on the run there.
 
     Raises:
-        UserError: the folder holds neither, or nothing was measured yet.
+        UserError: the folder holds neither a study nor a run, or nothing was measured yet.
     """
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo

@@ -25,13 +25,13 @@ EXAMPLES = (
 
 
 def configure(parser: Parser) -> None:
-    """Add the options of the command, which are also those of the study that is named."""
+    """Add the command's options, including those of the named study."""
     STUDY.add_to(parser)
     add_study_options(parser, STUDY.options(parser))
 
 
 def add_study_options(parser: argparse.ArgumentParser, study: "type[Options]") -> None:
-    """The flags of a command that runs a study, or no study yet."""
+    """The flags of a command that runs a study; a study may not have been named yet."""
     add_measuring_options(
         parser,
         study,
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: no study was named, or anything that stops it.
+        UserError: no study was named, or the study cannot be run.
     """
     name = STUDY.name(arguments)
     from interp.studies.study import find_study
@@ -56,7 +56,7 @@ def run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     """Run a study, write its report, and print its answer if it has one.
 
     Raises:
-        UserError: anything that stops it.
+        UserError: the study cannot be run.
     """
     from interp.cli.report import write
     from interp.console import counted, echo

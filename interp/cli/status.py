@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _time_left(prompts: int, seconds: float) -> str:
-    """When the rest of the prompts will be done; empty while nobody is at work on them."""
+    """When the rest of the prompts will be done; empty while no worker measures them."""
     from interp.console import clock
 
     if not prompts:

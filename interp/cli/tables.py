@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: no measurement fills a table of that name.
+        UserError: no measurement fills the named table.
     """
     from interp.report.dictionary import known_tables, page, sections
 

@@ -33,7 +33,7 @@ EXAMPLES = (
 
 
 def configure(parser: Parser) -> None:
-    """Add the options of the command, which are also those of the task that is named."""
+    """Add the command's options, including those of the named task."""
     TASK.add_to(parser)
     add_config_option(parser)
     parser.add_argument(
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: no task or no model was named, or anything that stops the training.
+        UserError: no task or no model was named, or the training cannot be done.
     """
     training, kept = _prepared(arguments)
     from interp.report.console import print_table
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _prepared(arguments: argparse.Namespace) -> "tuple[Training, CheckpointOptions]":
-    """The run that a command line asks for, and where it is kept."""
+    """The training run that a command line asks for, and its folder."""
     options = find_training(TASK.name(arguments))
     config = options_in(
         configuration(arguments),
@@ -87,7 +87,7 @@ def _prepared(arguments: argparse.Namespace) -> "tuple[Training, CheckpointOptio
     model = getattr(arguments, "model", config.get("model"))
     if not isinstance(model, str):
         raise UserError("no model was named; give --model NAME")
-    # Importing torch takes seconds; whatever is wrong with the options is known by now.
+    # Importing torch takes seconds; mistakes in the options are known by now.
     sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
     from interp.training.run import Training

@@ -1,4 +1,4 @@
-"""`python -m interp validate PATH`: whether a folder is whole, or a file of pairs without fault."""
+"""`python -m interp validate PATH`: whether a folder is complete, or a file of pairs faultless."""
 
 import argparse
 from pathlib import Path
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check_pairs(file: Path) -> None:
-    """Every fault of a file of pairs, with its line."""
+    """Refuse a faulty file of pairs, listing each fault with its line."""
     from interp.console import counted, echo
     from interp.prompts.own.pairs import faults, read_pairs
 
@@ -45,7 +45,7 @@ def _check_pairs(file: Path) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Every shard's checksums and columns, and the merged tables."""
+    """Check every shard's checksums and columns, and the merged tables."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
     from interp.runs.folder import problems

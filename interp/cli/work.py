@@ -1,7 +1,7 @@
 """`python -m interp work DIR NUMBER --call ID -- JOB`: take part in a run that is under way.
 
-Executors start it. What it measures is said by the job after `--`, as JSON, and by nothing that
-lies in the folder.
+Executors start this command. Only the job after `--`, as JSON, says what it measures; no file in
+the folder does.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command.
 
     Raises:
-        UserError: no job, or what measuring raises.
+        UserError: no job was given, or measuring fails.
     """
     from interp.cli.folders import runs_in
     from interp.jobs import Job
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if not re.fullmatch("[0-9a-f]{12}", arguments.call):
         raise UserError(f"{arguments.call!r} is no id of a call")
-    # SLURM ends jobs this way; as after Ctrl-C, claims are given back.
+    # SLURM ends jobs this way; claims are given back, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.parent is not None:
         _end_with(arguments.parent)

@@ -1,11 +1,11 @@
-"""Activations as other tools read them: a safetensors file per model, and one index of all vectors.
+"""Activations for other tools: a safetensors file per model, and one index of all vectors.
 
 1. One pass over the shards counts the vectors of each tensor: a site of a layer.
-2. A second one writes each shard's vectors into their place, one shard in memory at a time.
-3. The index says which row of which tensor each vector is, with its prompt's factors and answer.
+2. A second pass writes each shard's vectors into their place, one shard in memory at a time.
+3. The index gives the tensor and row of each vector, with its prompt's factors and answer.
 
-A safetensors file is the length of its header as 8 bytes, little-endian; the header, JSON that
-names each tensor's type, shape and place; then the tensors one after the other
+A safetensors file begins with the length of its header as 8 bytes, little-endian. The header, JSON
+with each tensor's type, shape and place, and then the tensors follow
 (https://huggingface.co/docs/safetensors).
 """
 
@@ -42,10 +42,10 @@ _KEY = ["model", "site", "layer"]
 _PLACE = [name for name in SCHEMAS[_TABLE].names if name != "vector"]
 
 Part = tuple[str, Float32[ndarray, "row width"]]
-"""The next rows of a tensor, with its name."""
+"""The name of a tensor and its next rows."""
 
 _ALIGNED = 8
-"""The header's length is a multiple of so many bytes, so that tensors are aligned."""
+"""The header's length is a multiple of this many bytes, to align tensors."""
 
 Key = tuple[str, str, int]
 """Model, site and layer."""
@@ -64,10 +64,10 @@ Counts = Mapping[Key, Count]
 
 
 class ActivationVectors(Result):
-    """Vectors of prompts; a run folder also gets the files that hold them."""
+    """Vectors of prompts; a run folder also gets files with the vectors."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """How many vectors were read of each site."""
+        """How many vectors were read at each site."""
         title = "Vectors of each layer, by model and site"
         yield TableItem("activation_table", title, _summary(self._counts))
 
@@ -87,17 +87,17 @@ class ActivationVectors(Result):
 
 
 def file_name(model: str) -> str:
-    """The file that holds the vectors of a model."""
+    """The file with the vectors of a model."""
     return f"activations-{slug(model)}.safetensors"
 
 
 def tensor_name(site: str, layer: int) -> str:
-    """The tensor that holds the vectors of a site in a layer."""
+    """The tensor with the vectors of a site in a layer."""
     return f"{site}.{layer}"
 
 
 def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """Count the vectors over parts, each of which holds its prompts whole.
+    """Count the vectors over parts, each of which holds complete prompts.
 
     Raises:
         UserError: vectors of one site and layer have different widths.
@@ -130,7 +130,7 @@ def _summary(counts: Counts) -> pd.DataFrame:
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """A writer for each file, tensors before the index that names their rows."""
+    """A writer for each file, with the tensors before the index that names their rows."""
     models = run.finished_models()
     found: dict[str, partial[None]] = {}
     for model in models:
@@ -201,14 +201,16 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
 
 
 def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table joined with another by prompt; columns that both have are the first's.
+    """A table joined with another by prompt; shared columns come from the first.
 
     Raises:
-        UserError: the other lacks a prompt.
+        UserError: the other table lacks a prompt.
     """
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
-        raise UserError("vectors of prompts that the run does not have; measure them again")
+        raise UserError(
+            "some vectors are of prompts that the run does not have; measure them again"
+        )
     for name in other.column_names:
         if name not in table.column_names:
             table = table.append_column(name, other[name].take(at))
@@ -229,13 +231,13 @@ def fill_tensors(
     """Write tensors in fp32, (rows, width), as their rows come.
 
     Args:
-        file: what is written.
-        shapes: of each tensor, by name.
+        file: the file to write.
+        shapes: shape of each tensor, by name.
         parts: rows of the tensors, in order within each tensor.
         about: the file's metadata.
 
     Raises:
-        ValueError: the parts do not have the rows that the shapes say.
+        ValueError: the parts do not have the rows that the shapes require.
     """
     places: dict[str, tuple[int, int]] = {}
     end = 0

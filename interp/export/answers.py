@@ -1,7 +1,7 @@
-"""How interp judges an answer, for tasks of other libraries: they have a copy of this file.
+"""How interp judges an answer, for tasks of other libraries, which have a copy of this file.
 
-It needs nothing but Python. The first token that a model writes is its answer: the option of which
-some form begins with it. One that begins no option's form, or several options', is wrong.
+This file needs only Python. The first token that a model writes is its answer: the option with a
+form that begins so. A token that begins no option's form, or those of several options, is wrong.
 """
 
 import json
@@ -38,13 +38,13 @@ def judged(token: str, prompt: Mapping[str, Any]) -> Judged:
 
 
 def accuracy(answers: Iterable[Sequence[Any]]) -> float:
-    """The share of prompts that are answered correctly, each by its weight."""
+    """The weighted share of correctly answered prompts."""
     rows = [Judged(*row) for row in answers]
     return sum(r.weight * r.correct for r in rows) / sum(r.weight for r in rows)
 
 
 def paired_accuracy(answers: Iterable[Sequence[Any]]) -> float:
-    """The share of pairs of which every prompt is answered correctly, each by its weight."""
+    """The weighted share of pairs with only correctly answered prompts."""
     pairs: dict[str, Judged] = {}
     for row in map(Judged._make, answers):
         whole = row.correct and pairs.get(row.pair, row).correct

@@ -1,6 +1,6 @@
 """Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
-Croissant is the description of data sets that loaders and indices read (Akhtar et al., 2024).
+Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024).
 """
 
 import hashlib
@@ -49,10 +49,10 @@ def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
 def prompt_lines(prompts: PromptSet) -> str:
     """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
 
-    A factor that has the name of another of these fields is left out.
+    A factor with the name of another field is omitted.
 
     Raises:
-        UserError: as `lm_eval_task`.
+        UserError: a prompt is not a choice among options, or has messages around it.
     """
     rows = (_row(prompt, prompts.weight(prompt)) for prompt in prompts)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
@@ -74,7 +74,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     if prompt.messages != ALONE:
         raise UserError(
             f"prompt {prompt.id} has messages around it, which an exported task does not write; "
-            "give prompts that stand alone"
+            "give prompts without messages"
         )
     fields = {
         "prompt_id": prompt.id,

@@ -1,1 +1,1 @@
-"""What can be measured of a model: rows of tables from prompts."""
+"""Measurements of a model: rows of tables from prompts."""

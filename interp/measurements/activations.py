@@ -1,7 +1,7 @@
-"""Vectors at chosen sites and tokens of each prompt: what is measured for `Activations`.
+"""Vectors at chosen sites and tokens of each prompt: the measurement of `Activations`.
 
-1. Segments and roles become places: one token each, or several whose mean is taken.
-2. One forward pass of a batch gives the answers; hooks keep the rows of these tokens alone.
+1. Segments and roles become places: single tokens, or groups of tokens to be averaged.
+2. One forward pass of a batch gives the answers; hooks keep only the rows of these tokens.
 3. Each vector is a row with its place.
 """
 
@@ -40,19 +40,19 @@ Vectors = Float[Tensor, "place head size"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a prompt a vector is read."""
+    """The place in a prompt at which a vector is read."""
 
     group: str
-    """The segment or role that was asked for."""
+    """The requested segment or role."""
     positions: tuple[int, ...]
-    """Of one token, or of several whose mean is taken."""
+    """Positions of one token, or of several to be averaged."""
 
 
 def activations(model: Model, spec: Activations, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers, and the vectors of some sites at some tokens, in the same forward pass.
+    """Measure answers, and vectors of some sites at some tokens, in the same forward pass.
 
     Raises:
-        UserError: a site or layer that the model lacks, or the token of another model kind alone.
+        UserError: the model lacks a site or layer, or only another kind of model has the token.
     """
     answer, other = (POOLED, LAST) if model.kind is CLASSIFIER else (LAST, POOLED)
     if spec.roles == (other,):
@@ -65,7 +65,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
     keys: list[SiteKey] = list(product(spec.sites, layers))
     locations = {key: locate(model, *key) for key in keys}
     answer_tokens = AnswerTokenizer(model)
-    # One prompt is enough to see whether the sites are what they are said to be.
+    # One prompt is enough to verify the sites.
     unchecked = model.architecture.causal
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
@@ -99,9 +99,9 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
 
 
 def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
-    """Where the vectors of a prompt are read, in the order in which they are stored.
+    """The places at which a prompt's vectors are read, in the order in which they are stored.
 
-    A segment or role that it lacks gives none.
+    A segment or role that the prompt lacks gives no place.
     """
     for name in spec.roles or (POOLED if prompt.pooled else LAST,):
         positions = tuple(tokens_of(prompt, name))
@@ -117,10 +117,11 @@ def vectors_at(
 ) -> Iterator[dict[SiteKey, Vectors]]:
     """Within the block a forward pass of the batch leaves the vectors of all places, by location.
 
-    In fp32 on the CPU; only the rows of these tokens are kept. `head` is 1 where a site has none.
+    Vectors are in fp32 on the CPU; only the rows of these tokens are kept. `head` has size 1 if a
+    site has no heads.
 
     Raises:
-        UserError: the pass did not reach a location.
+        UserError: the forward pass did not reach a location.
     """
     found: dict[SiteKey, Vectors] = {}
     lengths = [len(place.positions) for place in chain.from_iterable(places)]
@@ -157,7 +158,7 @@ def _at(
 
 
 def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
-    """The mean over the tokens of each place, of which there are so many one after the other."""
+    """The mean over the tokens of each place; `lengths` counts each place's consecutive tokens."""
     if len(vectors) == len(lengths):  # one token each
         return vectors
     return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])

@@ -1,4 +1,4 @@
-"""Attributions of a model: what is measured for `Attribute` and `Reinitialized`."""
+"""Attributions of a model: the measurements of `Attribute` and `Reinitialized`."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +18,14 @@ from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
 from interp.tables import Row
 
 Positions = dict[str, list[int]]
-"""Segment to its tokens, in the order of their first tokens."""
+"""Each segment's tokens; segments are in the order of their first tokens."""
 
 
 def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers and, by each method, the score of each segment; of each token if asked for.
+    """Measure answers and, by each method, the scores of segments and, if requested, of tokens.
 
     Raises:
-        UserError: a method that the model is not made for.
+        UserError: a method cannot be used on the model.
     """
     attribute = Attributor(
         model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens
@@ -52,7 +52,7 @@ def attribution_rows(
     predictions: Predictions,
     attributions: Sequence[Mapping[str, Attribution]],
 ) -> list[PromptRows]:
-    """The rows of each prompt of a batch, from its answers and what each method says of it."""
+    """The rows of each prompt in a batch, from its answers and the scores of each method."""
     answers = answer_tables(model, batch, predictions)
     rows: list[PromptRows] = []
     for prompt, answer, found in zip(batch.prompts, answers, attributions, strict=True):
@@ -65,7 +65,7 @@ def attribution_rows(
 
 
 def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
-    """One row a token of a prompt."""
+    """One row per token of a prompt."""
     texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
     labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
     return [
@@ -84,7 +84,7 @@ def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
 def segment_score_rows(
     model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
 ) -> list[Row]:
-    """One row a method and segment of a prompt, "template" included."""
+    """One row per method and segment of a prompt, including "template"."""
     positions: Positions = {}
     for position, segment in enumerate(token_segments(prompt)):
         positions.setdefault(segment, []).append(position)
@@ -98,7 +98,7 @@ def segment_score_rows(
 def token_score_rows(
     model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
 ) -> list[Row]:
-    """One row a method and token of a prompt, for methods that score tokens."""
+    """One row per method and token of a prompt, for methods that score tokens."""
     return [
         {**_key(model, prompt, method, target), "position": position, "score": score}
         for method, attribution in found.items()
@@ -117,7 +117,7 @@ def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row
 
 
 def _segments(positions: Positions, attribution: Attribution) -> Iterator[Row]:
-    """One row a segment; without numbers where any score of the prompt is not finite."""
+    """One row per segment; without numbers if any score of the prompt is not finite."""
     for segment, score, share in _sums(positions, attribution):
         row: Row = {"segment": segment, "tokens": len(positions.get(segment, ()))}
         if math.isfinite(attribution.total):
@@ -136,14 +136,14 @@ def _segments(positions: Positions, attribution: Attribution) -> Iterator[Row]:
 def _sums(
     positions: Positions, attribution: Attribution
 ) -> Iterator[tuple[str, float, float | None]]:
-    """Each segment, its score, and its share of the absolute scores, None where those are zero."""
+    """Each segment, its score, and its share of the absolute scores; None if these are all zero."""
     total = attribution.total
     if isinstance(attribution, SegmentScores):
         for segment, score in attribution.scores.items():
             yield segment, score, abs(score) / total if total else None
         return
-    # Shares are rounded to fp32 one by one, as they were when methods still gave shares, so that
-    # the attribution table keeps its bytes. Scores that are not finite have no sums.
+    # Shares are rounded to fp32 one by one, as they were when methods still gave shares, to keep
+    # the bytes of the attribution table. Scores that are not finite have no sums.
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.abs(attribution.scores) / np.float32(total)
         sums = [

@@ -1,11 +1,11 @@
-"""Effects of segments on the answer of a model: what is measured for `Effects`.
+"""Effects of segments on the answer of a model: the measurement of `Effects`.
 
-1. Each donor replaces every set of segments in turn: 2^k prompts, of which those of one text are
-   read once. The prompts of a batch are read together, and what they share is read once.
+1. Each donor replaces every set of segments in turn: 2^k prompts, of which equal texts are read
+   once. The prompts of a batch are read together, and their shared tokens once.
 2. The value of a prompt is the logit difference of two answers, the model's own to the intact
    prompt first: v(S) with the segments of S kept.
-3. Shapley values, leave-one-out effects and interactions are taken donor by donor; what is stored
-   is their mean and their spread, beside the value of every coalition.
+3. Shapley values, leave-one-out effects and interactions are computed donor by donor; their mean
+   and spread are stored, with the value of every coalition.
 """
 
 import math
@@ -31,14 +31,14 @@ from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]
-"""Of each answer option: the log-sum-exp of the logits of its tokens."""
+"""Logits of answer options: for each, the log-sum-exp of the logits of its tokens."""
 
 SAME = "the same in all donors"
 """Note on a segment that no donor changes."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure what each segment, and each two together, do to the answer."""
+    """Measure the effects of each segment, and of each two together, on the answer."""
     answer_tokens = AnswerTokenizer(model)
     budget = token_budget(model, batch_tokens)
 
@@ -73,7 +73,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of either kind; without any of another instance it is refused."""
+    """The prompt with its donors of either kind; refused if no donor is from another instance."""
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
@@ -86,25 +86,25 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
-    """The prompts of some games by their texts, without segments: only answers to them are read."""
+    """The prompts of some games by text, without segments, since only their answers are read."""
     mixtures = {p.text: p for game in games for row in game.prompts for p in row}
     return {text: replace(p, segments={}, roles={}) for text, p in mixtures.items()}
 
 
 def option_logits(predictions: Predictions) -> list[Logits]:
-    """The logit of each option of each prompt, in fp64; of several tokens their log-sum-exp."""
+    """The logit of each option of each prompt, in fp64; the log-sum-exp over an option's tokens."""
     tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
     values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
     starts = np.cumsum([0, *map(len, tokens[:-1])])
-    with np.errstate(invalid="ignore"):  # what is not finite is an error of its prompt
+    with np.errstate(invalid="ignore"):  # a value that is not finite is an error of its prompt
         logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())
     return [dict(zip(answers.of, logits, strict=False)) for answers in predictions.answers]
 
 
 def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
-    """The two answers that are compared, the model's own first.
+    """The two compared answers, the model's own first.
 
-    Those of the contrast that the data names; else the two likeliest.
+    These are the answers of the contrast that the data names, or else the two most likely ones.
     """
     names = prompt.answer.contrast or tuple(logits)
     own, other, *_ = sorted(names, key=lambda name: -logits[name])
@@ -121,7 +121,7 @@ def _values(game: Coalitions, read: Mapping[str, Logits]) -> Values:
 
 
 def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
-    """One row a coalition; none where a value is not finite."""
+    """One row per coalition; none if a value is not finite."""
     if np.isfinite(values).all():
         for coalition, by_donor in enumerate(values.T):
             yield {
@@ -135,7 +135,7 @@ def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
 def _rows(
     game: Coalitions, values: Values, read: Mapping[str, Logits], asked: int
 ) -> Iterator[Row]:
-    """One row a segment, and one for each two segments."""
+    """One row per segment, and one for each two segments."""
     own, other = _compared(game.prompt, read[game.prompt.text])
     shared: Row = {
         "donor_kind": game.donors[0].kind,
@@ -156,7 +156,7 @@ def _rows(
 
 
 def _effects(game: Coalitions, values: Values) -> Iterator[tuple[Row, list[str]]]:
-    """Means and spreads over donors, with what is to be said of them."""
+    """Means and spreads over donors, with remarks."""
     names = game.segments
     shares, left = shapley_values(values), leave_one_out(values)
     for player, name in enumerate(names):
@@ -172,7 +172,7 @@ def _effects(game: Coalitions, values: Values) -> Iterator[tuple[Row, list[str]]
 
 
 def _over_donors(column: str, effects: Values) -> Row:
-    """The mean and, of two or more donors, the sample standard deviation."""
+    """The mean and, for two or more donors, the sample standard deviation."""
     spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
     return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}
 

@@ -1,4 +1,4 @@
-"""Answers of a model: what is measured for `Evaluate` and `SoftScore`."""
+"""Answers of a model: the measurements of `Evaluate` and `SoftScore`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from interp.tables import Row
 
 @dataclass(frozen=True)
 class AnswerMeasurement(Measurement):
-    """A measurement of answers alone, for which tokens that prompts share are read once.
+    """A measurement of only answers, which reads tokens that prompts share once.
 
-    Soft scores need the final state of every token, attributions a gradient: these read each prompt
-    whole.
+    Soft scores need the final state of every token, and attributions a gradient, so both read each
+    prompt whole.
     """
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches of prompts that begin alike where that saves enough, and of others by length."""
+        """Batches of prompts that begin alike if that saves enough; other prompts by length."""
         return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 
@@ -61,5 +61,5 @@ def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = Non
 
 
 def answer_error(model: Model, prompt: Prompt, error: str) -> PromptRows:
-    """What the answers table says of a prompt that could not be measured."""
+    """The row of the answers table for a prompt that could not be measured."""
     return {"answers": [error_row(model, prompt, error)]}

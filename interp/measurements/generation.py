@@ -1,4 +1,4 @@
-"""What models generate behind prompts, and what is answered there."""
+"""Texts that models generate after prompts, and the answers in them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from interp.tables import Row
 
 @dataclass(frozen=True)
 class GenerationMeasurement(Measurement):
-    """A measurement of generated texts, whose batches leave room for what is generated."""
+    """A measurement of generated texts, whose batches leave room for these texts."""
 
     new_tokens: int = 0
-    """Tokens that each prompt may grow by."""
+    """Number of tokens by which each prompt may grow."""
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches by length, under the budget when all texts have their full length."""
+        """Batches by length, within the budget even if all texts reach their full length."""
         return batches(
             self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
         )
 
 
 def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure what a model generates behind each prompt, judged by the prompt's own answer."""
+    """Measure the text a model generates after each prompt, judged by the prompt's own answer."""
     decoding = Decoding(
         max_new_tokens=spec.max_new_tokens,
         temperature=spec.temperature,

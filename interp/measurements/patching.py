@@ -27,14 +27,14 @@ from interp.tables import Row
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
-token that any of its cells patches, so that smaller ones compute less: with 2,048 tokens a grid of
+token that any of its cells patches, so smaller passes compute less: with 2,048 tokens a grid of
 4 layers x 60 tokens took 1.5 times as long."""
 
 _Patched = tuple[str, Sequence[Cell], PatchedMetrics]
-"""A method, the cells that it was used for, and the metrics that it gave."""
+"""A method, the cells to which it was applied, and the resulting metrics."""
 
 EXACT = "exact"
-"""The method of cells that were run; estimates go by their own names."""
+"""The method name of cells that were run; estimates have their own names."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,14 @@ class PairMeasurement(Measurement):
     spec: Patch
 
     def unit(self, prompt: Prompt) -> str:
-        """The id of what is measured as one: the pair."""
+        """The id of the unit of measurement: the pair."""
         return prompt.pair_id
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
         """Pair by pair; no pair is measured unless all can be aligned.
 
         Raises:
-            UserError: prompts that are not ordered pair by pair, pairs that the policy does not
-                align.
+            UserError: the prompts are not ordered pair by pair, or the policy cannot align a pair.
         """
         pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
         check_alignments(pairs, self.spec.policy)
@@ -72,10 +71,10 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
 
 
 def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Measure what activations of one prompt of each pair do to the answer to the other.
+    """Measure the effects of activations of one prompt of each pair on the answer to the other.
 
     Raises:
-        UserError: a site, layer or head that the model lacks.
+        UserError: the model lacks a site, layer or head.
     """
     check_sites(model, spec.sites, layers=spec.layers, heads=spec.heads)
     if batch_tokens is None and model.device.type == "cpu":
@@ -91,7 +90,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
 
 
 class _Patching:
-    """Patches pair by pair: every cell run, or estimated and some of them run."""
+    """Patch pair by pair, running every cell, or estimating all cells and running some."""
 
     def __init__(self, model: Model, spec: Patch, budget: TokenBudget) -> None:
         self._model = model
@@ -104,7 +103,7 @@ class _Patching:
         self._checks = _checks(spec) if model.architecture.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of a pair, which are kept with its first prompt."""
+        """The rows of a pair, kept with its first prompt."""
         model, spec = self._model, self._spec
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
@@ -116,7 +115,7 @@ class _Patching:
 
         pair = aligned(source)
         with model.measuring():
-            # One pair is enough to see it.
+            # One pair is enough to check this.
             while self._checks:
                 self._checks[-1](model, pair)
                 self._checks.pop()
@@ -159,7 +158,7 @@ class _Patching:
         ]
 
     def _rows_of_sets(self, pair: PatchingPair, found: _Patched) -> PromptRows:
-        """The rows of nested sets of the cells, if they were asked for."""
+        """The rows of nested sets of the cells, if requested."""
         spec, exact = self._spec, self._exact
         if not isinstance(exact, ExactRows) or not spec.sets:
             return {}
@@ -175,7 +174,7 @@ class _Patching:
     def _patched(
         self, pair: PatchingPair, cells: Sequence[Cell], *, verify: int
     ) -> Iterator[_Patched]:
-        """Methods with the cells that they were used for and the metrics that they gave."""
+        """Methods with the cells to which they were applied and the resulting metrics."""
         if self._estimator is None:
             yield EXACT, cells, self._exact.patch(pair, cells)
             return
@@ -187,7 +186,7 @@ class _Patching:
 
 
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
-    """What must hold of a model for its patching to be right."""
+    """Check the conditions under which patching a model is correct."""
     exact = spec.estimate is None or spec.verify > 0 or spec.guarantee is not None
     checks: list[Callable[[Model, PatchingPair], None]] = []
     if exact and spec.backend == "native" and "pattern" in spec.sites:
@@ -200,7 +199,7 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
 
 
 def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
-    """The indices of the cells with the largest effects, whatever their sign."""
+    """The indices of the cells with the largest absolute effects."""
     defined = [index for index, metric in enumerate(metrics.cells) if math.isfinite(metric)]
     defined.sort(key=lambda index: -abs(metrics.cells[index] - metrics.base))
     return defined[:count]

@@ -1,6 +1,6 @@
-"""Specs: what to measure, as data that can be checked, written down and sent to a worker.
+"""Specs: measurements as data that can be checked, written down and sent to a worker.
 
-A spec knows no model. It is checked when it is made, and bound to a model only to run
+A spec knows no model. It is checked when made, and bound to a model only to run
 (`interp.measurements.core.bind`).
 """
 
@@ -30,7 +30,7 @@ Indices = Annotated[
 
 
 class Spec(Options):
-    """A measurement: its options, and where everything else about it is.
+    """A measurement: its options, and the places of everything else about it.
 
     A subclass that is registered under the entry point group `interp.measurements` can be run by
     workers and reported on from its folder, and has a command if it has a `help`. Places are
@@ -38,48 +38,46 @@ class Spec(Options):
     """
 
     name: ClassVar[str]
-    """What is measured, such as "evaluate"."""
+    """Name of the measurement, such as "evaluate"."""
     help: ClassVar[str] = ""
-    """One line on the command; without it there is none of this name."""
+    """One line on the command; without this line there is no command of this name."""
     examples: ClassVar[tuple[str, ...]] = ()
-    """Command lines, without the program's name."""
+    """Example command lines, without the program's name."""
     written: ClassVar[str] = "written to {folder}"
-    """What the command says at its end; {tables} are its small tables, {program} is how it was
-    started."""
+    """Closing line of the command; {tables} are its small tables, {program} is how it started."""
     group: ClassVar[str] = ""
-    """The command that its own is a part of, as `probe` is of `probe linear`."""
+    """The parent of its command, as `probe` is of `probe linear`."""
     unused: ClassVar[tuple[str, ...]] = ()
-    """Options of prompts that its command does not take."""
+    """Prompt options that its command does not take."""
     measures: ClassVar[str]
-    """Place of the function that measures: of a model, the spec and `batch_tokens`, it makes a
-    `Measurement`."""
+    """Place of the function from a model, the spec and `batch_tokens` to a `Measurement`."""
     fills: ClassVar[tuple[str, ...]] = ()
-    """Names of the tables that it fills."""
+    """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}
-    """Tables that are filled only with an option, by name: the option."""
+    """Tables that are filled only with an option, with the name of that option."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Place of the descriptions of these tables, by name."""
     shard_prompts: ClassVar[int] = 240
-    """Prompts in a shard: what is lost at most when a worker is killed, and what workers share
-    out. The more a prompt costs, the fewer."""
+    """Number of prompts in a shard, the unit that workers share out and the most that a killed
+    worker loses. Costlier prompts need smaller shards."""
     own_answers: ClassVar[bool] = True
-    """Whether its answers are the model's own; those of random weights are not."""
+    """Whether the answers are the model's own, unlike those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
     """Options that no number depends on, such as where something is computed."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
-    """Tables that stay in the shards, since the end of a run writes what they hold in another
+    """Tables that stay in the shards, since the end of a run writes their content in another
     form."""
     result: ClassVar[str] = "interp.results.result:Result"
-    """Place of the class of its results, which says what is shown of them."""
+    """Place of the class of its results, which defines how they are shown."""
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":
-        """The tables that it fills, whatever its options, by name: see `interp.tables`."""
+        """The tables that the spec may fill with any options, by name: see `interp.tables`."""
         schemas = named(cls.schemas) if cls.fills else {}
         return {name: schemas[name] for name in cls.fills}
 
     def filled(self) -> "Mapping[str, pa.Schema]":
-        """The tables that it fills with these options."""
+        """The tables that the spec fills with its options."""
         tables = self.tables()
         left_out = {name for name, option in self.optional.items() if not getattr(self, option)}
         return {name: tables[name] for name in tables if name not in left_out}
@@ -88,7 +86,7 @@ class Spec(Options):
         """The prompts of a source, as they are measured.
 
         Raises:
-            UserError: they cannot be loaded, or lack what is measured of them.
+            UserError: the prompts cannot be loaded, or lack something the measurement needs.
         """
         return self.arranged(source.load())
 
@@ -96,24 +94,24 @@ class Spec(Options):
         """The prompts in the order in which they are measured.
 
         Raises:
-            UserError: they lack what is measured of them.
+            UserError: the prompts lack something the measurement needs.
         """
         return prompts
 
     def identity(self) -> dict[str, JsonValue]:
-        """Everything but model and prompts that the numbers depend on, defaults included."""
+        """Everything that the numbers depend on except model and prompts, including defaults."""
         return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))
 
     def modules(self) -> Sequence[str]:
-        """The modules whose code, with all that it imports, the numbers depend on."""
+        """The modules whose code, with all its imports, the numbers depend on."""
         return (type(self).__module__, self.measures.partition(":")[0])
 
 
 def find_spec(name: str) -> type[Spec]:
-    """The spec that is registered under a name.
+    """The spec registered under a name.
 
     Raises:
-        UserError: there is none.
+        UserError: no spec has this name.
     """
     spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name, base=Spec)
     return spec

@@ -1,4 +1,4 @@
-"""The specs of interp's own measurements: options, commands, tables, and what measures each."""
+"""The specs of interp's own measurements: options, commands, tables, and measuring functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, cast
@@ -56,7 +56,7 @@ class SoftScore(Spec):
 
 
 class Generate(Spec):
-    """What a model generates behind each prompt, judged by the prompt's own answer."""
+    """Texts that a model generates after each prompt, judged by the prompt's own answer."""
 
     name: ClassVar[str] = "generate"
     help: ClassVar[str] = "generate a text behind each prompt and print how many are right"
@@ -119,7 +119,7 @@ class Attribute(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors where a method reads them."""
+        """The prompts, with donors if a method reads them."""
         if not any(find_method(name).donors for name in self.methods):
             return prompts
         from interp.prompts.mixing import with_donors
@@ -135,8 +135,8 @@ class Attribute(Spec):
 class Reinitialized(Attribute):
     """Attribution of the same prompts by the same architecture before training.
 
-    What its scores say of the trained model is chance (Adebayo et al. 2018); a method that agrees
-    with the trained model's effects all the same reads the prompt, not the model.
+    Its scores agree with the trained model's only by chance (Adebayo et al. 2018); a method that
+    still agrees with the trained model's effects reads the prompt, not the model.
     """
 
     name: ClassVar[str] = "attribute-reinitialized"
@@ -146,7 +146,7 @@ class Reinitialized(Attribute):
 
 
 class Effects(Spec):
-    """What each segment does to the answer, by donors that replace it."""
+    """The effect of each segment on the answer, measured by donors that replace it."""
 
     name: ClassVar[str] = "effects"
     help: ClassVar[str] = (
@@ -246,17 +246,17 @@ class Patch(Spec):
         if self.verify and self.estimate is None:
             raise UserError(
                 "cells are to be verified, but nothing is estimated: exact patching needs no "
-                "verification; give an estimate too, or leave verify out"
+                "verification; give an estimate too, or omit verify"
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
                 "a guarantee bounds the errors of estimates, from pairs of which all cells are run "
-                "exactly; give an estimate with it, and leave verify out"
+                "exactly; give an estimate with it, and omit verify"
             )
         if self.sets and (self.backend != "native" or "pattern" in self.sites):
             raise UserError(
                 f"sets of cells are patched natively, and not at the site pattern; got the backend "
-                f"{self.backend} and the sites {', '.join(self.sites)}. Leave the backend out, and "
+                f"{self.backend} and the sites {', '.join(self.sites)}. Omit the backend, and "
                 "give z for pattern"
             )
         if self.remote and self.backend != "nnsight":
@@ -266,10 +266,10 @@ class Patch(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one; for controls with donors.
+        """The prompts pair by pair, the clean one before the corrupt one; with donors for controls.
 
         Raises:
-            UserError: prompts that are no pairs, or that have no donors to make controls of.
+            UserError: the prompts are not pairs, or have no donors from which to make controls.
         """
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
@@ -316,7 +316,7 @@ class Activations(Spec):
         """The prompts, some of which have each segment and role that is to be read.
 
         Raises:
-            UserError: none has one of them.
+            UserError: no prompt has a requested segment or role.
         """
         known = dict.fromkeys(RESERVED)
         missing = set(self.roles or ()) - set(known)

@@ -2,5 +2,5 @@
 
 import logging
 
-# It warns when it is imported, as by peft and Trainer, and each time it casts an input in 8 bits.
+# bitsandbytes warns when peft or Trainer imports it, and each time it casts an input in 8 bits.
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -1,11 +1,11 @@
 """LoRA adapters: folders with low-rank changes of a base model's weights (Hu et al. 2021).
 
-peft merges an adapter into its base when it is loaded, W + s B A for each changed weight W, so that
-everything measures, hooks and patches an ordinary model. What its folder says is not trusted:
+peft merges an adapter into its base on loading, W + s B A for each changed weight W, so that
+everything measures, hooks and patches an ordinary model. Adapter folders are not trusted:
 
 1. The base is a model on this machine whose checksum is recorded with the adapter, or one that the
    user names. Code that comes with a base is never run.
-2. Weights are safetensors, and exactly those that the settings ask for.
+2. Weights are safetensors, and exactly the ones that the settings ask for.
 3. Settings that do anything but plain LoRA are refused.
 """
 
@@ -35,19 +35,19 @@ WEIGHTS = "adapter_model.safetensors"
 BASE = "base.json"
 
 NAME = "default"
-"""What peft calls the one adapter of a model."""
+"""peft's name for the only adapter of a model."""
 
 _PREFIX = "base_model.model."
-"""What the names of stored tensors begin with: they are those of peft's own wrapper."""
+"""Prefix of the names of stored tensors, which peft's wrapper adds."""
 
 _LORA_CONFIG = {"r", "lora_alpha", "target_modules", "use_rslora", "fan_in_fan_out"}
-"""Settings that peft is given."""
+"""Settings passed to peft."""
 
 _WITHOUT_EFFECT = frozenset(
     {
         "auto_mapping",
         "inference_mode",
-        "lora_dropout",  # of the training
+        "lora_dropout",  # only in training
         "megatron_core",
         "peft_version",
         "qalora_group_size",
@@ -55,11 +55,11 @@ _WITHOUT_EFFECT = frozenset(
         "task_type",
     }
 )
-"""Settings that change no weight of an adapter that is merged."""
+"""Settings that change no weight of a merged adapter."""
 
 
 class Settings(BaseModel):
-    """What adapter_config.json says; further settings must be switched off."""
+    """Settings of adapter_config.json; all others must be switched off."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
@@ -68,12 +68,12 @@ class Settings(BaseModel):
     r: Annotated[int, Field(ge=1)]
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
-    """Names of modules, or the ends of their paths. Patterns are refused: one may run for ever."""
+    """Names of modules, or the ends of their paths. Patterns are refused: one may run forever."""
     use_rslora: bool = False
     fan_in_fan_out: bool = False
     bias: Literal["none"] = "none"
     init_lora_weights: bool | Literal["gaussian"] = True
-    """Other ways to begin change the base's own weights."""
+    """Ways to initialize an adapter; all others change the base's own weights."""
 
 
 class Base(BaseModel):
@@ -83,26 +83,26 @@ class Base(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None
-    """A hash over its configuration and weights; None where it is on the hub."""
+    """A hash over the base's configuration and weights; None if the base is on the hub."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """An adapter whose settings and tensors were checked."""
+    """An adapter with checked settings and tensors."""
 
     name: str
     folder: Path
     settings: Settings
     base: Base | None
-    """None where the adapter was not trained here."""
+    """The base that the adapter was trained on; None if the adapter was not trained here."""
 
     def checksum(self) -> str:
-        """A hash over its settings and weights."""
+        """A hash over the adapter's settings and weights."""
         return combined(checksum(self.folder / SETTINGS), checksum(self.folder / WEIGHTS))
 
 
 def write_base(folder: Path, base: Base) -> None:
-    """Write what an adapter was trained on into its folder."""
+    """Record in an adapter's folder the model that it was trained on."""
     (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
@@ -117,10 +117,10 @@ def is_adapter(folder: Path) -> bool:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter in a folder; its weights are not read yet.
+    """The adapter in a folder, without its weights.
 
     Raises:
-        UserError: a file is missing, damaged or not a plain file; the settings are not plain LoRA;
+        UserError: a file is missing, damaged or not a plain file, the settings are not plain LoRA,
             or tensors have another rank.
     """
     shown = one_line(name)
@@ -153,12 +153,12 @@ def base_of(adapter: Adapter, given: str | None) -> str:
     """The name of the model that an adapter is merged into.
 
     Args:
-        adapter: its folder may name one.
-        given: the one that the user names, if any.
+        adapter: the adapter, whose folder may name a base.
+        given: the base that the user names, if any.
 
     Raises:
-        UserError: the user named none, and the one that the folder names cannot be checked: it is
-            on the hub, or its checksum is not on record.
+        UserError: the user named no base, and the one that the folder names cannot be checked,
+            because it is on the hub or its checksum was not recorded.
     """
     if given is not None:
         return given
@@ -177,7 +177,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
 
 
 def _check_ranks(name: str, file: Path, rank: int) -> None:
-    """Check, before anything is built, that the tensors have the rank that the settings say."""
+    """Check, before anything is built, that the tensors have the rank given in the settings."""
     for key, tensor in header(file):
         place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
@@ -199,7 +199,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 
-    # Made from what was checked: peft itself would take more from the file.
+    # Made from the checked settings: peft itself would take more from the file.
     config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
     with as_user_error(WEIGHTS, adapter.name), _quiet_peft():
         stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
@@ -214,7 +214,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
 
 @contextmanager
 def _quiet_peft() -> Iterator[None]:
-    """Within the block peft warns neither of its own deprecated calls nor of what we check."""
+    """Within the block peft warns neither about its deprecated calls nor about things we check."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
         warnings.filterwarnings("ignore", message="Found missing adapter keys")
@@ -222,7 +222,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are those that the settings ask for, which peft does not."""
+    """Check that the tensors are the ones that the settings ask for, which peft does not check."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
@@ -233,7 +233,7 @@ def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
 
 
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
-    """A change of one of two modules that share a weight would be merged into both."""
+    """Refuse a change of one of two modules that share a weight: it would be merged into both."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
     # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
@@ -249,7 +249,7 @@ def check_peft() -> None:
     """Check that peft is installed, before it is imported.
 
     Raises:
-        UserError: it is not.
+        UserError: peft is not installed.
     """
     if find_spec("peft") is None:
         raise UserError(
@@ -258,7 +258,7 @@ def check_peft() -> None:
 
 
 SCALE = 2
-"""s of W + s B A in training, whatever the rank."""
+"""Factor s of W + s B A in training, for any rank."""
 
 
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
@@ -268,11 +268,11 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
 
     Args:
         hf: the model, changed in place.
-        rank: of each change.
-        seed: decides A; B begins at zero.
+        rank: rank of each change.
+        seed: seed of A; B begins at zero.
 
     Returns:
-        peft's `PeftModel`, whose checkpoints hold the adapter alone.
+        peft's `PeftModel`, whose checkpoints hold only the adapter.
     """
     from peft import LoraConfig, get_peft_model
 
@@ -280,21 +280,21 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
     with _quiet_peft(), torch.device(next(hf.parameters()).device):
         wrapped = get_peft_model(hf, config)
-    # With a name, peft looks on the hub for the model whenever a checkpoint is saved.
+    # Given a name, peft looks for the model on the hub whenever a checkpoint is saved.
     wrapped.peft_config[NAME].base_model_name_or_path = ""
     return wrapped
 
 
 def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
-    """Save a trained adapter as `interp.models.adapters` reads it.
+    """Save a trained adapter in the form that `interp.models.adapters` reads.
 
     Args:
-        wrapped: what `low_rank` gave.
-        folder: an empty one.
-        base: what it was trained on.
+        wrapped: the model from `low_rank`.
+        folder: an empty folder.
+        base: the model that the adapter was trained on.
     """
     wrapped.save_pretrained(folder, save_embedding_layers=False)
-    remove_plain(folder, ["README.md"])  # peft's form for a model card, with nothing filled in
+    remove_plain(folder, ["README.md"])  # peft's empty template of a model card
     file = folder / SETTINGS
     settings = json.loads(file.read_text(encoding="utf-8"))
     settings |= {

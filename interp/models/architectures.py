@@ -18,14 +18,14 @@ from interp.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What all models of one kind have in common."""
+    """The common properties of all models of one kind."""
 
     name: str
     auto: Any
-    """The transformers class that loads them."""
+    """The transformers class that loads models of this kind."""
     reads_ahead: bool
-    """Whether a token attends to later ones, so that a shared beginning of two prompts is not the
-    same to the model."""
+    """Whether a token attends to later ones, so the model reads a shared beginning of two prompts
+    differently in each."""
 
 
 CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
@@ -39,7 +39,7 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
     Models that also read images are called ...ForConditionalGeneration too, and are causal.
 
     Raises:
-        UserError: the model has no head that answers, such as a masked language model.
+        UserError: the model has no head that answers, as in a masked language model.
     """
     if any(name.endswith("ForSequenceClassification") for name in architectures):
         return CLASSIFIER
@@ -53,13 +53,13 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Where the queries, keys or values of all heads leave a linear module."""
+    """The place where the queries, keys or values of all heads leave a linear module."""
 
     module: str
     """Path within the attention."""
     layout: str = "own"
-    """"own": the module gives nothing else. "stacked": queries, then keys, then values of all
-    heads. "interleaved": query, key and value of each head together."""
+    """"own": the module gives nothing else; "stacked": queries, then keys, then values of all
+    heads; "interleaved": query, key and value of each head together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class Architecture:
     mlp: str
     """Path of the MLP within a layer."""
     final_norm: str | None
-    """Path of the norm after the last layer; None where the head reads what the layer gives."""
+    """Path of the norm after the last layer; None if the head reads the layer's output."""
     attention_out: str
     """Path within a layer of the module whose output the attention adds to the residual stream."""
     mlp_norm: str | None
-    """Path within a layer of what reads the residual stream for the MLP: its norm, or the MLP.
-    None where norms are on the stream itself, so that it is not a sum."""
+    """Path within a layer of the module that reads the residual stream for the MLP: its norm, or
+    the MLP. None if norms act on the stream itself, which is then not a sum."""
     mlp_out: str
     """Path within a layer of the module whose output the MLP adds to the residual stream."""
     heads_out: str
@@ -92,8 +92,8 @@ class Architecture:
     causal: bool = True
     """Whether a token attends only to those before it."""
     gates: tuple[str, ...] = ()
-    """Paths within a gated MLP of the modules that give its gate and what the gate multiplies; none
-    where the MLP has no gate."""
+    """Paths within a gated MLP of the modules that give its gate and the values that the gate
+    multiplies; empty if the MLP has no gate."""
 
 
 _LLAMA_LIKE = Architecture(
@@ -220,7 +220,7 @@ ENCODERS = {
         gates=("Wi",),
     ),
 }
-"""The same for encoders with a classification head, which reads their first token."""
+"""The same for encoders with a classification head, which reads the first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 """Names of the cross-attention in the layers of decoders."""
@@ -229,7 +229,7 @@ UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
     "(attribute --methods input_gradient) and, where it can, attention (--methods attention)"
 )
-"""What works without knowing a model's modules, for messages."""
+"""Methods that do not need a model's modules, for messages."""
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
@@ -281,7 +281,7 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
 
 
 def _other_pooling(model: PreTrainedModel) -> str | None:
-    """What the head reads, if not the first token."""
+    """The problem if the head does not read the first token."""
     pooling = getattr(model.config, "classifier_pooling", "cls")
     return None if pooling == "cls" else f"its head pools by {pooling!r}, not the first token"
 

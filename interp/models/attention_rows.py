@@ -2,9 +2,9 @@
 
 With eager attention the weights can be read. With a fused implementation (SDPA, flash) the row of
 one query is computed again from the same queries and keys, which takes heads x tokens numbers.
-transformers' `AttentionInterface` is the contact with its internals.
+transformers' `AttentionInterface` is the only contact with its internals.
 
-A model outside the architecture map is asked for its weights by `output_attentions` where its
+A model outside the architecture map returns its weights through `output_attentions` if its
 attention is eager; otherwise all attention that goes through the interface is recorded.
 """
 
@@ -33,25 +33,25 @@ _BLOCK_MASKS = ("flex_attention",)
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a model reads its answer, and the attention that it uses."""
+    """The token at which a model reads its answer, and the attention that it uses."""
 
     query: int
-    """The token whose attention it is: the last one, or the first."""
+    """The token whose attention is recorded: the last one, or the first."""
     output: str
     """transformers' name for the weights among the outputs of a forward pass."""
     modules: frozenset[nn.Module]
-    """All modules, or those of the attention that reads the prompt."""
+    """All modules, or only those of the attention that reads the prompt."""
 
 
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
-    """Within the block each forward pass appends one row per layer to the list that is yielded.
+    """Within the block each forward pass appends one row per layer to the yielded list.
 
-    It is the attention of the token at which the answer is read: for a causal model the last one;
-    for a classifier the first, which its head pools; for a text-to-text model the decoder's last
-    token, which predicts the answer and attends to the encoder's tokens (cross-attention). Layers
-    without attention, as in models that are partly recurrent, append none. The model's attention
-    implementation, and so its numbers, stay the same.
+    A row is the attention of the token at which the answer is read: for a causal model the last
+    one, for a classifier the first, which its head pools, and for a text-to-text model the
+    decoder's last token, which predicts the answer and attends to the encoder's tokens
+    (cross-attention). Layers without attention, as in partly recurrent models, append none. The
+    model's attention implementation, and so its numbers, stay the same.
 
     Raises:
         UserError: the attention cannot be read, or the model has none.
@@ -87,7 +87,7 @@ def _recorder(
 
 @contextmanager
 def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
-    """Within the block, a forward pass that appends no row is refused."""
+    """Within the block, refuse a forward pass that appends no row."""
 
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
         if not rows:
@@ -174,18 +174,19 @@ def query_row(
     position_bias: Tensor | None = None,
     **unused: Any,
 ) -> Float[Tensor, "batch head token"]:
-    """Attention weights of one query, in fp32: of the last one, or of one that sees all tokens.
+    """Attention weights of one query, in fp32: the last query, or one that sees all tokens.
 
-    They sum to 1, or to less where sinks (`s_aux`, one logit per head) take a part. T5 adds
-    `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides tokens
-    before it from the last query, and tokens after it from the first.
+    They sum to 1, or to less if sinks (`s_aux`, one logit per head) take a part. T5 adds
+    `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides earlier
+    tokens from the last query, and later tokens from the first.
 
-    `attention_mask` is what transformers passes to an attention function: None (causal, nothing
-    padded), a boolean or additive mask over (query, key), or a padding mask over keys (flash).
+    `attention_mask` is the mask that transformers passes to an attention function: None (causal,
+    nothing padded), a boolean or additive mask over (query, key), or a padding mask over keys
+    (flash).
     """
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]
-    # Query heads that share a key head are grouped, so that keys need not be repeated.
+    # Query heads that share a key head are grouped, so keys need not be repeated.
     own = query[:, :, at].float().reshape(batch, kv_heads, heads // kv_heads, size)
     logits = (own @ key.float().transpose(2, 3)).reshape(batch, heads, tokens)
     logits = logits * (size**-0.5 if scaling is None else scaling)

@@ -1,12 +1,12 @@
 """Backward rules: switches that change how gradients pass through parts of a model.
 
-The forward pass stays the same, up to rounding. Each switch is about one kind of part:
+The forward pass stays the same, up to rounding. Each switch affects one kind of part:
 
-1. Norms: their denominators are constants, so that a norm is linear for the tokens at hand.
-2. Attention softmax: its Jacobian is taken at logits divided by a temperature, which is less close
-   to zero where one token gets nearly all attention.
-3. Products: each factor gets a share of the gradient, so that what passes through both factors is
-   not counted twice (queries, keys and values; the two factors of a gated MLP).
+1. Norms: denominators are constants, so a norm is linear for the given tokens.
+2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so it is less close
+   to zero if one token gets nearly all attention.
+3. Products: each factor gets a share of the gradient, so a gradient through both factors is not
+   counted twice (queries, keys and values; the two factors of a gated MLP).
 
 The model is unchanged when the block ends.
 """
@@ -41,7 +41,7 @@ class BackwardRules:
     frozen_norms: bool = False
     """Whether the denominators of all norms are constants."""
     softmax_temperature: float = 1.0
-    """T, where the attention softmax has the Jacobian of the softmax at logits / T."""
+    """T, if the attention softmax has the Jacobian of the softmax at logits / T."""
     query_key_share: float = 1.0
     """Factor of the gradients of queries and of keys."""
     value_share: float = 1.0
@@ -74,7 +74,7 @@ gradient; queries and keys are factors of two products, one within the other."""
 def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
     """Within the block, gradients through forward passes of the model follow the rules.
 
-    Use it around forward and backward passes both.
+    Use it around both forward and backward passes.
 
     Raises:
         UserError: the architecture is not understood, a norm computes something unknown, or a rule
@@ -103,7 +103,7 @@ def check_rules(model: Model, rules: BackwardRules) -> None:
 
 
 def open_attention(model: Model) -> AbstractContextManager[None]:
-    """Within the block attention weights are computed openly, so that hooks can read them.
+    """Within the block attention weights are computed explicitly, so hooks can read them.
 
     Unlike transformers' eager attention, this takes padded batches in float64 too.
     """
@@ -133,12 +133,12 @@ class _FrozenNorm:
         self._form: _Form | None = None
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
-        """What the norm computes of these."""
+        """The norm's output for these vectors."""
         self._ran()
         if self._form is None:
             tokens = hidden_states.detach().flatten(0, -2)
             finite = tokens[self._forward(tokens).isfinite().all(-1)]
-            if not len(finite):  # no gradient through these is a number either
+            if not len(finite):  # gradients through these vectors are not finite either
                 return self._forward(hidden_states)
             self._form = _form_of(self._module, self._forward, finite[None, :1])
         return self._form(hidden_states)
@@ -146,7 +146,7 @@ class _FrozenNorm:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """(x - its mean, where centred) / sqrt(mean square + epsilon) * gain + shift."""
+    """(x - its mean, if centred) / sqrt(mean square + epsilon) * gain + shift."""
 
     gain: Tensor
     shift: Tensor
@@ -167,10 +167,10 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     """The form of a norm, found from its output for three vectors and checked on a sample.
 
     Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
-    and those of an offloaded module are there only while it runs.
+    and an offloaded module has its weights only while it runs.
 
     Raises:
-        UserError: it computes something else.
+        UserError: the module computes something else.
     """
     signs = torch.ones_like(sample)  # of mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1
@@ -189,13 +189,13 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     if not (form(sample) - own).abs().max() <= tolerance * own.abs().max():
         raise UserError(
             f"{type(module).__name__} computes no norm of a known form, so its denominators cannot "
-            "be held constant; leave methods with frozen norms out"
+            "be held constant; omit methods with frozen norms"
         )
     return form
 
 
 def _precise(tensor: Tensor) -> torch.dtype:
-    """The type that norms and softmax are computed in: fp32, or the tensor's own beyond it."""
+    """The type in which norms and softmax are computed: fp32, or the tensor's own if wider."""
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
@@ -216,7 +216,7 @@ _ATTENTION = "interp_backward_rules"
 """transformers' name for the attention of this module."""
 
 _IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
-"""The rules in force, and what is called with each attention module that they reach."""
+"""The rules in force, and a callback for each attention module that they reach."""
 
 
 def _attend(
@@ -231,7 +231,7 @@ def _attend(
     s_aux: Float[Tensor, " head"] | None = None,
     **unused: Any,
 ) -> tuple[Float[Tensor, "row token head value_size"], Logits]:
-    """Attention under the rules in force, computed openly; `s_aux`: sinks, one logit per head."""
+    """Attention under the rules in force, computed explicitly; `s_aux`: one sink logit per head."""
     rules, ran = _IN_FORCE.get()
     ran(module)
     groups = query.shape[1] // key.shape[1]
@@ -268,7 +268,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
 
 @contextmanager
 def _shared_gates(model: Model, share: float) -> Iterator[None]:
-    """Within the block, multiply gradients at the outputs of gates and of what they gate."""
+    """Within the block, multiply gradients at the outputs of gates and of the modules they gate."""
     ran: set[nn.Module] = set()
 
     def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:
@@ -306,12 +306,12 @@ def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
     """Check that rules reached every layer.
 
     Raises:
-        UserError: some layer was not reached.
+        UserError: a layer was not reached.
     """
     for index, reached in enumerate(layers):
         if not reached:
             raise UserError(
                 f"the backward rules did not reach the {what} of layer {index} of {model.name} "
-                f"({model.hf.config.model_type}), so that scores would be those of another method; "
-                "leave methods with changed gradients out"
+                f"({model.hf.config.model_type}), so the scores would be those of another method; "
+                "omit methods with changed gradients"
             )

@@ -1,4 +1,4 @@
-"""Keys and values of earlier tokens: the one place that knows how transformers builds caches."""
+"""Keys and values of earlier tokens: the only place that knows how transformers builds caches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,12 +21,12 @@ def empty() -> Any:
 
 
 def key_values(cache: Any) -> KeyValues:
-    """What a cache holds for the layers that ran."""
+    """The keys and values that a cache holds for the layers that ran."""
     return [(layer.keys, layer.values) for layer in cache.layers if layer.is_initialized]
 
 
 def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
-    """A cache of the first tokens of one prompt, the same for each row, without copying them."""
+    """A cache of one prompt's first tokens, shared by all rows without copies."""
     if not tokens:
         return empty()
     layers: list[Any] = []
@@ -45,13 +45,13 @@ def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool =
     Args:
         flat: keys and values of each layer, (token, key-value head, size).
         source: the token in each column.
-        kept: whether the cache keeps the keys and values of what is read after it.
+        kept: whether the cache keeps the keys and values of tokens read after it.
     """
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
 
 def flattened(cache: Any) -> KeyValues:
-    """What a cache holds, (row x token, key-value head, size), as `gathered` takes it."""
+    """The content of a cache, (row x token, key-value head, size), as `gathered` takes it."""
     return [
         (keys.transpose(1, 2).flatten(0, 1), values.transpose(1, 2).flatten(0, 1))
         for keys, values in key_values(cache)
@@ -68,7 +68,7 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 
 def holds_key_values_alone(model: Model) -> bool:
-    """Whether a later pass needs nothing from an earlier one but each layer's keys and values."""
+    """Whether a later pass needs only each layer's keys and values from an earlier one."""
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
     kinds = {type(layer) for layer in layers}
@@ -79,9 +79,9 @@ def holds_key_values_alone(model: Model) -> bool:
 
 
 class _GatheredLayer(DynamicLayer):
-    """Keys and values of prompts, copied to the rows of a pass only while its layer attends.
+    """Keys and values of prompts, copied to the rows of a pass only while their layer attends.
 
-    So only one layer's copies are in memory at a time, as without a cache.
+    Thus only one layer's copies are in memory at a time, as without a cache.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class _GatheredLayer(DynamicLayer):
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
-        """The number of columns that precede those that are read."""
+        """The number of columns before those that are read."""
         return self._source.shape[1]
 
     def update(
@@ -118,7 +118,7 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """The longest prompt, in tokens, that is read with the short frequencies; None if all are.
+    """The length in tokens of the longest prompt read with the short frequencies; None if all are.
 
     Long RoPE (Phi-3 128k) rotates every token of a longer pass with other frequencies, so a pass
     must not mix prompts from both sides of this length, or read one in parts. Dynamic NTK scaling
@@ -135,6 +135,6 @@ def short_length(model: Model) -> int | None:
 
 
 def is_long(model: Model, tokens: int) -> bool:
-    """Whether a prompt of so many tokens is read with other frequencies than short ones."""
+    """Whether a prompt of this many tokens is read with other frequencies than short prompts."""
     length = short_length(model)
     return length is not None and tokens > length

@@ -1,12 +1,12 @@
-"""What a model's chat template writes around a message.
+"""The frame that a model's chat template writes around a message.
 
-1. Write a marker in place of a message, after the turns before it, several times: the text before
+1. Write a marker in place of a message, after the turns before it, several times. The text before
    and after the marker is the frame.
-2. Write an answer after it: what the template puts between the two opens the answers.
+2. Write an answer after the message: the text that the template puts between them opens answers.
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    never ends.
 
-Templates that can either open or leave out a thought before the answer leave it out.
+Templates that can either open or omit a thought before the answer omit it.
 """
 
 import json
@@ -37,12 +37,12 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
     thread only, and the memory limit is for the whole process: in other threads there is no limit.
 
     Args:
-        seconds: of processor time.
-        memory: bytes beyond those that the process has; on Linux only.
+        seconds: processor time.
+        memory: bytes beyond those the process already has; on Linux only.
 
     Raises:
-        TimeoutError: it takes longer.
-        MemoryError: it takes more.
+        TimeoutError: the block takes more time.
+        MemoryError: the block takes more memory.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -63,7 +63,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
 @contextmanager
 def _memory_limit(memory: int) -> Iterator[None]:
-    """Within the block the address space grows by at most so many bytes, on Linux."""
+    """Within the block the address space grows by at most this many bytes, on Linux."""
     earlier = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_bytes().split()[0])
@@ -82,27 +82,27 @@ RENDER_SECONDS = 5.0
 """Processor time that a template may take for one message."""
 
 RENDER_BYTES = 2**28
-"""Memory that it may take."""
+"""Bytes of memory that a template may take."""
 
 FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
 
 RENDERINGS = 8
-"""How often the frame is written, to notice a template that is random."""
+"""How often the frame is written, to notice a random template."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number in a template. One operation on larger ones, or a power, can run for ever
-inside Python itself, where no time limit reaches it."""
+"""The largest number in a template. One operation on larger numbers, or a power, can run forever
+inside Python itself, out of reach of any time limit."""
 
 _MARKER = "Where is message 5d41402a?"
 _ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
 _THOUGHT = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.IGNORECASE)
-"""What begins or ends a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
+"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
 
 _ENDS_OF_THOUGHT = ("/", "END_", "channel|")
-"""What marks the end of a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
+"""Marks that end a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
 
 _EITHER_WAY = frozenset("\"'`*$")
 """Marks that both open and close: quotes, and those of emphasis, code and formulas."""
@@ -110,15 +110,15 @@ _EITHER_WAY = frozenset("\"'`*$")
 
 @dataclass(frozen=True, slots=True)
 class ChatFrame:
-    """What the template writes around a message, the same for every message."""
+    """The text that the template writes around a message, the same for every message."""
 
     before: str
     after: str
-    """With the generation prompt."""
+    """Text after the message, including the generation prompt."""
     answer_opening: str
-    """White space that the template writes between `after` and an answer; mostly none."""
+    """White space that the template writes between `after` and an answer; mostly empty."""
     templated: bool
-    """Whether a chat template wrote it; if so it holds the special tokens already."""
+    """Whether a chat template wrote the frame, which then already holds the special tokens."""
 
 
 PLAIN = ChatFrame("", "", "", templated=False)
@@ -132,19 +132,19 @@ Turn = tuple[str, str]
 def chat_frame(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ChatFrame:
-    """What a model's chat template writes around a message that follows some turns.
+    """The frame that a model's chat template writes around a message that follows some turns.
 
-    Without a template it is these turns alone, in plain text: see `_plain`.
+    Without a template, the frame is just these turns in plain text: see `_plain`.
 
     Raises:
         UserError: the template fails, changes, loses or repeats the message, writes something else
-            each time, or leaves out a turn or the system prompt.
+            each time, or omits a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
         if chat.system is not None:
             raise UserError(
                 f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
-                "prompt; leave the system prompt out"
+                "prompt; omit the system prompt"
             )
         return _plain(turns)
     template = f"the chat template of {tokenizer.name_or_path}"
@@ -189,10 +189,10 @@ def write(
 
 
 def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
-    """The mark of a thought, for a model that may think where its answers are read.
+    """The mark of a thought, if a model may think where its answers are read.
 
-    Its template opens a thought after the message, or has thoughts and no switch that leaves them
-    out. Empty if neither is so.
+    The template opens a thought after the message, or has thoughts and no switch that omits them.
+    Empty if neither is the case.
     """
     if not frame.templated:
         return ""
@@ -213,9 +213,9 @@ def _has_switch(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
 
 
 def gap(text: str) -> str:
-    """What ordinary text has between the end of a text and a word after it: a space or nothing.
+    """The separator in ordinary text between a text's end and the next word: a space or nothing.
 
-    Nothing after white space, an opening bracket or quote, or Chinese or Japanese script.
+    There is nothing after white space, an opening bracket or quote, or Chinese or Japanese script.
     """
     return " " if _is_set_off(text) else ""
 
@@ -305,8 +305,8 @@ def _check_operations(template: str) -> None:
     """Refuse powers and large numbers.
 
     Raises:
-        ValueError: the template holds one.
-        jinja2.TemplateSyntaxError: it is not valid.
+        ValueError: the template contains a power or a large number.
+        jinja2.TemplateSyntaxError: the template is not valid.
     """
     for _, kind, value in Environment(autoescape=True).lex(template):
         if (kind, value) == ("operator", "**"):

@@ -1,11 +1,11 @@
-"""What is known about a model's folder before anything in it is loaded.
+"""Checks of a model's folder before anything in it is loaded.
 
-1. Each file is a regular one: a pipe or a device in its place would be read for ever.
-2. Weights are safetensors, or pickles where they are allowed; an index names only files of its own
+1. Each file is a regular one: a pipe or a device in its place would be read forever.
+2. Weights are safetensors, or pickles if they are allowed; an index names only files of its own
    folder.
-3. The headers of the weights give names, shapes and types of all tensors, without their values.
+3. The headers of the weight files give names, shapes and types of all tensors, without values.
 
-Whatever goes wrong is one short message (`as_user_error`).
+Any failure is reported in one short message (`as_user_error`).
 """
 
 import hashlib
@@ -40,14 +40,14 @@ _NOT_THE_MODELS_FAULT = (
 
 @contextmanager
 def as_user_error(part: str, name: str) -> Iterator[None]:
-    """Within the block any error becomes one about the part of a model that is being read.
+    """Within the block any error becomes a UserError about the part of the model being read.
 
     A damaged folder fails in as many ways as there are libraries that read it. The tokenizers
-    library's panics are not an `Exception`, so everything is caught except what ends the program.
+    library's panics are not an `Exception`, so everything is caught except exits of the program.
 
     Args:
         part: the file, or whatever else is read.
-        name: the model's.
+        name: name of the model.
 
     Raises:
         UserError: anything else went wrong.
@@ -70,7 +70,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
 
 def _reason(error: BaseException) -> str:
     kind, text = type(error).__name__, str(error)
-    # A KeyError's text is the key alone, and some errors have none.
+    # A KeyError's text is only the key, and some errors have no text.
     if not text or isinstance(error, KeyError):
         text = f"{kind} {text}"
     return one_line(text, _REASON_LENGTH).rstrip(".")
@@ -91,11 +91,11 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """In safetensors' terms, such as BF16; for a pickle in PyTorch's, such as bfloat16."""
+    """Type in safetensors' terms, such as BF16; for a pickle in PyTorch's, such as bfloat16."""
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """How many numbers the tensor holds."""
         return math.prod(self.shape)
 
 
@@ -131,7 +131,7 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
-        # transformers ignores one that it cannot read.
+        # transformers ignores a file that it cannot read.
         read_object(name, folder / GENERATION)
 
 
@@ -144,10 +144,10 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
     """A hash over a model's configuration and weights, file by file.
 
     Raises:
-        UserError: they cannot be read.
+        UserError: a file cannot be read.
     """
     files = [folder / "config.json", *weight_files(name, folder, allow_pickle=allow_pickle)]
-    # A folder of the hub's cache holds links.
+    # A folder in the hub's cache holds links.
     hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
@@ -155,10 +155,10 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 def check_regular(name: str, folder: Path) -> None:
     """Check that a folder holds only folders and files that can be read.
 
-    transformers takes what it cannot open for absent, and would go on without it.
+    transformers treats files that it cannot open as absent, and would go on without them.
 
     Raises:
-        UserError: something else is in it.
+        UserError: the folder holds something else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"
@@ -175,7 +175,7 @@ def check_regular(name: str, folder: Path) -> None:
 
 
 def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
-    """The tensors that transformers would load from a folder; empty where there are no weights.
+    """The tensors that transformers would load from a folder; empty if there are no weights.
 
     Raises:
         UserError: a file is damaged, or an index names files that are not next to it.
@@ -201,17 +201,17 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
 
 
 def indexed_files(name: str, index: Path) -> list[str]:
-    """Names of the files that an index says weights are in.
+    """Names of the files that an index lists as holding weights.
 
     Raises:
-        UserError: it is damaged, or names anything but weights next to it.
+        UserError: the index is damaged, or names anything but weights next to it.
     """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
     files = sorted(set(weight_map.values()))
     for file in files:
-        # Only a plain name is sure to be in the folder.
+        # Only a plain name is certain to be in the folder.
         if not re.fullmatch(rf"\w[\w.-]{{0,200}}{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
                 f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
@@ -261,7 +261,7 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
     """The configuration in a folder, an object that names no weights and no code.
 
     Raises:
-        UserError: it is not an object, or names weights or an attention kernel.
+        UserError: the configuration is not an object, or names weights or an attention kernel.
     """
     config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
@@ -284,7 +284,7 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
     """The JSON object in a file of a model.
 
     Raises:
-        UserError: it is damaged, or something else.
+        UserError: the file is damaged, or holds something else.
     """
     with as_user_error(file.name, name):
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
@@ -294,7 +294,7 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
 
 
 def settings(config: Any) -> Iterator[tuple[str, Any]]:
-    """All settings of a configuration, those of its parts included."""
+    """All settings of a configuration, including those of its parts."""
     if isinstance(config, dict):
         for key, value in config.items():
             yield key, value

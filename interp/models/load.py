@@ -55,7 +55,7 @@ from interp.options import with_options_of
 def load_model(name: str, **options: Any) -> Model:
     """Load a causal language model, sequence classifier or text-to-text model, and its tokenizer.
 
-    Which of them it is follows from the `architectures` of its configuration. A LoRA adapter is
+    The kind of model follows from the `architectures` of its configuration. A LoRA adapter is
     merged into its base.
 
     Args:
@@ -73,29 +73,29 @@ def load_model(name: str, **options: Any) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A model that is there, with its weights not yet loaded."""
+    """An existing model whose weights are not yet loaded."""
 
     name: str
-    """The canonical one."""
+    """Canonical name."""
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """Where it comes from, for records."""
+    """Where the model comes from, for records."""
     fingerprint: str | None
-    """Changes when a file of a local folder does; None on the hub, where the commit does."""
+    """Changes when a file of a local folder does; None on the hub, where the commit changes."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
     stored: Stored | None
-    """The tensors of a local folder; None on the hub, where they may not be here yet."""
+    """The tensors of a local folder; None for the hub, as they may not be downloaded yet."""
     options: Mapping[str, Any]
-    """How it is read: revision, use_safetensors, trust_remote_code."""
+    """How the model is read: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """What is merged into it. Everything but name, source, fingerprint and tokenizer is then its
-    base's."""
+    """The adapter merged into the model. Everything but name, source, fingerprint and tokenizer is
+    then the base's."""
 
     def checksum(self) -> str:
-        """A hash over its configuration and weights; on the hub its commit."""
+        """A hash over configuration and weights; on the hub the commit."""
         if isinstance(self.location, Path):
             allow_pickle = self.options["use_safetensors"] is None
             return folder_checksum(self.name, self.location, allow_pickle=allow_pickle)
@@ -103,12 +103,12 @@ class FoundModel:
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
-    """Load a model that was found, without reading its configuration and tokenizer again.
+    """Load a found model without reading its configuration and tokenizer again.
 
-    What there is to know about it is written to standard error.
+    Notes about the model are written to standard error.
 
     Raises:
-        UserError: the device is not there, or as for `load_model`.
+        UserError: the device does not exist, or `load_model` would raise it.
     """
     device, dtype = loading.device, loading.dtype
     if device is not None:
@@ -148,8 +148,8 @@ def find_model(
 
     Args:
         name: hub name, local folder, or "organism/NAME" for a packaged organism.
-        loading: how it is loaded.
-        kind_in: gives its kind from its configuration and the names of its classes.
+        loading: options of loading.
+        kind_in: function that gives the kind from the configuration and the names of its classes.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
@@ -196,7 +196,7 @@ def _adapted(
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
 ) -> FoundModel:
-    """The base of an adapter, with what is merged into it."""
+    """The base of an adapter, with the adapter to merge into it."""
     _check_merging(name, loading)
     adapter = read_adapter(name, folder)
     base = find_model(
@@ -231,7 +231,7 @@ def _check_merging(name: str, loading: Loading) -> None:
     if loading.trust_remote_code:
         raise UserError(
             f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
-            "with it is run. Leave trust_remote_code out, or merge the adapter with peft"
+            "with it is run. Omit trust_remote_code, or merge the adapter with peft"
         )
     if loading.quantization is not None:
         raise UserError(
@@ -240,7 +240,7 @@ def _check_merging(name: str, loading: Loading) -> None:
 
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
-    """Check that a base is one to merge an adapter into, and the one that it was trained on."""
+    """Check that an adapter can be merged into a base, and was trained on it."""
     shown, of = one_line(adapter.name), one_line(base.name)
     if base.adapter is not None:
         raise UserError(
@@ -287,7 +287,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
                 trust_remote_code=found.options["trust_remote_code"],
             )
     with as_user_error("its weights", found.name), quiet_report():
-        # transformers' annotations leave out the account of what was loaded.
+        # transformers' annotations omit the account of loaded tensors.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
@@ -301,20 +301,20 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
 
 
 def _keep_float64(hf: PreTrainedModel) -> None:
-    """Multiply the experts' matrices one by one: PyTorch's grouped product ends at float32."""
+    """Multiply the experts' matrices one by one: PyTorch's grouped product stops at float32."""
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         hf.set_experts_implementation("eager")
 
 
 def _quiet_bars() -> None:
-    """Keep transformers from progress bars where nobody watches: in logs and notebooks."""
+    """Keep transformers from showing progress bars that nobody watches: in logs and notebooks."""
     if not sys.stderr.isatty():
         # transformers does not annotate this function.
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _stored(found: FoundModel) -> Stored | None:
-    """The tensors of a model on the hub, which are downloaded here; None if it has none."""
+    """The tensors of a model on the hub, which this downloads; None if the model has none."""
     name, options = found.name, found.options
     allow_pickle = options["use_safetensors"] is None
     folder = downloaded_weights(name, options["revision"], allow_pickle=allow_pickle)
@@ -373,19 +373,19 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 
 
 SMALL = 20_000_000
-"""Parameters below which a model gets one thread. More threads wait for each other at each of its
-short operations, most of all where other work has taken a core: on two busy x86-64 cores (torch
+"""Number of parameters below which a model gets one thread. More threads wait for each other at
+every short operation, most of all if other work has taken a core: on two busy x86-64 cores (torch
 2.13.0) attribution on two threads ran at 0.11 times the speed of one thread with 1.6 million
 parameters, at 0.19 with 1.5 (hidden 128), and still at 0.5 with 65 (hidden 1,024, 4 layers). On
 idle cores large models gain from more threads, so they keep PyTorch's number."""
 
 
 def set_threads(model: Model, asked: int | None) -> None:
-    """Set how many threads this process computes a model with, and say so where that is fewer.
+    """Set the number of threads with which this process computes a model; report a lower number.
 
     Args:
-        model: what is measured; on any other device than the CPU nothing changes.
-        asked: the value of --threads. Without it OMP_NUM_THREADS decides, where it is set.
+        model: the measured model; on any device but the CPU nothing changes.
+        asked: the value of --threads. Without it OMP_NUM_THREADS decides, if it is set.
     """
     if asked is not None:
         torch.set_num_threads(asked)

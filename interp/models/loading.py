@@ -1,4 +1,4 @@
-"""What a user says about a model: its name, and the options of `interp.load_model`."""
+"""A user's choice of a model: its name, and the options of `interp.load_model`."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from interp.texts import iso_date, path
 
 
 def names_folder(name: str) -> bool:
-    """Whether a model's name is that of a folder here."""
+    """Whether a model's name is that of a local folder."""
     # Path.is_dir raises an error for a name that is too long or not allowed for files.
     return os.path.isdir(name)  # noqa: PTH112
 
@@ -23,13 +23,13 @@ def names_folder(name: str) -> bool:
 def canonical_name(name: str) -> str:
     """The canonical spelling of a model's name: `m` for `./m`, `m/` and `m`.
 
-    Tables, records and the search for duplicates use it.
+    Tables, records and the search for duplicates use this spelling.
     """
     return os.path.normpath(name) if names_folder(name) else name
 
 
 def model_name(text: str) -> str:
-    """The canonical name of a model: a folder, a name on the hub, or organism/NAME.
+    """The canonical name of a model: a folder, a hub name, or organism/NAME.
 
     Raises:
         ValueError: there is no such organism, or an organism was probably meant.
@@ -51,7 +51,7 @@ def model_name(text: str) -> str:
 
 
 DEFAULT_DATE = "2024-07-26"
-"""The date given to templates: the one that the templates of Llama 3.1 and 3.2 fall back to."""
+"""The date given to templates: the fallback of the templates of Llama 3.1 and 3.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ChatFormat:
     """
 
     template: bool = True
-    """Whether the model's own chat template is used, where it has one."""
+    """Whether the model's own chat template is used, if it has one."""
     system: str | None = None
     """The system prompt; None leaves it to the template, which may insert its own."""
     date: str = DEFAULT_DATE
@@ -126,12 +126,12 @@ class Loading(Options):
         """How messages are written for the model.
 
         Raises:
-            UserError: a system prompt without a template to write it.
+            UserError: a system prompt is given without a template to write it.
         """
         return ChatFormat(
             template=self.chat_template, system=self.system_prompt, date=self.template_date
         )
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change numbers; where a model is computed is not among them."""
+        """The options that may change numbers; these do not include the device."""
         return self.model_dump(mode="json", exclude={"device", "device_map"})

@@ -1,4 +1,4 @@
-"""A loaded model: an unmodified Hugging Face model, and what is known about it."""
+"""A loaded model: an unmodified Hugging Face model, and facts about it."""
 
 import hashlib
 import inspect
@@ -29,32 +29,32 @@ from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, quantization_of, weights_of
 
 _FRAMES = 256
-"""Frames of messages that are remembered: prompts mostly share what is said before them."""
+"""Number of message frames to remember: prompts mostly share the messages before them."""
 
 
 @dataclass(frozen=True)
 class Model:
     """A model of some `Kind` with its tokenizer, which everything in the toolkit measures.
 
-    Wrap a model that is already in memory by `Model(name, hf, tokenizer)`.
+    Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer gives no character offsets, or ids beyond the model's embeddings;
-            or the model gives no answers.
+        UserError: the tokenizer gives no character offsets, or token ids beyond the model's
+            embeddings, or the model gives no answers.
     """
 
     name: str
-    """What tables call the model."""
+    """Name of the model in tables."""
     hf: PreTrainedModel
     """The model itself, untouched."""
     tokenizer: PreTrainedTokenizerBase
     """A fast tokenizer: segments are found by its character offsets."""
     source: dict[str, str] = field(default_factory=dict)
-    """Where it came from: hub name or folder, revision."""
+    """Where the model came from: hub name or folder, revision."""
     chat: ChatFormat = field(default_factory=ChatFormat)
-    """Whether and how its chat template writes prompts."""
+    """Whether and how the model's chat template writes prompts."""
     notes: tuple[str, ...] = ()
-    """What there is to know about it: stored tensors that it leaves out, `thoughts`."""
+    """Notes about the model: unused stored tensors, `thoughts`."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
@@ -67,7 +67,7 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """How it reads prompts, and what its answers are.
+        """How the model reads prompts, and what its answers are.
 
         Raises:
             UserError: the model gives no answers, or is a classifier that is not an encoder.
@@ -86,7 +86,7 @@ class Model:
 
         Raises:
             UserError: the architecture is not understood. Answers, input gradients and attention
-                can be read without it.
+                can be read even so.
         """
         return architecture_of(self.hf)
 
@@ -115,7 +115,7 @@ class Model:
 
     @property
     def quantization(self) -> str | None:
-        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None where they are not.
+        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None if they are not.
 
         The input gradient passes through quantized layers as if each were the linear map that its
         rounded weights make.
@@ -141,7 +141,7 @@ class Model:
 
     @property
     def padding_side(self) -> str:
-        """Where the padding of a batch is: "left" or "right" of its prompts.
+        """Side of a batch's padding: "left" or "right" of its prompts.
 
         Prompts of causal models all end at the last position. Other models count positions
         themselves, from the first column, where an encoder also pools the prompt.
@@ -166,7 +166,7 @@ class Model:
 
     @property
     def context_length(self) -> int | None:
-        """The longest prompt in tokens; None where the configuration does not say."""
+        """The longest prompt in tokens; None if the configuration does not say."""
         config = self.hf.config.get_text_config()
         # MPT's attention has another name for it.
         length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
@@ -174,7 +174,7 @@ class Model:
 
     @cached_property
     def _positions_before_first(self) -> int:
-        """Positions that no token has: RoBERTa counts from the index after that of its padding."""
+        """Number of positions without a token: RoBERTa counts from the index after its padding."""
         paddings = [
             module.padding_idx
             for path, module in self.hf.named_modules()
@@ -203,12 +203,12 @@ class Model:
 
     @property
     def logit_soft_cap(self) -> float | None:
-        """C where logits x become c tanh(x / c), as in Gemma-2; None where they stay."""
+        """Soft cap c if logits x become c tanh(x / c), as in Gemma-2; None without a cap."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
     @property
     def chat_frame(self) -> ChatFrame:
-        """What the template writes around a first message.
+        """The frame that the template writes around a first message.
 
         Raises:
             UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
@@ -217,17 +217,17 @@ class Model:
 
     @cached_property
     def frame_behind(self) -> Callable[[tuple[Turn, ...]], ChatFrame]:
-        """What the template writes around a message after some turns, by these turns."""
+        """The frame that the template writes around a message after some turns, by these turns."""
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
         return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
 
     @property
     def thoughts(self) -> str:
-        """A note that it may think where its answers are read; empty if nothing suggests it."""
+        """A note that the model may think where its answers are read; empty if it seems not to."""
         try:
             begins = begins_thought(self.tokenizer, self.chat, self.chat_frame)
-        except UserError:  # the template's fault is said where it is to write a prompt
+        except UserError:  # the template's fault is reported when it has to write a prompt
             begins = ""
         return begins and (
             f"{self.name} may think before it answers: its chat template has {begins}, and neither "
@@ -237,9 +237,9 @@ class Model:
 
     @cached_property
     def identity(self) -> str:
-        """What the measured numbers depend on: a hash over weights, configuration and tokenizer.
+        """A hash over everything measured numbers depend on: weights, configuration and tokenizer.
 
-        Generation settings count where they name other tokens to end or begin a text than the
+        Generation settings count if they name other tokens that end or begin a text than the
         configuration does. A model from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
@@ -292,7 +292,7 @@ class Model:
         )
 
     def _further_settings(self) -> dict[str, object]:
-        """Settings that are read but are not in the text of configuration or tokenizer."""
+        """Settings that are used but are not in the text of configuration or tokenizer."""
         config, found = self.hf.config, dict[str, object]()
         own = getattr(config.get_text_config(), "eos_token_id", None)
         if self.end_tokens != sorted(own if isinstance(own, list) else [own] if own else []):
@@ -311,7 +311,7 @@ class Model:
         """Within the block: evaluation mode, and parameters that need no gradient.
 
         Raises:
-            UserError: PyTorch tried to compile a kernel in the block, and could not.
+            UserError: PyTorch tried and failed to compile a kernel in the block.
         """
         training = self.hf.training
         trainable = [p for p in self.hf.parameters() if p.requires_grad]
@@ -330,10 +330,10 @@ class Model:
 
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
-    """Say what to do where PyTorch could not compile a kernel.
+    """Say what to do if PyTorch could not compile a kernel.
 
     Raises:
-        UserError: it could not.
+        UserError: PyTorch could not compile a kernel.
     """
     # By name: importing the class loads PyTorch's compiler, which takes seconds.
     if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):

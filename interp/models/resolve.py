@@ -1,4 +1,4 @@
-"""Where a model is: a local folder, a packaged organism, or the hub and its cache here."""
+"""Where a model is: a local folder, a packaged organism, or the hub and its local cache."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
-"""Seconds that the hub has to answer, for a model that is not on this machine."""
+"""Seconds that the hub has to answer for a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class Resolved:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """The same for records."""
+    """The location, for records."""
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
-    """Where a model is, by its canonical name.
+    """Find a model by its canonical name.
 
     Raises:
         UserError: there is no such folder or organism, an organism was probably meant, a revision
-            was given for something that has none, or the hub does not answer.
+            was given for a model that has none, or the hub does not answer.
     """
     if name.startswith(PREFIX) or names_folder(name):
         if revision is not None:
@@ -104,9 +104,9 @@ def _unreachable(name: str, reason: str) -> str:
 
 
 def pinned(name: str, revision: str | None) -> tuple[Path, str]:
-    """The cached folder and the commit of a revision, whose configuration is fetched.
+    """Fetch a revision's configuration; gives the cached folder and the commit.
 
-    Everything else is then read at this commit, whatever is pushed meanwhile.
+    Everything else is then read at this commit, even if others push in the meantime.
 
     Raises:
         UserError: there is no such model, or its configuration cannot be fetched.
@@ -124,7 +124,7 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
     None if there are none; transformers then says what it looked for.
 
     Raises:
-        UserError: they cannot be fetched, or an index is damaged or names anything but weights.
+        UserError: weights cannot be fetched, or an index is damaged or names anything but weights.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):

@@ -16,7 +16,7 @@ from interp.models.architectures import Projection, layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The part of a module's tensor that is the site, as a view; head is 1 where there are no heads.
+"""The part of a module's tensor that is the site, as a view; head is 1 if there are no heads.
 Attention weights, (row, head, query, key), stay as they are."""
 
 
@@ -26,11 +26,11 @@ class Location:
 
     module: nn.Module
     end: Literal["input", "output", "weights"]
-    """Whether the site is in the module's first input, in its output, or is the attention weights
-    that an attention returns next to its output."""
+    """Whether the site is the module's first input, its output, or the attention weights that an
+    attention returns next to its output."""
     view: View
     enters: int
-    """The first layer that must run for a patch to act; the number of layers if none must."""
+    """The first layer that must run for a patch to act; the number of layers if none need run."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
@@ -55,7 +55,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
 
 
 def _after(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
-    """The residual stream after a layer: what the next one, or the final norm, reads."""
+    """The residual stream after a layer, which the next layer or the final norm reads."""
     if layer + 1 < len(layers):
         return Location(layers[layer + 1], "input", _whole, layer + 1)
     final_norm = model.architecture.final_norm
@@ -101,15 +101,15 @@ def check_sites(
     """Check that a model has the sites, layers and heads.
 
     Raises:
-        UserError: a site that the architecture lacks, a layer or head beyond the model, heads of
-            sites that have none.
+        UserError: the architecture lacks a site, a layer or head is beyond the model, or a site has
+            no heads.
     """
     _check_indices("layer", layers, layer_count(model), model)
     for site in sites:
         if heads is not None and SITES[site].heads is None:
             with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
-                f"heads were given, but {site} has none; leave them out, or give sites among "
+                f"heads were given, but {site} has none; omit them, or give sites among "
                 f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
@@ -140,20 +140,20 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
     except AttributeError as error:
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site {site}: its "
-            f"{type(parent).__name__} has no module {path}; leave the site out"
+            f"{type(parent).__name__} has no module {path}; omit the site"
         ) from error
 
 
 def _refuse_encoder(model: Model, site: str) -> None:
     if not model.architecture.causal:
         raise UserError(
-            f"the site {site} is not supported for encoders such as {model.name}; leave it out, or "
+            f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
             "patch z, which it acts through"
         )
 
 
 def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
-    """The path of what reads the sum of residual stream and attention, where there is one."""
+    """The path of the module that reads the sum of residual stream and attention, if any."""
     norm, why = model.architecture.mlp_norm, ""
     if getattr(layer, "use_parallel_residual", False):
         why = "attention and MLP read the same residual stream side by side"
@@ -162,7 +162,7 @@ def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
     if norm is None or why:
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
-            "leave the site out"
+            "omit the site"
         )
     return norm
 
@@ -198,14 +198,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 @contextmanager
 def edited(location: Location, edit: Edit) -> Iterator[None]:
-    """Within the block the tensor of a location passes through `edit`."""
+    """Within the block, pass the tensor of a location through `edit`."""
     with hooked(_hook(location, edit)):
         yield
 
 
 @contextmanager
 def hooked(*handles: RemovableHandle) -> Iterator[None]:
-    """Remove hooks that have been set when the block ends."""
+    """Remove all set hooks when the block ends."""
     try:
         yield
     finally:
@@ -215,7 +215,7 @@ def hooked(*handles: RemovableHandle) -> Iterator[None]:
 
 @contextmanager
 def watched(locations: Iterable[Location], see: Callable[[Tensor], None]) -> Iterator[None]:
-    """Within the block `see` is called with the tensor of each location, as it passes."""
+    """Within the block, call `see` with the tensor of each location as it passes."""
 
     def look(tensor: Tensor) -> Tensor:
         see(tensor)
@@ -229,7 +229,7 @@ def watched(locations: Iterable[Location], see: Callable[[Tensor], None]) -> Ite
 
 @contextmanager
 def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
-    """Within the block the tensor of each location is kept, whole, under the location's key."""
+    """Within the block, keep the whole tensor of each location under the location's key."""
     values: dict[Key, Activation] = {}
 
     def keep(key: Key) -> Edit:
@@ -247,7 +247,7 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
 
 @contextmanager
 def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """Within the block these layers return their input."""
+    """Within the block, make these layers return their input."""
     with ExitStack() as stack:
         for layer in layers:
             stack.enter_context(replaced(layer, _identity))
@@ -256,25 +256,25 @@ def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Within the block a module computes something else; its hooks stay."""
+    """Within the block, make a module compute something else; its hooks stay."""
     original = module.__dict__.get("forward")
     module.forward = forward
     try:
         yield
     finally:
         del module.forward
-        if original is not None:  # someone else, such as accelerate, had replaced it already
+        if original is not None:  # another library, such as accelerate, had already replaced it
             module.forward = original
 
 
 def eager_attention(model: Model) -> AbstractContextManager[None]:
-    """Within the block the model uses eager attention, which returns its weights."""
+    """Within the block, make the model use eager attention, which returns its weights."""
     return attention_by(model, "eager")
 
 
 @contextmanager
 def attention_by(model: Model, implementation: str) -> Iterator[None]:
-    """Within the block the model's attention is computed by another function of transformers."""
+    """Within the block, compute the model's attention by another function of transformers."""
     before = model.attn_implementation
     try:
         model.hf.set_attn_implementation(implementation)
@@ -300,7 +300,7 @@ def _hook(location: Location, edit: Edit) -> RemovableHandle:
     place = 1 if location.end == "weights" else 0
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if isinstance(output, tuple):  # attention gives its weights as well
+        if isinstance(output, tuple):  # attention also returns its weights
             return (*output[:place], edit(output[place]), *output[place + 1 :])
         return edit(output)
 

@@ -19,12 +19,12 @@ _SAMPLE = "Paris is in France, thus: 1 + 1 = 2.\n"
 def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
     """The tokenizer that was saved with a model, tried on a sentence.
 
-    With mistral-common installed, transformers uses it to read a tekken.json, which gives no
-    character offsets; the tokenizer.json next to it is the same tokenizer and does.
+    If mistral-common is installed, transformers uses it to read a tekken.json, which gives no
+    character offsets; the tokenizer.json next to that file is the same tokenizer and gives them.
     """
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
     if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json, the error about this tokenizer says what is missing.
+        # Without a tokenizer.json, the error about this tokenizer says so.
         with suppress(Exception):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
     if gives_offsets(tokenizer):
@@ -33,15 +33,15 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
 
 
 def gives_offsets(tokenizer: Any) -> bool:
-    """Whether a tokenizer gives the offsets of its tokens in the text."""
+    """Whether a tokenizer gives its tokens' offsets in the text."""
     return bool(getattr(tokenizer, "is_fast", False))
 
 
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
-    """Check that a tokenizer gives offsets, and only ids that the model has embeddings for.
+    """Check that a tokenizer gives offsets, and only ids for which the model has embeddings.
 
     Raises:
-        UserError: it does not.
+        UserError: the tokenizer gives no offsets, or ids without embeddings.
     """
     if not gives_offsets(tokenizer):
         raise UserError(

@@ -1,7 +1,7 @@
 """From the last residual stream to logits: final norm, unembedding, soft cap.
 
-This is the one place that makes logits from states, or has the model make only some of them, and
-that says how far such logits may be from the model's own.
+Only this module makes logits from states, or has the model make only some of them, and defines how
+far such logits may be from the model's own.
 """
 
 import copy
@@ -18,30 +18,30 @@ from interp.models.model import Model
 from interp.models.sites import Location, layer_count, replaced, watched
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
-"""How far logits may be from the model's own, in logits; `_EXACT` for wider types."""
+"""Tolerance of logits against the model's own, in logits; `_EXACT` for wider types."""
 _EXACT = 1e-2
 
 _UNIT = 10.0
-"""Logits up to this size must agree within the tolerance itself; for larger ones it grows in
-proportion, as rounding does."""
+"""Logits up to this size must agree within the tolerance itself; for larger logits the tolerance
+grows in proportion, as rounding does."""
 
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
-    """Whether logits that were computed in another way are the model's own, up to rounding."""
+    """Whether logits computed in another way are the model's own, up to rounding."""
     if not theirs.numel():
         return True
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
     allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
-    # NaN and infinite logits are reported by their prompt, so they do not disagree.
+    # NaN and infinite logits are reported with their prompt, and so do not count as disagreement.
     return not float((ours - theirs).abs().max()) > allowed
 
 
 @contextmanager
 def final_states(model: Model) -> Iterator[list[Tensor]]:
-    """Within the block each forward pass appends its final states to the list that is yielded.
+    """Within the block each forward pass appends its final states to the yielded list.
 
-    They are the output of the final norm, (batch, token, size).
+    Final states are the output of the final norm, (batch, token, size).
     """
     states: list[Tensor] = []
     with watched([_final(model)], states.append):
@@ -60,17 +60,17 @@ def check_unembedding(
 ) -> None:
     """Check that a model's logits are its final states, unembedded.
 
-    Prompts with logits that are not finite are left out.
+    Prompts with logits that are not finite are omitted.
 
     Raises:
-        UserError: they are not.
+        UserError: the logits are not the unembedded final states.
     """
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):
         raise UserError(
             f"{model.name} ({model.hf.config.model_type}) does more than unembed its final states, "
-            "scale the logits and cap them, so perplexity cannot be computed for it; score its "
-            "answers alone"
+            "scale the logits and cap them, so perplexity cannot be computed for it; score only "
+            "its answers"
         )
 
 
@@ -78,8 +78,8 @@ class ExactLogits:
     """Makes the model give the logits of some tokens only, exactly.
 
     The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
-    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. What else the
-    model does, such as scaling or capping logits, stays as it is.
+    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. The rest of the
+    model, such as scaling or capping logits, is unchanged.
 
     Raises:
         UserError: the final norm or the unembedding is offloaded.
@@ -99,7 +99,7 @@ class ExactLogits:
 
     @contextmanager
     def of(self, tokens: Sequence[int]) -> Iterator[None]:
-        """Within the block the model's logits are those of these tokens, in their order."""
+        """Within the block, the model gives the logits of these tokens, in their order."""
         chosen = torch.tensor(tokens)
         weight = self._rows(self._unembedding.weight, chosen)
         bias = getattr(self._unembedding, "bias", None)
@@ -123,10 +123,10 @@ class ExactLogits:
 
 
 def _final(model: Model) -> Location:
-    """The output of the final norm.
+    """The location of the final norm's output.
 
     Raises:
-        UserError: the model has none.
+        UserError: the model has no final norm.
     """
     path = model.architecture.final_norm
     if path is None:

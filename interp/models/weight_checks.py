@@ -1,8 +1,8 @@
-"""Whether weights belong to a configuration: before a model is built, and after it is loaded.
+"""Checks that weights belong to a configuration, before a model is built and after it is loaded.
 
-A configuration is a few lines that may ask for anything: building 1e20 layers never ends, and
-transformers fills what a file lacks with random numbers and leaves aside what it does not know. A
-model with parts that are random, or left out, gives numbers that look like any other's.
+A configuration is a few lines that can ask for anything: building 1e20 layers never ends, and
+transformers fills missing tensors with random numbers and ignores unknown ones. A model with random
+or omitted parts gives numbers that look like any other model's.
 """
 
 import copy
@@ -29,19 +29,19 @@ _CLASSES = ("num_labels",)
 _WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
 
 _MOST = 1_000_000
-"""Layers, experts or classes of a model on the hub, before its weights say more."""
+"""Most layers, experts or classes of a model on the hub, before its weights are known."""
 
 _MOST_EXPERTS = 1024
-"""Experts that a layer may have even where all of them are stored as one tensor."""
+"""Most experts of a layer if all of them are stored as one tensor."""
 
 _TIED = 2
-"""Parameters that a stored number may represent: those of embeddings also for the unembedding."""
+"""Most parameters that a stored number may represent: embeddings also serve as unembedding."""
 
 _PACKED = 16
-"""The same where weights are quantized: eight of one bit in a byte, tied."""
+"""The same for quantized weights: eight of one bit in a byte, tied."""
 
 _BUFFER_BYTES = 2**31
-"""Bytes of what a model may compute for itself, such as masks and rotary tables."""
+"""Most bytes of tables that a model may compute for itself, such as masks and rotary tables."""
 
 _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
 
@@ -50,9 +50,9 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
     """Check that a configuration asks for no more layers, experts or classes than it has weights.
 
     Args:
-        name: the model's.
-        config: config.json as it is, before transformers makes lists and tables from it.
-        stored: its weights; None where they are not here yet.
+        name: name of the model.
+        config: the raw config.json, before transformers makes lists and tables from it.
+        stored: the model's weights; None if they are not downloaded yet.
 
     Raises:
         UserError: there are more layers or experts than tensors, or more classes than any tensor is
@@ -66,7 +66,7 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
 
 def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
-    """For each count its largest value, and the end of the message about a larger one."""
+    """The largest value of each count, and the end of the message about a larger value."""
     if stored is None:
         counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
         return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
@@ -85,7 +85,7 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
     """Check that the size of the window, or chunk, that layers see is given.
 
     Raises:
-        UserError: it is missing.
+        UserError: the size is missing.
     """
     own = config.get_text_config()
     kinds = getattr(own, "layer_types", None) or ()
@@ -129,7 +129,7 @@ def check_sizes(
 
 
 def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
-    """Masks and positions may be stored as integers, parameters may not."""
+    """Refuse parameters stored as integers; only masks and positions may be."""
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
     parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
     for key, tensor in stored.items():
@@ -143,14 +143,14 @@ def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
 
 
 _SHOWN = 3
-"""Tensors that a message names."""
+"""Most tensors that a message names."""
 
 _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
-"""Masks and rotary tables, which older checkpoints store and every model computes for itself."""
+"""Masks and rotary tables, which old checkpoints store and all models compute themselves."""
 
 
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Check transformers' account of what was loaded; returns notes about it.
+    """Check transformers' account of the loaded tensors; returns notes about them.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
     several tokens at once, take no part in its answers and are noted. Unused tensors within a
@@ -159,7 +159,7 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     method.
 
     Args:
-        name: the model's.
+        name: name of the model.
         hf: the loaded model.
         info: transformers' `output_loading_info`.
 
@@ -191,7 +191,7 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
 
 @contextmanager
 def quiet_report() -> Iterator[None]:
-    """Within the block transformers logs no table of missing weights: `check_complete` does."""
+    """Within the block transformers logs no missing weights, which `check_complete` reports."""
 
     def passes(record: logging.LogRecord) -> bool:
         return "LOAD REPORT" not in record.getMessage()

@@ -1,4 +1,4 @@
-"""How weights are kept: on which devices, offloaded or not, and in how many bits."""
+"""Storage of weights: on which devices, offloaded or not, and in how many bits."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -14,10 +14,10 @@ from interp.errors import UserError, one_line
 
 
 def check_device(name: str) -> None:
-    """Check that a device is there and can be used.
+    """Check that a device exists and can be used.
 
     Raises:
-        UserError: it is not.
+        UserError: the device cannot be used.
     """
     try:
         torch.zeros(1, device=name).item()
@@ -32,11 +32,11 @@ def check_device(name: str) -> None:
 
 
 def device_of(module: nn.Module) -> torch.device:
-    """The device that a module's inputs go to."""
+    """The device to which a module's inputs go."""
     device = next(module.parameters()).device
     if device.type != "meta":
         return device
-    # An offloaded weight is on no device; accelerate's hook brings it to one when it is needed.
+    # An offloaded weight is on no device; accelerate's hook brings it to a device when needed.
     # Without a hook the model is an outline, which has no weights.
     hook: Any = getattr(module, "_hf_hook", None)
     return device if hook is None else torch.device(hook.execution_device)
@@ -59,7 +59,7 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
 
     Args:
         quantization: 8bit or 4bit.
-        compute: the type that 4-bit weights are multiplied in.
+        compute: the type in which 4-bit weights are multiplied.
 
     Raises:
         UserError: bitsandbytes is not installed.

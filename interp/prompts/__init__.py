@@ -1,1 +1,1 @@
-"""Prompts with their segments and answers, sets of them, and the systems that they come from."""
+"""Prompts with their segments and answers, prompt sets, and the systems that generate them."""

@@ -1,8 +1,8 @@
-"""What a prompt asks for: a choice among options, a class, a free text, or a completion.
+"""Kinds of answers that prompts ask for: a choice, a class, a free text or a completion.
 
-Each kind of answer says four things: which texts or classes count for it (`options`), whether the
-model's next prediction alone decides the answer (`scored_by_next_token`), how a generated text is
-judged (`judge`), and what it is in the data that results depend on (`record`).
+Each kind of answer defines four things: the texts or classes that count for it (`options`), whether
+only the model's next prediction decides the answer (`scored_by_next_token`), how generated texts
+are judged (`judge`), and the data that results depend on (`record`).
 """
 
 import re
@@ -19,20 +19,20 @@ Needs = Literal["next-token logits", "class logits", "generated text"]
 
 
 class Unanswered(StrEnum):
-    """Why a generated text gives no answer; a parser returns one of these instead of a text."""
+    """Reasons why a generated text gives no answer; a parser returns one instead of a text."""
 
     UNPARSED = "unparsed"
-    """There is no answer in the form that was asked for."""
+    """The text has no answer in the requested form."""
     REFUSED = "refused"
     """The model declines to answer."""
 
 
 class Judgement(NamedTuple):
-    """What a generated text answers."""
+    """The answer of a generated text."""
 
     outcome: Literal["answered", "unparsed", "refused"]
     answer: str
-    """Empty unless the outcome is "answered"."""
+    """The answer; empty unless the outcome is "answered"."""
     correct: bool
 
 
@@ -43,10 +43,10 @@ class AnswerOption:
     name: str
     """The option's name in tables, such as "Yes"."""
     forms: tuple[str, ...]
-    """Surface forms, at least one; each counts by its first token."""
+    """Surface forms, at least one; the first token of each counts."""
 
     def __post_init__(self) -> None:
-        """Refuse what would be counted wrongly: a string would be taken for its letters.
+        """Refuse forms that would be counted wrongly: a string would be taken for its letters.
 
         Raises:
             UserError: a name or a form is not a text, or the forms are not a tuple or are empty.
@@ -74,7 +74,7 @@ class Choice:
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
     """The two options whose difference is attributed and patched, the first counting as positive.
-    Without it, attribution contrasts the correct option with the most likely other one."""
+    Without a contrast, attribution contrasts the correct option with the most likely other one."""
 
     needs: ClassVar[Needs] = "next-token logits"
     scored_by_next_token: ClassVar[bool] = True
@@ -84,8 +84,8 @@ class Choice:
         """A question with two answers, the positive one contrasted with the other.
 
         Args:
-            positive: the answer that accepts what is asked, such as Yes.
-            negative: the answer that rejects it.
+            positive: the answer that accepts the question, such as Yes.
+            negative: the answer that rejects the question.
             gold: whether the positive one is correct.
 
         Raises:
@@ -94,7 +94,7 @@ class Choice:
         # "No" is true, and would make Yes the correct answer.
         if gold is not True and gold is not False:
             raise UserError(
-                f"gold is {_described(gold)}; expected True where the positive option is correct, "
+                f"gold is {_described(gold)}; expected True if the positive option is correct, "
                 "or False"
             )
         _check_options((positive, negative))
@@ -102,7 +102,7 @@ class Choice:
         return cls((positive, negative), gold=names[not gold], contrast=names)
 
     def __post_init__(self) -> None:
-        """Refuse what no measurement could count.
+        """Refuse choices that no measurement could count.
 
         Raises:
             UserError: there are fewer than two options, two share a name or a form, or the gold
@@ -127,9 +127,9 @@ class Choice:
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option with a form that the generated text begins with, as whole words.
+        """The option with a form that begins the generated text, as whole words.
 
-        The longest such form decides. Quotation marks, asterisks and the like before it are
+        The longest such form decides. Quotation marks, asterisks and the like before the form are
         skipped; case matters.
         """
         found = _beginning(self.options).match(text)
@@ -147,7 +147,7 @@ class Label:
     """One of a classifier's classes."""
 
     classes: tuple[str, ...]
-    """Names of all classes: those of the model's configuration or, if it names none, any names in
+    """Names of all classes: those in the model's configuration or, if this names none, any names in
     the order of the model's outputs."""
     gold: str
 
@@ -160,7 +160,7 @@ class Label:
 
         Raises:
             UserError: there are fewer than two classes, one is given twice, or the gold answer is
-                not among them.
+                not among the classes.
         """
         _check_gold(self.gold, _check_names("classes", self.classes))
 
@@ -170,7 +170,7 @@ class Label:
         return tuple(AnswerOption(name, (name,)) for name in self.classes)
 
     def judge(self, text: str) -> Judgement:
-        """The class whose name is the whole text, as text-to-text models write it."""
+        """The class whose name is the whole text, as written by text-to-text models."""
         written = text.strip()
         return _judged(written if written in self.classes else Unanswered.UNPARSED, (self.gold,))
 
@@ -180,21 +180,21 @@ class Label:
 
 
 Parser: TypeAlias = Callable[[str], str | Unanswered]
-"""Finds the answer in a generated text. A named function, since its name is part of the data's
-hash."""
+"""Finds the answer in a generated text. Must be a named function, since its name is part of the
+data's hash."""
 
 
 def whole_text(text: str) -> str | Unanswered:
-    """The parser for answers that are the whole text, without white space around it."""
+    """The parser for answers that are the whole text, apart from white space around it."""
     return text.strip() or Unanswered.UNPARSED
 
 
 @dataclass(frozen=True, slots=True)
 class FreeText:
-    """A text that the model generates, in which a parser finds the answer."""
+    """A generated text, in which a parser finds the answer."""
 
     accepted: tuple[str, ...]
-    """The correct answers as the parser gives them, such as ("12",); the first is the data's."""
+    """Correct answers as the parser gives them, such as ("12",); the first is the data's own."""
     parse: Parser = whole_text
 
     needs: ClassVar[Needs] = "generated text"
@@ -202,7 +202,7 @@ class FreeText:
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        """Refuse answers that no parser gives.
+        """Refuse answers that no parser can give.
 
         Raises:
             UserError: there is no accepted answer, one is not a text, or the parser is not a named
@@ -222,7 +222,7 @@ class FreeText:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The correct answer alone, recognised by its first token."""
+        """Only the correct answer, recognized by its first token."""
         return (AnswerOption(self.gold, self.accepted),)
 
     def judge(self, text: str) -> Judgement:
@@ -237,12 +237,12 @@ class FreeText:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A sentence to complete; correct if the text names what is expected."""
+    """A sentence to complete; correct if the text names the expected answer."""
 
     expected: tuple[str, ...]
     """Names of the expected answer; the first is the data's own."""
     excluded: tuple[str, ...] = ()
-    """Names of other things that contain one of those, such as "South Sudan" for "Sudan"."""
+    """Names of other things that contain an expected name, such as "South Sudan" for "Sudan"."""
 
     needs: ClassVar[Needs] = "generated text"
     scored_by_next_token: ClassVar[bool] = False
@@ -265,7 +265,7 @@ class Completion:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The data's own name alone: the probability of its first token is the familiarity."""
+        """Only the data's own name: the probability of its first token is the familiarity."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:
@@ -342,11 +342,11 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
     """The first of `names` that occurs in the text, spelled as in `names`; "" if none does.
 
     Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
-    plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference. A name that
-    is written in capitals only, such as "US", is found in capitals only.
+    plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference. A name
+    written only in capitals, such as "US", is found only in capitals.
 
     Args:
-        text: what was said.
+        text: the text to search.
         names: the ways to name the entity.
         lookalikes: names of other things that contain one of `names`, such as "South Sudan" for
             "Sudan". A name inside a lookalike, read from the left, does not count.
@@ -380,7 +380,7 @@ def _term_pattern(term: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    """Words of plain letters with one space between them; capitals stay."""
+    """The text as words of plain letters with one space between them; capitals stay."""
     decomposed = unicodedata.normalize("NFKD", text)
     text = "".join(character for character in decomposed if not unicodedata.combining(character))
     text = _APOSTROPHES.sub("", _POSSESSIVE.sub("", text)).replace("&", " and ")

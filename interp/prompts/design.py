@@ -1,4 +1,4 @@
-"""Which prompts of a set a limit takes: spread evenly over the factors of the design."""
+"""The selection of prompts under a limit: spread evenly over the factors of the design."""
 
 import heapq
 import random
@@ -20,16 +20,16 @@ Cell = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Parts:
-    """Numbered items, each in one numbered part."""
+    """Numbered items, each of which is in one numbered part."""
 
     items: NDArray[np.int64]
-    """Part by part, in their order."""
+    """The items, part by part, in order."""
     ends: NDArray[np.int64]
-    """Where each part ends in `items`."""
+    """The end of each part in `items`."""
 
     @classmethod
     def of(cls, part_of: Sequence[int]) -> "Parts":
-        """From the part of each item; no part is empty."""
+        """Make parts from the part of each item; no part is empty."""
         parts = np.array(part_of, dtype=np.int64)
         return cls(parts.argsort(kind="stable"), np.bincount(parts).cumsum())
 
@@ -44,23 +44,23 @@ class Parts:
 
 @dataclass(frozen=True)
 class Design:
-    """The prompts of a set as `spread` sees them: prompts in groups, and groups in units.
+    """The prompts of a set in the form that `spread` reads: prompts in groups, and groups in units.
 
-    All are numbers in arrays, so that a set of hundreds of thousands fits in memory.
+    Everything is numbers in arrays, so a set of hundreds of thousands of prompts fits in memory.
     """
 
     cells: Sequence[Cell]
     """The combinations of strata."""
     cell_of: Sequence[int]
-    """The combination of each prompt, by its place."""
+    """The combination of each prompt, by its index."""
     groups: Parts
-    """The places of each group's prompts."""
+    """The indices of each group's prompts."""
     units: Parts
     """The groups of each unit."""
     clusters: Sequence[Cell]
-    """What each unit has in common with others, if anything."""
+    """The properties that each unit shares with others, if any."""
     turns: int = 1
-    """How many units of each combination of strata give their groups in turn at the beginning."""
+    """How many units of each combination of strata take turns giving groups at the beginning."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order in which `spread` takes them."""
@@ -85,7 +85,7 @@ class Design:
 
 
 def _joined(cells: Sequence[Cell]) -> Cell:
-    """All values of each stratum, as one value."""
+    """One cell with all values of each stratum in the given cells."""
     return tuple(frozenset(values) for values in zip(*cells, strict=True))
 
 
@@ -101,11 +101,11 @@ def evenly(
     rng: random.Random,
     cluster_of: Callable[[T], Hashable] = lambda item: item,
 ) -> Iterator[T]:
-    """All items, in an order whose every beginning is spread evenly over the cells' values.
+    """All items, in an order of which every beginning is spread evenly over the cells' values.
 
-    Round by round each cell that still has items gives one, drawn at random from those whose
-    cluster was taken least often; within a round the cell comes next whose values were taken least
-    often so far.
+    Round by round, each cell that still has items gives one, drawn at random from those whose
+    cluster was taken least often; within a round, the next cell is the one whose values were taken
+    least often so far.
     """
     queues = [_Queue(items, rng) for items in cells.values()]
     values = _numbered(list(cells))
@@ -122,7 +122,7 @@ def evenly(
 
 
 class _Queue(Generic[T]):
-    """The items of a cell in random order, those of clusters that had fewer turns before others."""
+    """The items of a cell in random order, but clusters that had fewer turns come first."""
 
     def __init__(self, items: Sequence[T], rng: random.Random) -> None:
         self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
@@ -133,7 +133,7 @@ class _Queue(Generic[T]):
         while True:
             believed, key, place, item = heapq.heappop(self.items)
             cluster = cluster_of(item)
-            # Turns only grow, so an entry that believes in fewer belongs further back.
+            # Turns only grow, so an entry that assumes fewer belongs further back.
             if believed == turns[cluster]:
                 turns[cluster] += 1
                 return item
@@ -148,13 +148,13 @@ def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
 
 
 _NEVER = np.iinfo(np.int64).max // 2
-"""A load that no row reaches; more can be added to it."""
+"""A load that no row reaches, to which more can still be added."""
 
 
 def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
-    """All rows of `values`: next comes the first of those whose values were taken least often.
+    """All rows of `values`; the next row is always the first whose values were taken least often.
 
-    How often is the sum of squares, so that no value runs ahead. `taken` is counted up.
+    Rows are compared by the sum of squared counts, so no value runs ahead. Updates `taken`.
     """
     loads = (taken[values] ** 2).sum(axis=1)
     for _ in values:

@@ -1,6 +1,6 @@
 """Read and write tables: CSV, JSON, JSONL and Parquet files, folders of them, data sets on the hub.
 
-What is read is not trusted: a file with any content gives rows or a `UserError`.
+Files are not trusted: a file with any content gives rows or a `UserError`.
 """
 
 import csv
@@ -21,7 +21,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SHOWN = 3
-"""Wrong rows that a message quotes; it counts all."""
+"""Number of wrong rows that a message quotes; the message counts all."""
 
 Cells = Mapping[str, object]
 
@@ -30,13 +30,13 @@ class Row(NamedTuple):
     """One row of a table, and its place."""
 
     where: str
-    """Such as "pairs.csv, line 3"."""
+    """Place of the row, such as "pairs.csv, line 3"."""
     cells: Cells
-    """Column to value: text, a number, a boolean or None."""
+    """Value of each column: text, a number, a boolean or None."""
 
 
 class Columns(NamedTuple):
-    """Which columns of a file are read."""
+    """The columns of a file to read."""
 
     required: Sequence[str]
     optional: Sequence[str]
@@ -44,10 +44,10 @@ class Columns(NamedTuple):
     others: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read from a file that has these.
+        """The columns to read from a file with the given columns.
 
         Raises:
-            ValueError: it lacks one, or has one twice.
+            ValueError: the file lacks a column, or has a column twice.
         """
         read = [*self.required, *(name for name in self.optional if name in found)]
         if self.others:
@@ -68,15 +68,16 @@ def read_rows(
 
     Args:
         source: a path, or the name of a data set on the hub (owner/name).
-        columns: what every file must have.
-        optional: what is read where a file has it.
+        columns: the columns that every file must have.
+        optional: columns that are read if a file has them.
         others: whether further columns are read too, all in the order of the file.
-        unnamed: the columns, in order, of CSV files whose first line names none of them; without
-            it, every CSV file must have a header. Such a file may lack some at the end.
+        unnamed: the columns, in order, of CSV files whose first line names none of them; if not
+            given, every CSV file must have a header. A file without a header may lack some columns
+            at the end.
 
     Raises:
-        UserError: nothing there is readable, a file lacks a column, there are no rows, or a cell
-            holds a list or an object.
+        UserError: nothing in the source is readable, a file lacks a column, there are no rows, or
+            a cell holds a list or an object.
     """
     asked = Columns(columns, optional, unnamed, others)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
@@ -86,14 +87,14 @@ def read_rows(
 
 
 def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
-    """The result of `parse` for each item; one message lists the items that it refuses.
+    """The result of `parse` for each item; one message lists the refused items.
 
     Args:
-        items: the place of each, as messages name it, and what is parsed.
-        parse: raises a UserError for what it refuses.
+        items: the place of each item, as messages name it, and the item to parse.
+        parse: function that raises a UserError for an item it refuses.
 
     Raises:
-        UserError: some are refused; the message counts them and quotes the first few.
+        UserError: items are refused; the message counts them and quotes the first few.
     """
     parsed: list[T] = []
     wrong: list[str] = []
@@ -113,14 +114,14 @@ def read_json(text: str) -> Any:
     """The value of a JSON text from a user.
 
     Raises:
-        json.JSONDecodeError: it is not JSON.
+        json.JSONDecodeError: the text is not JSON.
         ValueError: an object gives a key two values, or a text holds half a character.
     """
     try:
         found = DECODER.decode(text)
     except DoubledKeyError as error:
         raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
-    if "\\ud" in text.lower():  # only an escape can write half of a character
+    if "\\ud" in text.lower():  # only an escape can write half a character
         _check_whole(json.dumps(found, ensure_ascii=False))
     return found
 
@@ -134,7 +135,7 @@ def _check_whole(text: str) -> None:
 
 
 class DoubledKeyError(ValueError):
-    """A key that an object gives two values; Python would take the last."""
+    """A key to which an object gives two values; Python would take the last."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -153,7 +154,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object)
-"""Reads JSON; an object that gives a key two values is a `DoubledKeyError`."""
+"""Reads JSON; an object that gives a key two values raises a `DoubledKeyError`."""
 
 _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
@@ -174,10 +175,10 @@ def _line_of_second(key: str, text: str) -> str:
 
 
 def write_table(frame: pd.DataFrame, file: Path) -> None:
-    """Write a table in the format that the file's suffix names.
+    """Write a table in the format of the file's suffix.
 
     Raises:
-        UserError: another suffix, no such folder, or a file that cannot be written.
+        UserError: the suffix is unknown, the folder does not exist, or the file cannot be written.
     """
     check_writable(file)
     write_whole(file, lambda path: _WRITERS[file.suffix](frame, path))
@@ -187,7 +188,7 @@ def check_writable(file: Path) -> None:
     """Refuse a name that `write_table` would refuse, before the table is made.
 
     Raises:
-        UserError: a suffix that names no format, or no such folder.
+        UserError: the suffix names no format, or the folder does not exist.
     """
     if file.suffix not in _WRITERS:
         raise UserError(f"cannot write {file}: expected a name that ends in {', '.join(_WRITERS)}")
@@ -213,7 +214,7 @@ def _files(source: str) -> list[Path]:
     path = Path(source)
     try:
         exists = path.exists()
-    except (OSError, ValueError) as error:  # a name that no file system takes
+    except (OSError, ValueError) as error:  # a name that no file system accepts
         raise UserError(f"no data at {shortened(source)!r} ({_reason(error)})") from error
     if not exists:
         path = _download(source)
@@ -239,7 +240,7 @@ def _download(name: str) -> Path:
     try:
         patterns = [f"*{suffix}" for suffix in _READERS]
         return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
-    except Exception as error:  # the hub's client passes on what any library below it raises
+    except Exception as error:  # the hub's client passes on errors of any library below it
         raise UserError(
             f"the data set {shortened(name)!r} is neither a local path nor to be had from the hub "
             f"({_reason(error)}); download it and give its path"
@@ -253,7 +254,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
     check_fits(file)
     try:
         rows = list(_READERS[file.suffix](file, columns))
-    except Exception as error:  # the libraries raise anything where a file is damaged
+    except Exception as error:  # the libraries can raise any error for a damaged file
         raise UserError(f"cannot read {shown}: {_reason(error)}") from error
     for place, cells in rows:
         for column, value in cells.items():
@@ -322,7 +323,7 @@ def _json(place: str, text: str) -> object:
     try:
         return read_json(text)
     except json.JSONDecodeError as error:
-        # Of a single line, its number in the file is in `place`.
+        # `place` holds the line number of a single line.
         at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
         raise ValueError(f"{place} is no JSON: {at}") from error
     except ValueError as error:
@@ -332,7 +333,7 @@ def _json(place: str, text: str) -> object:
 def _records(
     records: Sequence[tuple[str, object]], columns: Columns
 ) -> Iterator[tuple[str, Cells]]:
-    """The rows of objects; a column that only some of them have is empty in the others."""
+    """The rows of objects; a column that only some objects have is empty in the others."""
     objects: list[tuple[str, Cells]] = []
     for place, record in records:
         if not isinstance(record, dict):
@@ -345,7 +346,7 @@ def _records(
 
 
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
-    """The rows of an object of columns: each a list, or an object with a name for each row."""
+    """The rows of an object of columns, each a list or an object with a name for each row."""
     rows: dict[str, dict[str, object]] = {}
     for column in columns.of(list(data)):
         cells = data[column]
@@ -359,8 +360,8 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 
 
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
-    # Opened here, since pyarrow takes some names for addresses; and without pandas, whose metadata
-    # may be damaged.
+    # Opened here, since pyarrow takes some names for addresses, and read without pandas, whose
+    # metadata may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)
@@ -380,7 +381,7 @@ def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
 
 
 def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
-    """What the names of the columns show of why some are missing, if anything."""
+    """The reason for missing columns that the columns' names suggest, if any."""
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         return ". Its cells seem to be separated by another character; expected commas"
     if set(missing) <= {name.strip() for name in found}:

@@ -26,14 +26,15 @@ def with_donors(
 def with_donors(
     prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
 ) -> Sequence[Prompt]:
-    """The prompts, each with up to `count` donors from other instances and one from its pair.
+    """The prompts, with up to `count` donors each from other instances and one from the pair.
 
-    The pair's other side is a donor where the set holds it. Prompts outside a set of a system with
-    donors keep the donors that they have.
+    The pair's other side is a donor if the set holds it. Prompts outside a set of a system with
+    donors keep their donors.
 
     Args:
-        prompts: from a system with donors, or already with donors.
-        count: donors from other instances; a larger count begins with those of a smaller one.
+        prompts: prompts from a system with donors, or already with donors.
+        count: number of donors from other instances; a larger count begins with the donors of a
+            smaller one.
         segments: the segments that donors replace; all that have donors if not given.
 
     Raises:
@@ -59,7 +60,7 @@ def with_donors(
 
     given = replace(prompts, build=built)
     for number in prompts.numbers[:1]:
-        built(number)  # a wrong segment is an error at once
+        built(number)  # report a wrong segment at once
     return given
 
 
@@ -120,7 +121,7 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
     """The donors of one kind.
 
     Raises:
-        UserError: the prompt has no donors at all.
+        UserError: the prompt has no donors of any kind.
     """
     if not prompt.donors:
         raise UserError(
@@ -131,12 +132,12 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 
 
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
-    """The prompt with the donor's texts in the donor's segments, except those in `kept`.
+    """The prompt with the donor's texts in the donor's segments, except segments in `kept`.
 
     Replaced segments get the donor's roles; all other spans move along.
 
     Raises:
-        UserError: the prompt lacks such a segment, or segments overlap.
+        UserError: the prompt lacks a segment of the donor, or segments overlap.
     """
     texts = {
         prompt.segments[name]: text
@@ -175,7 +176,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
 
 
 def _moved(spans: Mapping[str, Span], longer: Mapping[Span, int]) -> dict[str, Span]:
-    """The spans once some stretches have become longer."""
+    """The spans after some stretches have become longer."""
 
     def moved(position: int) -> int:
         return position + sum(more for (_, end), more in longer.items() if end <= position)

@@ -1,4 +1,4 @@
-"""One prompt: text and parts, messages around it, donors, and the answers it asks for."""
+"""One prompt: text and parts, messages around the text, donors, and requested answers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ DonorKind = Literal["instance", "counterpart"]
 """Another instance of the same template, or the other side of the prompt's own pair."""
 
 DONORS = 8
-"""Donors of a prompt from other instances, unless more or fewer are asked for."""
+"""Default number of donors of a prompt from other instances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,12 @@ class Donor:
     """Texts that replace segments of a prompt, all from the same place."""
 
     name: str
-    """Where they come from, such as "France/Paris"."""
+    """Source of the texts, such as "France/Paris"."""
     kind: DonorKind
     segments: Mapping[str, str]
-    """Segment to its text, the same segments for all donors of a prompt."""
+    """Text of each segment; all donors of a prompt have the same segments."""
     roles: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
-    """Segment to the roles in it, as spans of characters of its text."""
+    """Roles in each segment, as spans of characters of its text."""
 
     def record(self) -> list[object]:
         """Everything in it, for hashing."""
@@ -33,13 +33,13 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""From the number of a prompt in a `PromptSet` to its possible donors, in the order they are taken:
-drawn by content and seed, so that they depend on neither limit nor worker."""
+"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use. The
+order is drawn by content and seed, so donors depend on neither limit nor worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A question that was answered, which the model reads before its own."""
+    """An answered question that the model reads before its own."""
 
     question: str
     answer: str
@@ -47,7 +47,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The messages around a prompt's text, which is the last one of the user.
+    """The messages around a prompt's text, which is the user's last message.
 
     Raises:
         UserError: a message is empty, or the prefix begins or ends in white space.
@@ -56,9 +56,9 @@ class Messages:
     system: str | None = None
     """The system message; None leaves it to the model's chat format."""
     demonstrations: tuple[Demonstration, ...] = ()
-    """Each is a turn of the user and one of the assistant, in this order, before the prompt."""
+    """Turns before the prompt, each with a message of the user and one of the assistant."""
     answer_prefix: str = ""
-    """How the assistant's turn begins, such as "Answer:"; the answer is read after it."""
+    """Beginning of the assistant's turn, such as "Answer:"; the answer is read after it."""
 
     def __post_init__(self) -> None:
         for text in (
@@ -89,7 +89,7 @@ class Messages:
 
 
 ALONE = Messages()
-"""Nothing around a prompt."""
+"""No messages around a prompt."""
 
 
 Span = tuple[int, int]
@@ -107,28 +107,28 @@ class Prompt:
     segments: Mapping[str, Span]
     """Named spans of characters in `text`, such as premise1, premise2, conclusion, question."""
     answer: Answer
-    """What is asked for, and what is correct."""
+    """The requested answer, and the correct one."""
     pair_id: str
     """Shared by the two sides of a minimal pair, or by all members of a group of variants."""
     side: str
     """Which member of its group this prompt is, such as "rulebreaker"."""
     factors: Mapping[str, str]
-    """What was varied, such as rule, verb, phrasing: one column each in the tables."""
+    """Varied properties, such as rule, verb, phrasing: one column each in the tables."""
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """Finer spans within the segments, such as premise1_entity_a, which patching distinguishes."""
+    """Finer spans within the segments that patching distinguishes, such as premise1_entity_a."""
     messages: Messages = ALONE
-    """What the model reads around the text."""
+    """The messages that the model reads around the text."""
     donors: tuple[Donor, ...] = ()
     """Other texts for some of its segments."""
 
     def __post_init__(self) -> None:
-        """Refuse what would silently be measured wrongly.
+        """Refuse prompts that would silently be measured wrongly.
 
         Raises:
             UserError: an id, side or text is not a text, the answer has another class, or a span is
                 outside the text.
         """
-        # All 256,000 prompts of a set pass here, so the usual case is checked fast.
+        # All 256,000 prompts of a set pass here, so the usual case must be fast.
         if not isinstance(self.answer, Answer):
             raise self._wrong(
                 "answer", self.answer, "a Choice, a Label, a FreeText or a Completion"
@@ -157,7 +157,7 @@ class Prompt:
         """The characters of a segment.
 
         Raises:
-            UserError: the prompt has no segment of that name.
+            UserError: the prompt has no segment of this name.
         """
         if name not in self.segments:
             known = ", ".join(self.segments)
@@ -193,7 +193,7 @@ def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:
 def placed(
     segments: Mapping[str, Span], within: Mapping[str, Mapping[str, Span]]
 ) -> dict[str, Span]:
-    """Spans of the whole text by name, from spans within segments: segment to name to span."""
+    """Spans in the whole text by name, from spans within segments (segment to name to span)."""
     return {
         name: (segments[segment][0] + start, segments[segment][0] + end)
         for segment, spans in within.items()

@@ -22,18 +22,18 @@ _COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 
 
 class Outline(NamedTuple):
-    """What `spread` reads of a prompt."""
+    """The part of a prompt that `spread` reads."""
 
     pair_id: str
     factors: Mapping[str, str]
-    """At least the factors that strata, unit and clusters name."""
+    """Factors, at least those that strata, unit and clusters name."""
 
 
 class Decisive(NamedTuple):
-    """Where a prompt says which of its segments decide the answer."""
+    """How a prompt names the segments that decide its answer."""
 
     factor: str
-    """The factor that names them, separated by spaces, such as "golden_rule"."""
+    """The factor that names these segments, separated by spaces, such as "golden_rule"."""
     among: tuple[str, ...]
     """Prefixes of the names of all segments that might decide, including those that do."""
 
@@ -48,43 +48,43 @@ class PromptSet(Sequence[Prompt]):
     system: str
     """Name of the system that the prompts come from."""
     sides: tuple[str, ...]
-    """What the members of a group are called: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants; one name where prompts have no group."""
+    """Names of a group's members: the two sides of a pair, such as ("rulebreaker",
+    "non_rulebreaker"), or a base and its variants; one name if prompts have no group."""
     strata: tuple[str, ...]
     """Factors over which `spread` takes groups evenly."""
     build: Callable[[int], Prompt]
-    """Builds the prompt of a number in `numbers`."""
+    """Function that builds the prompt of a number in `numbers`."""
     numbers: Sequence[int]
-    """The prompts of this set, in order."""
+    """Numbers of this set's prompts, in order."""
     seed: int = 0
-    """What the set was generated with."""
+    """Seed with which the set was generated."""
     description: dict[str, str] = field(default_factory=dict)
-    """Where the data came from, for the run's record."""
+    """Source of the data, for the run's record."""
     ratio: tuple[str, str] | None = None
     """Two segments whose scores are compared, the first over the second, such as ("premise2",
-    "premise1"); None where no two are."""
+    "premise1"); None if no segments are compared."""
     decisive: Decisive | None = None
-    """Where the data say which segments decide an answer; None where they do not."""
+    """How the data name the segments that decide an answer; None if they do not."""
     whole_groups: bool = True
-    """Whether every group has a member of every side, which `check` then asks for."""
+    """Whether every group has a member of every side, which `check` then requires."""
     unit: tuple[str, ...] = ()
     """Factors that name a unit of the design, such as ("interpretation",): groups that share their
-    values are crossed with everything else, and `spread` takes them together. Each group is a unit
-    where there are none."""
+    values are crossed with everything else, and `spread` takes them together. Without such factors,
+    each group is a unit."""
     clusters: tuple[str, ...] = ()
-    """Factors that name what units have in common, such as their entities: `spread` comes back to
-    one only when all others of a stratum have had as many turns."""
+    """Factors that name common parts of units, such as their entities: `spread` returns to a value
+    only when all others of a stratum have had as many turns."""
     turns: int = 1
-    """Units of each combination of strata that `spread` begins with, a group of each in turn: two
-    where a unit holds two values of a stratum, so that a small subset has as many units as if each
-    held one."""
+    """Units of each combination of strata with which `spread` begins, a group of each in turn: two
+    if a unit holds two values of a stratum, so a small subset has as many units as if each held
+    one."""
     weights: Mapping[Cell, float] = field(default_factory=dict)
-    """By combination of strata: prompts of the whole set for each prompt of this one, where
-    `spread` took some of them; 1 for combinations that are not listed."""
+    """Number of prompts of the whole set for each prompt of this one, by combination of strata, if
+    `spread` took only some; 1 for combinations that are not listed."""
     donors: DonorSource | None = None
-    """Where other texts for the segments of its prompts come from, if its system has any."""
+    """Source of other texts for the prompts' segments, if the system has any."""
     outline: Callable[[int], Outline] | None = None
-    """From a number to the group and the factors of its prompt, so that `spread` need not build
+    """Function from a number to the group and factors of its prompt, so `spread` need not build
     every prompt; None builds them."""
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class PromptSet(Sequence[Prompt]):
         return self._content[0]
 
     def parser_modules(self) -> frozenset[str]:
-        """The modules of the functions that judge generated texts: code that results depend on."""
+        """The modules of the functions that judge generated texts, on whose code results depend."""
         return self._content[1]
 
     def columns(self) -> Mapping[str, object]:
@@ -143,7 +143,7 @@ class PromptSet(Sequence[Prompt]):
     def check(self) -> None:
         """Check that ids and columns are unique, and that every group has each side once.
 
-        Where groups are not whole, each has some of the sides, at most once.
+        If groups are not whole, each has some of the sides, at most once.
 
         Raises:
             UserError: an id occurs twice, a factor has the name of another column, or a group
@@ -170,18 +170,17 @@ class PromptSet(Sequence[Prompt]):
                 )
 
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
-        """A subset of whole pairs or groups, evenly over the strata, in the order they are drawn.
+        """A subset of whole pairs or groups, evenly over the strata, in the order drawn.
 
         Units of the design are drawn by `seed`, such that every value of every stratum occurs as
         often as any other, as far as the set allows. All groups of a unit are taken before the
-        next one begins, so that at most the last is incomplete. Only the first units, `turns` of
-        each combination of strata, take turns, so that a small subset is spread over the strata
-        too.
+        next one begins, so at most the last is incomplete. Only the first units, `turns` of each
+        combination of strata, take turns, so even a small subset is spread over the strata.
 
-        A larger subset begins with a smaller one, so that nothing is measured twice.
+        A larger subset begins with a smaller one, so nothing is measured twice.
 
         Raises:
-            UserError: fewer than one pair was asked for.
+            UserError: fewer than one pair was requested.
         """
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
@@ -198,9 +197,9 @@ class PromptSet(Sequence[Prompt]):
         )
 
     def weight(self, prompt: Prompt) -> float:
-        """How many prompts of the whole set a prompt of this one represents.
+        """How many prompts of the whole set a prompt of this set represents.
 
-        That is the number in its stratum divided by the number drawn.
+        This is the number in its stratum divided by the number drawn.
         """
         cell = tuple(prompt.factors[name] for name in self.strata)
         return self.weights.get(cell, 1.0)
@@ -215,7 +214,7 @@ class PromptSet(Sequence[Prompt]):
 
     @cached_property
     def _design(self) -> Design:
-        """What `spread` needs to know about the prompts."""
+        """The facts about the prompts that `spread` needs."""
         cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Cell] = []

@@ -37,7 +37,7 @@ class PromptSource(Options):
     @model_validator(mode="before")
     @classmethod
     def _own_pairs(cls, given: Any) -> Any:
-        """If only a file of pairs is given, take the system that reads a user's own pairs."""
+        """Take the system that reads a user's own pairs if only a file of pairs is given."""
         if isinstance(given, Mapping) and "system" not in given:
             data = given.get("data")
             if isinstance(data, str):
@@ -59,7 +59,7 @@ class PromptSource(Options):
         """The prompts, drawn and checked.
 
         Raises:
-            UserError: an unknown system, or data that cannot be read.
+            UserError: the system is unknown, or the data cannot be read.
         """
         from interp.prompts.systems import find_system
 
@@ -71,7 +71,7 @@ class PromptSource(Options):
         """All prompts to draw from, not yet checked.
 
         Raises:
-            UserError: an unknown system, or data that cannot be read.
+            UserError: the system is unknown, or the data cannot be read.
         """
         from interp.prompts.own.pairs import OwnPairs
         from interp.prompts.systems import find_system
@@ -84,6 +84,6 @@ class PromptSource(Options):
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """As many of these pairs as the limit says, spread evenly."""
+        """The number of these pairs that the limit sets, spread evenly."""
         pairs = self.pairs(default)
         return prompts if pairs is None else prompts.spread(pairs, self.seed)

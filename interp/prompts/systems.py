@@ -1,4 +1,4 @@
-"""Systems: the data sets that prompts come from, found by entry point: anyone can add one."""
+"""Systems: the sources of prompts, found by entry point, so anyone can add one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -33,20 +33,20 @@ class System(ABC):
     default_limit: ClassVar[int | None] = 480
     """Pairs to take if the user does not say how many; None takes all."""
     cluster: ClassVar[str | None] = None
-    """The factor whose prompts depend on each other under any seed, such as the entity that they
-    are about: tests take it as the unit."""
+    """The factor whose prompts depend on each other under any seed, such as their entity; the unit
+    of tests."""
     unit: ClassVar[str | None] = None
-    """The factor whose prompts depend on each other under one seed only, such as an interpretation:
-    the unit of tests where there is no `cluster`."""
+    """The factor whose prompts depend on each other only under one seed, such as an interpretation;
+    the unit of tests if there is no `cluster`."""
     contrasts: ClassVar[tuple[Contrast, ...]] = ()
-    """The comparisons named before any model is measured; they need a `cluster`."""
+    """The comparisons planned before any model is measured; they need a `cluster`."""
 
     @abstractmethod
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from a file, folder or hub name."""
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """The generated data set, one row per instance, in its published columns if it has any.
+        """The generated data set, one row per instance, in the published columns if there are any.
 
         The default has one row per prompt: id, pair_id, side, text, gold, the factors, and the text
         of each segment.
@@ -67,21 +67,21 @@ class System(ABC):
         )
 
     def facts(self, *, data: str | None) -> PromptSet | None:
-        """One prompt per fact that the prompts rest on, from published data if `data` is given.
+        """One prompt per fact on which the prompts rest, from published data if `data` is given.
 
         None if the system has no facts. A fact's prompt asks for a completion: its only side is
         `FACT_SIDE`, its answer a `Completion`. Factors are category, entity_group, entity_a (the
-        answer) and entity_b (what the fact is about).
+        answer) and entity_b (the subject of the fact).
         """
         return None
 
     def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
-        """For each prompt, the planted probability that the ratio's first segment decides.
+        """The planted probability for each prompt that the ratio's first segment decides.
 
         None if nothing is planted in the model.
 
         Args:
-            model: its name.
+            model: name of the model.
             prompts: the prompts table of a run.
         """
         return None
@@ -97,10 +97,10 @@ def system_names() -> list[str]:
 
 
 def find_system(name: str) -> System:
-    """The system of that name.
+    """The system with this name.
 
     Raises:
-        UserError: no such system is installed, or it cannot be loaded or is not a `System`.
+        UserError: no such system is installed, or the system cannot be loaded or is not a `System`.
     """
     found = load_plugin(SYSTEMS, "system", name)
     if not isinstance(found, System):
@@ -110,7 +110,7 @@ def find_system(name: str) -> System:
 
 
 def installed_system(name: str) -> System | None:
-    """The system of that name; None if it is not installed where its run is read."""
+    """The system with this name; None if it is not installed where its run is read."""
     return find_system(name) if name in system_names() else None
 
 
@@ -118,14 +118,14 @@ def base_system(variant: str) -> System | None:
     """The installed system whose name a variant's name is or extends; None if there is none.
 
     Args:
-        variant: such as "name-mixed", a variant of the system "name".
+        variant: name such as "name-mixed", a variant of the system "name".
     """
     names = [name for name in system_names() if f"{variant}-".startswith(f"{name}-")]
     return find_system(max(names, key=len)) if names else None
 
 
 def dependence_factor(system: str) -> str | None:
-    """The factor that tests take as the unit: the system's `cluster`, or else its `unit`."""
+    """The factor that is the unit of tests: the system's `cluster`, or else its `unit`."""
     found = installed_system(system)
     return None if found is None else found.cluster or found.unit
 
@@ -143,12 +143,13 @@ def load_prompts(
         system: name of an installed system.
         limit: number of pairs, spread evenly over the system's strata, unit by unit of its design
             (`PromptSet.spread`), or "all"; None takes the system's `default_limit`.
-        seed: decides the generated data and which pairs a limit takes.
+        seed: seed of the generated data and of the selection under a limit.
         data: read the system's published data from this CSV, JSON, JSONL or Parquet file, folder
             or hub name instead of generating it.
 
     Raises:
-        UserError: an unknown system, data that cannot be read, duplicate ids, unpaired prompts.
+        UserError: the system is unknown, the data cannot be read, ids are duplicate, or prompts are
+            unpaired.
     """
     found = find_system(system)
     prompts = found.prompts(seed=seed, data=data)
@@ -163,7 +164,7 @@ def load_facts(system: str = DEFAULT_SYSTEM, *, data: str | None = None) -> Prom
     """The facts of a system as prompts, checked.
 
     Raises:
-        UserError: an unknown system, a system without facts, data that cannot be read.
+        UserError: the system is unknown or has no facts, or the data cannot be read.
     """
     facts = find_system(system).facts(data=data)
     if facts is None:

@@ -14,28 +14,28 @@ from interp.report.formatting import FIGURES, holds_p_values, p_text
 from interp.report.page import FigureItem, TableItem
 
 NARROWEST = 80
-"""Columns that tables take at least, however narrow the terminal is."""
+"""Least width of tables in characters, however narrow the terminal is."""
 
 _LONGEST_TEXT = 40
-"""Columns reserved for a text at most; a longer one is wrapped within its column."""
+"""Most characters reserved for a text; a longer one is wrapped within its column."""
 
 _SHORTEST_WRAPPED = 12
-"""Columns up to which texts are never wrapped."""
+"""Width in characters up to which texts are never wrapped."""
 
 _EDGE = 1
-"""Columns that a table takes in addition to those of its columns."""
+"""Width in characters that a table takes in addition to its columns."""
 
 _ROOM = 24
-"""Columns that names leave for figures, at least: two or three figures."""
+"""Least width that names leave for figures: enough for two or three."""
 
 
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
-    """Print a table to standard output, one word of a heading per line, figures to the right.
+    """Print a table to standard output, one word of a heading per line, figures right-aligned.
 
     A table that is wider than the terminal, or than 80 columns, is printed in several parts, each
     of which begins with the columns of names that the table begins with. No figure and no name is
     cut; names too long for the table are numbered and listed below the table. Numbers have three
-    decimals, p-values four where they are small.
+    decimals, small p-values four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
@@ -48,7 +48,7 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
 
 
 def print_items(items: Iterable[TableItem | FigureItem]) -> None:
-    """Print the tables among the items as people read them."""
+    """Print the tables among the items for people to read."""
     for item in items:
         if isinstance(item, TableItem):
             for title, table in item.shown:
@@ -56,15 +56,15 @@ def print_items(items: Iterable[TableItem | FigureItem]) -> None:
 
 
 class _Console(Console):
-    """A console that leaves a closed pipe to the command line, which has a code for it."""
+    """A console that leaves a closed pipe to the command line, which has an exit code for it."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the BrokenPipeError again, which rich would end the program at."""
+        """Raise the BrokenPipeError again, at which rich would end the program."""
         raise  # noqa: PLE0704
 
 
 def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
-    """Text such as "0.689 (0.193)", as the paper prints means; empty where there is none."""
+    """Text such as "0.689 (0.193)", as the paper prints means; empty if there is no mean."""
     return pd.Series(
         [
             "" if pd.isna(mean) else f"{mean:.3f} ({deviation:.3f})"
@@ -75,7 +75,7 @@ def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
 
 
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
-    """Numbers in place of the longest names where these leave figures too little room; a legend."""
+    """Numbers in place of the longest names if these leave figures too little room; a legend."""
     widths = {name: _width(texts[name]) for name in texts.columns[: _names_in_front(texts)]}
     legend: list[str] = []
     while len(widths) > 1 and width - sum(widths.values()) < _ROOM:
@@ -90,12 +90,12 @@ def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[st
 
 
 def _followed_by_figures(texts: pd.DataFrame) -> bool:
-    """Whether a table has figures after its names; one of texts alone is wrapped instead."""
+    """Whether a table has figures after its names; a table of only texts is wrapped instead."""
     return any(_figures(texts[name]) for name in texts.columns[_names_in_front(texts) :])
 
 
 def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
-    """The columns of each part that a table is printed in."""
+    """The columns of each part in which a table is printed."""
     widths = {name: _width(texts[name]) for name in texts.columns}
     names = list(texts.columns[: _names_in_front(texts)])
     room = width - _EDGE - sum(widths[name] for name in names)
@@ -109,7 +109,7 @@ def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
 
 
 def _names_in_front(texts: pd.DataFrame) -> int:
-    """How many columns of names a table begins with."""
+    """Number of columns of names with which a table begins."""
     names = [name for name in texts.columns if not _figures(texts[name])]
     in_front = takewhile(lambda name: name in names, texts.columns[:-1])
     return sum(1 for _ in in_front)
@@ -120,7 +120,7 @@ def _figures(texts: pd.Series) -> bool:
 
 
 def _width(texts: pd.Series) -> int:
-    """Columns of the terminal that a column takes, with the space before it."""
+    """Width in characters of a column on the terminal, with the space before it."""
     words = str(texts.name).split("_")
     longest_text = max(map(len, texts), default=0)
     return 2 + max(min(longest_text, _LONGEST_TEXT), *map(len, words))

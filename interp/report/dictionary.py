@@ -1,4 +1,4 @@
-"""The data dictionary as a page: every table that a run may hold, from the tables' own metadata."""
+"""The data dictionary as a page: every table that a run may hold, from the tables' metadata."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note
 
 WIDTH = 100
-"""Columns of a line of text."""
+"""Width of a line of text in characters."""
 
 _INTRODUCTION = (
     "A run's folder holds some of these tables, depending on what was measured, each as a Parquet "
@@ -32,7 +32,7 @@ def known_tables() -> dict[str, pa.Schema]:
 
 
 def page(tables: Mapping[str, pa.Schema]) -> str:
-    """All tables in Markdown whose lines are readable as they are, with a list of them on top."""
+    """All tables in Markdown that is readable as plain text, with a list of the tables on top."""
     listed = [f"- [{name}](#{name}): {_row(schema)}" for name, schema in tables.items()]
     parts = ["# Data dictionary", *map(_wrapped, _INTRODUCTION), "\n".join(listed)]
     return "\n\n".join([*parts, sections(tables)])
@@ -93,7 +93,7 @@ def _signs(signs: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def _row(schema: pa.Schema) -> str:
-    """What a row is, from the first sentence of the table's description."""
+    """The meaning of a row, from the first sentence of the table's description."""
     first = note(schema, "description").partition(".")[0]
     return first[:1].lower() + first[1:]
 

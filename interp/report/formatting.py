@@ -11,18 +11,18 @@ from typing import Any
 import pandas as pd
 
 FIGURES = r"[\d.,()% -]*$"
-"""Texts that are lined up as figures, such as "0.689 (0.193)"."""
+"""Texts that are aligned as figures, such as "0.689 (0.193)"."""
 
 UNDEFINED = "undefined"
 """How a statistic without a value is written."""
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
-"""P-values below the first are shown as below it; those below the second have a fourth decimal."""
+"""P-values below the first are shown as below it; those below the second get a fourth decimal."""
 _SMALLEST = 0.0005
-"""Half of the last decimal place that is shown: smaller values would read as zero."""
+"""Half of the last decimal place shown: smaller values would read as zero."""
 _LARGEST = 1e6
-"""From here on three digits are shown, as of a perplexity, and not ten."""
+"""From this value on three digits are shown, as for a perplexity, not ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Cell:
 
     text: str
     key: float | str | None
-    """What it is sorted by; None sorts last."""
+    """Sort key of the value; None sorts last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class Column:
     """One column of a table."""
 
     name: str
-    """In the table."""
+    """Name of the column in the table."""
     heading: str
     figures: bool
-    """Whether it is sorted as numbers and lined up to the right."""
+    """Whether the column is sorted as numbers and right-aligned."""
     cells: tuple[Cell, ...]
 
 
 def column(values: pd.Series) -> Column:
-    """A column as text: three decimals, thousands separated, p-values below 0.0001 as "< 0.0001".
+    """A column as text, with three decimals, separated thousands and small p-values as "< 0.0001".
 
     Missing numbers are "undefined", missing texts are empty.
     """
@@ -69,9 +69,9 @@ def holds_p_values(name: str) -> bool:
 
 
 def accuracy_columns(frame: pd.DataFrame) -> list[str]:
-    """The columns of a table that hold accuracies, and how many prompts there are.
+    """The columns of a table that hold accuracies and the number of prompts.
 
-    These are what a reader looks for first, though the published tables have them last.
+    A reader looks for these first, although the published tables have them last.
     """
     names = list(map(str, frame.columns))
     accuracies = [name for name in names if name.endswith("accuracy") or name == "prompts"]
@@ -143,7 +143,7 @@ def segment_label(segment: str) -> str:
 
 
 def ratio_title(ratio: Sequence[str]) -> str:
-    """What a ratio is called, such as "Premise 2 over premise 1"."""
+    """The name of a ratio, such as "Premise 2 over premise 1"."""
     above, below = map(segment_label, ratio)
     return f"{above[:1].upper()}{above[1:]} over {below}"
 
@@ -152,10 +152,10 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def readable(pieces: Sequence[str]) -> list[str]:
-    r"""The pieces of one prompt, in order, as text: a space for "Ġ" or "▁", "é" for "Ã©".
+    r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
 
-    Whether a tokenizer works on bytes shows in its spaces only, so the prompt is looked at as a
-    whole. A byte that is no character by itself is written as its code, such as "\xc3".
+    Only its spaces show whether a tokenizer works on bytes, so the prompt is examined as a
+    whole. A byte that is not a character by itself is written as its code, such as "\xc3".
     """
     if any(_space() in piece for piece in pieces):
         return [_from_byte_characters(piece) for piece in pieces]
@@ -163,7 +163,7 @@ def readable(pieces: Sequence[str]) -> list[str]:
 
 
 def _from_byte_characters(piece: str) -> str:
-    """Special tokens may hold characters that encode no byte; they are left as they are."""
+    """The text of a piece; special tokens with characters that encode no byte stay as they are."""
     codes = _byte_of_character()
     if not all(character in codes for character in piece):
         return piece

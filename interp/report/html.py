@@ -1,4 +1,4 @@
-"""HTML pieces: templates filled in, tables, token heat maps, what a notebook displays."""
+"""Pieces of HTML: filled-in templates, tables, token heat maps, notebook displays."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -29,14 +29,14 @@ def render(template: str, **values: object) -> Markup:
 
 
 def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
-    """A table in a box that scrolls by itself; `label` names the box to screen readers."""
+    """A table in a box that scrolls by itself; `label` names the box for screen readers."""
     frame = accuracies_first(frame)
     columns = [column(frame[name]) for name in frame.columns]
     return render("table.html.jinja", columns=columns, rows=len(frame), label=label)
 
 
 def source(file: str) -> Markup:
-    """A style sheet or script of interp/report/templates, to be put into a page as it is."""
+    """A style sheet or script of interp/report/templates, to be put into a page unchanged."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), file)[0])
@@ -56,17 +56,17 @@ def _environment() -> Environment:
 
 
 _MARKED = ("premise1", "premise2")
-"""Segments that are underlined."""
+"""Underlined segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     text: str
     segment: str
-    """Empty outside all segments."""
+    """Name of the segment; empty outside all segments."""
     score: float
     shade: float
-    """From 0 (none) to 1 (the largest score on show)."""
+    """Shade from 0 (none) to 1 (the largest score shown)."""
     ends_line: bool
 
     @property
@@ -124,20 +124,20 @@ class _Side:
 def token_heat_map(
     shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
 ) -> Markup:
-    """HTML of some prompts, one under the other, each token shaded by its share of the score.
+    """HTML of some prompts, one below the other, each token shaded by its share of the score.
 
-    It needs the style sheet heatmap.css, which report pages and notebook displays include.
+    The HTML needs the style sheet heatmap.css, which report pages and notebook displays include.
 
     Args:
-        shares: what `interp.analysis.segments.token_shares` gives of one model.
-        prompts: the rows of the prompts table to show, in this order: mostly the two sides of a
+        shares: the result of `interp.analysis.segments.token_shares` for one model.
+        prompts: the rows of the prompts table to show, in this order; mostly the two sides of a
             pair.
         answers: the answers table of the same model.
-        method: the attribution method whose scores are shown.
+        method: name of the attribution method whose scores are shown.
 
     Raises:
-        UserError: scores of several models, or a prompt that has no answer or no scores by the
-            method.
+        UserError: the scores are from several models, or a prompt has no answer or no scores by
+            the method.
     """
     models = shares["model"].unique().tolist()
     if len(models) != 1:
@@ -200,7 +200,7 @@ def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """HTML that a notebook shows, without scripts, in the notebook's light or dark theme."""
+    """HTML for a notebook, without scripts, in the notebook's light or dark theme."""
 
     html: str = field(repr=False)
 

@@ -1,4 +1,4 @@
-"""What a report page holds: sections of tables, figures, token heat maps and prompts."""
+"""The content of a report page: sections of tables, figures, token heat maps and prompts."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,21 +18,21 @@ Titled = tuple[str, pd.DataFrame]
 
 @dataclass(frozen=True)
 class TableItem:
-    """A table, sorted by the reader; also written to tables/NAME.csv, unrounded."""
+    """A table that the reader can sort; also written to tables/NAME.csv, unrounded."""
 
     name: str
     """Stem of its file: letters, digits, "_" and "-"."""
     title: str
     frame: pd.DataFrame
     note: str = ""
-    """How to read it: units, counts, what is undefined and why."""
+    """How to read the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
-    """What the terminal and the notebook show in its place, such as parts of a wide table; nothing
-    if empty, the table itself if None."""
+    """Tables that the terminal and the notebook show instead, such as parts of a wide table;
+    nothing if empty, the table itself if None."""
 
     @property
     def shown(self) -> Sequence[Titled]:
-        """What the terminal and the notebook show: tables under their titles."""
+        """The tables that the terminal and the notebook show, under their titles."""
         return [(self.title, self.frame)] if self.narrow is None else self.narrow
 
 
@@ -46,8 +46,8 @@ class FigureItem:
     draw: "Callable[[], Axes]"
     """Draws the figure and returns any of its axes."""
     note: str = ""
-    """How to read it: what dots, bars and whiskers are, and what was tested. The files hold the
-    title above the figure and this below it."""
+    """How to read the figure: the meaning of dots, bars and whiskers, and the tests. The files hold
+    the title above the figure and this caption below it."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,19 @@ class HeatMapItem:
     title: str
     html: Markup
     note: str = ""
-    """How to read it, or why this prompt was chosen."""
+    """How to read the heat map, or why this prompt was chosen."""
 
 
 @dataclass(frozen=True)
 class PromptsItem:
-    """The prompts that a report is about, from `prompts_item`; one per report.
+    """The prompts of a report, from `prompts_item`; one item per report.
 
-    The page can filter them, and leads from accuracies to them.
+    The page can filter the prompts, and links to them from accuracies.
     """
 
     title: str
     frame: pd.DataFrame
-    """One row per prompt: its text first, the answers by model, and what it can be chosen by."""
+    """One row per prompt: its text first, the answers by model, and the columns of filters."""
     filters: tuple[str, ...]
     """Columns whose values choose prompts."""
     models: tuple[str, ...]
@@ -82,7 +82,7 @@ Item = TableItem | FigureItem | HeatMapItem | PromptsItem
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report, with a heading that the table of contents leads to."""
+    """A part of the report, with a heading to which the table of contents links."""
 
     title: str
     text: str = ""
@@ -99,34 +99,34 @@ class Report:
     """Plain text; an empty line ends a paragraph."""
     sections: tuple[Section, ...]
     record: Mapping[str, object] = field(default_factory=dict)
-    """What run.json says."""
+    """Facts from run.json."""
     problems: tuple[str, ...] = ()
-    """What is missing, such as unfinished shards: shown before everything else."""
+    """Missing parts, such as unfinished shards; shown before everything else."""
     answer: str = ""
-    """What a command that runs the study also prints; mostly nothing."""
+    """Text that a command that runs the study also prints; mostly empty."""
     paper: str = ""
-    """What to cite along with interp, where the report repeats a paper's study."""
+    """Works to cite along with interp if the report repeats a paper's study."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Words of this report, with what they mean and what else they are called."""
+    """Words of this report, with their meanings and other names."""
 
 
 MOST_PROMPTS = 2000
-"""Prompts that a page shows; of more, whole pairs that are spread evenly."""
+"""Most prompts that a page shows; a larger set is reduced to evenly spread whole pairs."""
 
 MOST_CHARACTERS = 2_000_000
-"""Characters of all prompts that a page shows, likewise."""
+"""Most characters of all prompts that a page shows, likewise."""
 
 MOST_VALUES = 300
-"""Most values of a factor that the page can filter prompts by."""
+"""Most values of a factor by which the page can filter prompts."""
 
 RIGHT, WRONG = "✓", "✗"
-"""What an answer ends with."""
+"""Suffixes of answers."""
 
 _NO_FACTORS = ("prompt_id", "pair_id", "side", "text", "gold", "weight")
 
 
 def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
-    """A table of prompts, one row each, that its page can filter.
+    """A table of prompts, one row each, which the page can filter.
 
     Args:
         prompts: the prompts table.
@@ -153,7 +153,7 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
 
 
 def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
-    """About as many prompts as a page shows, pairs as a whole."""
+    """About as many prompts as a page shows, in whole pairs."""
     pairs = prompts["pair_id"].unique()
     characters = int(prompts["text"].str.len().sum())
     step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))
@@ -169,7 +169,7 @@ def _is_factor(values: pd.Series) -> bool:
 
 
 def _outcomes(rows: pd.DataFrame) -> pd.Series:
-    """What a model answered, and whether that is correct; empty where it was not asked."""
+    """A model's answer, and whether it is correct; empty if the model was not asked."""
     failed = rows["error"].fillna("") != ""
     answer = rows["answer"].fillna("").replace("", "no answer").mask(failed, "error")
     correct = rows["correct"].eq(True).fillna(False).astype(bool)

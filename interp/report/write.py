@@ -2,8 +2,8 @@
 
 1. Check that no two tables and no two figures share a name.
 2. Make each table a CSV file, and each figure an SVG and a PNG file.
-3. Write them next to the page, or embed them in it, so that it can be mailed.
-4. Write the page last: it never links to a file that is missing.
+3. Write the files next to the page, or embed them in it so that it can be mailed.
+4. Write the page last, so it never links to a missing file.
 """
 
 import base64
@@ -38,14 +38,14 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
     """Write the page, tables/ and figures/ into the folder; returns the page's path.
 
     Args:
-        report: what the page shows.
-        folder: where the page goes; it is made if it is not there.
+        report: the content of the page.
+        folder: folder of the page, made if it does not exist.
         page: name of the page's file.
-        embed: write the page alone, which then holds the files of its tables and figures.
+        embed: write only the page, which then contains the files of its tables and figures.
 
     Raises:
-        UserError: two tables or two figures of one name, a name that makes no file name, or a
-            folder that cannot be written to.
+        UserError: two tables or two figures have one name, a name cannot be a file name, or the
+            folder cannot be written to.
     """
     _check_names(_items(report, TableItem))
     _check_names(_items(report, FigureItem))
@@ -63,14 +63,14 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A figure as an element of a page, and its files by their paths."""
+    """A figure as an element of a page, and the figure's files by path."""
 
     svg: Markup
     files: Mapping[str, bytes]
 
 
 def _html(report: Report, svgs: Mapping[str, Markup], links: Mapping[str, str]) -> str:
-    """The page; what leads to a file is in `links`."""
+    """The page; its links to files are in `links`."""
     return render(
         "page.html.jinja",
         report=report,
@@ -119,10 +119,10 @@ def _make_folder(folder: Path) -> None:
 
 
 def _make_within(folder: Path, name: str) -> Path:
-    """A folder within that of the report, and no link out of it: others may be able to write there.
+    """A folder within the report's, not a link out of it: others may be able to write there.
 
     Raises:
-        UserError: it cannot be made, or something else is in its place.
+        UserError: the folder cannot be made, or something else is in its place.
     """
     try:
         return make_folder(folder, name)
@@ -178,8 +178,7 @@ _KINDS = {
 }
 
 
-# Letters are drawn as outlines: the figure looks the same wherever it is opened, whatever fonts
-# are there.
+# Letters are drawn as outlines, so the figure looks the same with any fonts installed.
 _FONTTYPE = "path"
 
 
@@ -194,8 +193,8 @@ def figure_svg(figure: Figure, *, name: str) -> str:
 def inline_svg(svg: str, *, name: str, label: str) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
-    Matplotlib numbers its ids from one in each file; on one page, clip paths and markers of one
-    figure would be taken for those of another. Its style sheet would apply to the whole page.
+    Matplotlib numbers ids from one in each file; on one page, clip paths and markers of one
+    figure would be taken for those of another, and its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
@@ -217,23 +216,23 @@ _BIBTEX = """\
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the record of a run or study says about all its calls."""
+    """The facts that the record of a run or study holds about all its calls."""
 
     measured: str
-    """The day, or the first and the last one, in UTC."""
+    """The day, or the first and the last day, in UTC."""
     versions: tuple[str, ...]
-    """Of interp."""
+    """Versions of interp."""
     commands: tuple[str, ...]
-    """Command lines, without repetition; none for calls from Python."""
+    """Distinct command lines; none for calls from Python."""
 
     @property
     def bibtex(self) -> str:
-        """The entry to cite interp with: its last version, and the year of measuring."""
+        """The bibliography entry for interp: the last version used, and the year of measuring."""
         return _BIBTEX.format(version=self.versions[-1], year=self.measured[-10:-6])
 
 
 def provenance(record: Mapping[str, Any]) -> Provenance | None:
-    """The provenance of what a record is about; None where it names no call.
+    """The provenance of a run or study; None if the record names no call.
 
     Args:
         record: run.json or study.json.
@@ -274,7 +273,7 @@ TERMS: Mapping[str, str] = {
     "organism": "a small packaged model that was trained to have a known cause of its answers",
     "undefined": "a statistic without a value; the note of its row or table says why",
 }
-"""What each word means, and what else the page calls it."""
+"""The meaning of each word, and its other names on the page."""
 
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
@@ -282,7 +281,7 @@ def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
 
     Args:
         text: the page's texts and headings.
-        own: words of the study, with their meanings, which are all on its page.
+        own: words of the study, with their meanings, all of which occur on its page.
     """
     words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
     used = sorted(words, key=str.lower)

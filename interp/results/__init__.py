@@ -1,1 +1,1 @@
-"""What each measurement gave, and what terminal, files, page and notebook show of it."""
+"""The results of each measurement, as terminal, files, page and notebook show them."""

@@ -1,4 +1,4 @@
-"""Answers of models: what they put at the next token, and the texts that they generate."""
+"""Answers of models: probabilities of the next token, and generated texts."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -16,7 +16,7 @@ _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
 class Answered(Result):
-    """Results that hold answers of models; their page counts whole pairs alone."""
+    """Results that hold answers of models; their page counts only whole pairs."""
 
     answered: ClassVar[str] = "answers"
     """The table of the answers."""
@@ -30,16 +30,16 @@ class Answered(Result):
         """Two models on the same prompts: one row for each side of a pair, and for whole pairs.
 
         Columns are those of `interp compare`: both accuracies; their difference a - b, its 95%
-        interval and p with clusters as the unit, and the differences below and above which all are
-        excluded; pairs that one alone has right, and McNemar's exact test, which takes pairs as
-        independent.
+        interval and p with clusters as the unit, and the bounds outside which all differences are
+        excluded; pairs that only one model has right, and McNemar's exact test, which takes pairs
+        as independent.
 
         Args:
             a: name of a model.
-            b: name of another one.
+            b: name of another model.
 
         Raises:
-            UserError: there is no such model, or none of its answers was judged.
+            UserError: there is no such model, or none of the model's answers was judged.
         """
         cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
         pairs = [
@@ -50,12 +50,12 @@ class Answered(Result):
         return comparison_table(*pairs, measures=measures, cluster=cluster)
 
     def report(self) -> Report:
-        """The page on the result, which counts complete pairs alone."""
+        """The page on the result, which counts only complete pairs."""
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
     def headline(self) -> str:
-        """How much was measured, with the highest and the lowest paired accuracy."""
+        """The extent of the measurement, with the highest and the lowest paired accuracy."""
         accuracies = accuracy_table(self._own_answers, self._own_prompts)
         return f"{super().headline()} {headline(accuracies)}"
 
@@ -66,7 +66,7 @@ class Answered(Result):
 
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
-        """What accuracies are made of."""
+        """The answers from which accuracies are computed."""
         return self.table(self.answered, _ANSWERS)
 
     @cached_property
@@ -79,7 +79,7 @@ class Answered(Result):
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """A remark on models whose next token is often no answer at all."""
+        """A remark on models whose next token is often not an answer."""
         return "; ".join(notes_without_answer(self._own_answers))
 
 
@@ -102,7 +102,7 @@ class Scores(Answered):
 
 
 class Completions(Answered):
-    """Texts that models generate after prompts, as the prompts' own answers judge them."""
+    """Texts that models generate after prompts, judged by the prompts' own answers."""
 
     answered: ClassVar[str] = "completions"
 
@@ -112,7 +112,7 @@ class Completions(Answered):
         return self.table("completions")
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy of the texts, and what they answer, one row per model."""
+        """Accuracy of the texts and the shares of their outcomes, one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "What the texts answer", outcome_table(self.completions))
 
@@ -125,10 +125,10 @@ class Completions(Answered):
 
 
 def headline(accuracies: pd.DataFrame) -> str:
-    """What came out, in one sentence: the highest and the lowest paired accuracy.
+    """The finding in one sentence: the highest and the lowest paired accuracy.
 
     Args:
-        accuracies: from `accuracy_table`.
+        accuracies: a table from `accuracy_table`.
     """
     judged = accuracies.dropna(subset="paired_accuracy").sort_values("paired_accuracy")
     if judged.empty:

@@ -1,4 +1,4 @@
-"""Attributions and effects: what segments and tokens contribute to answers."""
+"""Attributions and effects: the contributions of segments and tokens to answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 HEAT_MAP_PAIRS = 4
-"""Pairs that a page shows token by token."""
+"""Number of pairs that a page shows token by token."""
 
 
 class Attributions(Answered):
-    """Answers of models to prompts, and what they are attributed to."""
+    """Answers of models to prompts, and their attributions."""
 
     @property
     def option_probabilities(self) -> pd.DataFrame:
@@ -52,12 +52,12 @@ class Attributions(Answered):
 
     @property
     def tokens(self) -> pd.DataFrame | None:
-        """The tokens table: one row per prompt and token; None if not asked for."""
+        """The tokens table: one row per prompt and token; None if not requested."""
         return self.table("tokens") if self._keeps_tokens else None
 
     @property
     def token_scores(self) -> pd.DataFrame | None:
-        """The token_scores table: one row per prompt, method and token; None if not asked for."""
+        """The token_scores table: one row per prompt, method and token; None if not requested."""
         return self.table("token_scores") if self._keeps_tokens else None
 
     @property
@@ -66,15 +66,15 @@ class Attributions(Answered):
         return self.measured.about.ratio
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per prompt, method and segment."""
+        """The segment_scores table: one row per prompt, method and segment."""
         return self.segment_scores
 
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
-        """One row per prompt and method: the share of one segment over that of another.
+        """One row per prompt and method: the share of one segment divided by that of another.
 
         Args:
-            above: the segment above the line; that of the prompts' system if not given.
-            below: the segment below the line, likewise.
+            above: the segment in the numerator; the one of the prompts' system if not given.
+            below: the segment in the denominator, likewise.
 
         Raises:
             UserError: no segments are given, and the system compares none.
@@ -91,9 +91,9 @@ class Attributions(Answered):
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """How methods rank the segments that decide, prompt by prompt.
+        """How methods rank the deciding segments, prompt by prompt.
 
-        Empty where the prompts' system does not know them, or nothing is attributed to others.
+        Empty if the prompts' system does not name them, or no other segments have scores.
         """
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
@@ -114,7 +114,7 @@ class Attributions(Answered):
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
 
-        One row with each method's ratio next to the accuracies, where the prompts' system compares
+        One row with each method's ratio next to the accuracies, if the prompts' system compares
         two segments; else one row per method and segment.
         """
         return self.segments() if self.ratio is None else self._by_model().frame
@@ -132,7 +132,7 @@ class Attributions(Answered):
     def heat_map(
         self, pair: str | None = None, *, model: str | None = None, method: str | None = None
     ) -> Display:
-        """The prompts of a pair as running text, each token shaded by its share of the scores.
+        """The prompts of a pair as running text, with each token shaded by its share of the scores.
 
         Args:
             pair: a `pair_id` of the prompts table; the first if not given.
@@ -159,7 +159,7 @@ class Attributions(Answered):
     ) -> list[HeatMapItem]:
         """Token heat maps of the first pairs, by model that has answers, and method.
 
-        Without pairs that failed: those of no model are passed over.
+        Pairs that failed on a model are skipped.
         """
         measured = prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
         lacking = prompts.loc[~measured, "pair_id"]
@@ -183,7 +183,7 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy with ratios where segments are compared, scores by segment, who finds what."""
+        """Accuracy (with ratios if segments are compared), scores by segment, how methods rank."""
         yield self._by_model()
         table = self.segments()
         narrow = [] if self.ratio else list(_mean_shares(table))
@@ -226,7 +226,7 @@ class Attributions(Answered):
         return self.ratios()
 
     def _by_model(self) -> TableItem:
-        """One row per model: accuracies, and ratios where segments are compared."""
+        """One row per model: accuracies, and ratios if segments are compared."""
         if self.ratio is None:
             item = self._accuracy_item()
             name, title, table, scores = item.name, item.title, item.frame, []
@@ -274,7 +274,7 @@ def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
 
 
 class SegmentEffects(Result):
-    """What each segment does to the answers of models."""
+    """The effect of each segment on the answers of models."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor and segment."""

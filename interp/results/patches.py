@@ -1,4 +1,4 @@
-"""Patches: what activations of another prompt do to answers, by role and by token."""
+"""Patches: effects of another prompt's activations on answers, by role and by token."""
 
 import math
 import re
@@ -58,15 +58,15 @@ counterpart."""
 
 
 _ONE = ("model", "direction", "method", "source", "site", "head")
-"""What a heat map shows one of: columns of patches."""
+"""Columns of patches; a heat map shows one value of each."""
 
 _TERMINAL = 79
 _NUMBER = 8
-"""Characters of a line, and of a column of numbers such as "-10.123"."""
+"""Width in characters of a line, and of a column of numbers such as "-10.123"."""
 
 
 class Patches(Result):
-    """What patches did to the answers of models."""
+    """The effects of patches on the answers of models."""
 
     @property
     def patches(self) -> pd.DataFrame:
@@ -80,7 +80,7 @@ class Patches(Result):
 
     @property
     def node_sets(self) -> pd.DataFrame | None:
-        """The node_sets table: one row per pair, ranking and set; None if not asked for."""
+        """The node_sets table: one row per pair, ranking and set; None if not requested."""
         return self.table("node_sets") if "node_sets" in self.measured.names() else None
 
     def to_frame(self) -> pd.DataFrame:
@@ -94,19 +94,19 @@ class Patches(Result):
         `recognized` is "yes" for those that the model answers correctly on both sides, "no" for the
         others, and "all". effect is in logits of the answers that the data contrasts, such as Yes
         minus No. recovered is the mean effect over the mean difference between both prompts, of
-        recognized pairs: 1 where the patch gives the answer of the prompt that it comes from.
+        recognized pairs: 1 if the patch gives the answer of the prompt that it comes from.
         """
         return self._effects
 
     def plot(
         self, value: Literal["effect", "recovered"] = "effect", **which: str | int
     ) -> "Figure":
-        """What patches do by layer and role, as a heat map.
+        """Effects of patches by layer and role, as a heat map.
 
         Args:
-            value: effect, of all pairs, or recovered, of those that the model recognizes.
-            which: of the summary's columns model, method, source, site and head, where it has more
-                than one value; the first if not given.
+            value: effect, over all pairs, or recovered, over pairs that the model recognizes.
+            which: values of the summary's columns model, method, source, site and head; the first
+                value of a column if not given.
 
         Raises:
             UserError: there is no such value.
@@ -135,16 +135,16 @@ class Patches(Result):
         return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
 
     def asked(self) -> Iterator[pd.DataFrame]:
-        """The patches of every cell, by the method that was asked for, in parts.
+        """The patches of every cell, by the requested method, in parts.
 
-        The cells that were verified after an estimate are the largest ones and not representative.
+        Cells verified after an estimate are the largest ones and not representative.
         """
         # A study, or Python, may have measured with the defaults, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")
         return self.measured.parts("patches", filters=[("method", "==", method)])
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Heat maps, effects by role, what exact effects say of estimates, sets of cells."""
+        """Heat maps, effects by role, estimates checked by exact effects, sets of cells."""
         yield from self._heat_maps()
         cluster = self.cluster
         note = _EFFECTS.format(clusters=f" of one {cluster}" if cluster else "")
@@ -154,7 +154,7 @@ class Patches(Result):
         yield from self._sets()
 
     def noted(self) -> Mapping[str, object]:
-        """Pairs, recognized ones and errors."""
+        """Numbers of pairs, of recognized pairs and of errors."""
         summary: dict[str, object] = {}
         for model, rows in self.pairs.groupby("model", sort=False):
             errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
@@ -163,7 +163,7 @@ class Patches(Result):
         return summary
 
     def headline(self) -> str:
-        """How much was measured."""
+        """The extent of the measurement."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
 
@@ -176,7 +176,7 @@ class Patches(Result):
         return effect_table(self.asked(), self._clustered(), cluster="cluster")
 
     def _clustered(self) -> pd.DataFrame:
-        """The pairs with the column cluster: the system's factor, or each pair for itself."""
+        """The pairs with the column cluster: the system's factor, or each pair by itself."""
         pairs, factor = self.pairs, self.cluster
         if factor is None:
             return pairs.assign(cluster=pairs["pair_id"])
@@ -198,7 +198,7 @@ class Patches(Result):
                     yield item
 
     def _estimates(self) -> Iterator[TableItem]:
-        """What exact effects say of the estimates of a run; nothing where none were estimated."""
+        """A run's estimates checked by exact effects; nothing if nothing was estimated."""
         level = self._parameters.get("guarantee")
         if self._parameters.get("verify") or level is not None:
             table = verification_table(self.measured.parts("patches"))
@@ -215,7 +215,7 @@ class Patches(Result):
             yield TableItem("bound_table", title, strata, note, narrow=())
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """What sets of cells carry: a table and a figure per model; nothing if not asked for."""
+        """Effects of sets of cells: a table and a figure per model; nothing if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self._clustered()
@@ -258,7 +258,7 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
 
 
 def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
-    """A table that the terminal shows without what the command line says, and without no notes."""
+    """A table that the terminal shows without constant columns of options or empty notes."""
     asked = ("direction", "source", "sites", "level")
     said = [column for column in asked if column in table and table[column].nunique() == 1]
     if "note" in table and (table["note"] == "").all():
@@ -267,7 +267,7 @@ def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableI
 
 
 def _each_figure(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each figure."""
+    """The rows that each figure shows."""
     for _, rows in grouped(table, ["model", "method", "source", "site", "head"]):
         yield rows
 
@@ -295,10 +295,10 @@ def _file_name(*parts: str) -> str:
 
 
 def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
-    """The rows of the values that are named, and of the first value of all other columns.
+    """The rows with the named values, and with the first value in all other columns.
 
     Raises:
-        UserError: an unknown column, or a value that no row has.
+        UserError: a column is unknown, or no row has a value.
     """
     for name in which:
         if name not in _ONE:
@@ -311,7 +311,7 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
 
 
 def _head(rows: pd.DataFrame) -> int | None:
-    """The head of the rows of one figure; None where the site has none."""
+    """The head of one figure's rows; None if the site has no heads."""
     head = rows["head"].iloc[0]
     return None if pd.isna(head) else int(head)
 
@@ -319,8 +319,8 @@ def _head(rows: pd.DataFrame) -> int | None:
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
     """Titled tables that fit a terminal, one or more per model and site.
 
-    Effects of all pairs, and recovered shares of recognized ones where they are defined; roles
-    down, layers across, as many of them as fit side by side.
+    Effects of all pairs, and recovered shares of recognized pairs if they are defined; roles
+    down, layers across, as many as fit side by side.
     """
     for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
         where = ", ".join(map(str, cell.values()))
@@ -351,6 +351,6 @@ def _number_text(number: float) -> str:
 
 
 def _width(column: tuple[Hashable, pd.Series]) -> int:
-    """Characters that a column takes on the terminal, with the space after it."""
+    """Width in characters of a column on the terminal, with the space after it."""
     name, values = column
     return max(map(len, [str(name), *values.astype(str)])) + 1

@@ -1,4 +1,4 @@
-"""A result: what a measurement gave, and what is shown of it, said once.
+"""A result: the tables of a measurement, and the only definition of their display.
 
 1. `items` makes small tables and figures from the measured tables.
 2. The terminal prints the tables (`report.console.print_items`), a run's folder gets CSV and PNG
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 ERRORS_SHOWN = 3
-"""Different errors of a model that are shown, the most frequent ones; some name their prompt."""
+"""Number of errors shown for a model, the most frequent ones; some name their prompt."""
 
 _R = TypeVar("_R", bound="Result")
 
 
 class Result:
-    """What a measurement gave: tables of all its models and prompts.
+    """The result of a measurement: tables of all its models and prompts.
 
-    A subclass, which a spec names as `result`, says in `items` what is shown of them.
+    A subclass, which a spec names as `result`, says in `items` what is shown.
     """
 
     def __init__(self, measured: MeasuredTables) -> None:
@@ -45,19 +45,19 @@ class Result:
 
     @classmethod
     def of(cls: type[_R], run: RunFolder) -> _R:
-        """The result in a run folder, finished or not, whose tables are read when asked for."""
+        """The result in a run folder, finished or not; its tables are read when needed."""
         return cls(InFolder(run))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """The small tables and the figures that are made of the measured tables, in order."""
+        """The small tables and the figures made from the measured tables, in order."""
         yield from ()
 
     def noted(self) -> Mapping[str, object]:
-        """By model: what the items do not show, for the record; prints a line on each problem."""
+        """Remarks on each model that the items do not show; prints a line on each problem."""
         return {}
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """Further files of a run folder by name: what writes each, from the run's shards alone."""
+        """The writers of a run folder's further files, by file name; they read only its shards."""
         return {}
 
     @property
@@ -72,15 +72,15 @@ class Result:
 
     @property
     def cluster(self) -> str | None:
-        """The factor whose prompts depend on each other, such as their entity, if there is one."""
+        """The factor whose prompts depend on each other, such as their entity; None without one."""
         return self.measured.about.cluster
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """A measured table, or the prompts table as "prompts".
 
         Args:
-            name: of the table.
-            columns: those to take; all if not given.
+            name: name of the table.
+            columns: the columns to take; all if not given.
 
         Raises:
             UserError: there is no such table.
@@ -95,10 +95,10 @@ class Result:
         return self.table(self.measured.names()[0])
 
     def summary(self) -> pd.DataFrame:
-        """What the command line prints first.
+        """The table that the command line prints first.
 
         Raises:
-            UserError: it prints no table.
+            UserError: the command line prints no table.
         """
         if not self._titled:
             raise UserError(f"{self.measured.about.measurement} makes no summary; see tables")
@@ -112,7 +112,7 @@ class Result:
         """The first figure that the command line draws.
 
         Raises:
-            UserError: it draws none.
+            UserError: the command line draws no figure.
         """
         for item in self.shown:
             if isinstance(item, FigureItem):
@@ -125,7 +125,7 @@ class Result:
         """The page on the result, finished or not.
 
         Raises:
-            UserError: nothing was measured yet, or nothing is shown of such a measurement.
+            UserError: nothing was measured yet, or such a measurement shows nothing.
         """
         about = self.measured.about
         sections = tuple(self.sections())
@@ -143,7 +143,7 @@ class Result:
         )
 
     def headline(self) -> str:
-        """What the page begins with: how much was measured, and what came out."""
+        """The beginning of the page: the extent of the measurement, and the finding."""
         prompts = len(self.table("prompts", ["prompt_id"]))
         return f"{counted(prompts, 'prompt')}, {counted(len(self.measured.models()), 'model')}."
 
@@ -176,7 +176,7 @@ class Result:
 
 
 def result_class(spec: type[Spec]) -> type[Result]:
-    """The class of a spec's results, which is imported when it is asked for."""
+    """The class of a spec's results, imported when it is needed."""
     found: type[Result] = named(spec.result)
     return found
 
@@ -192,7 +192,7 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
 
 
 def write_files(run: RunFolder, result: Result) -> None:
-    """Write what a result makes into its run folder; further files only where shards are new."""
+    """Write a result's files into its run folder; further files only if shards are new."""
     write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for name, write in result.files().items():
@@ -201,7 +201,7 @@ def write_files(run: RunFolder, result: Result) -> None:
 
 
 def model_parameters(run: RunFolder) -> TableItem:
-    """What was loaded, one row per model: its size, precision and revision."""
+    """The loaded models, one row each: size, precision and revision."""
     rows = [
         {
             "model": name,
@@ -222,7 +222,7 @@ def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:
     """The rows that have a value in a column.
 
     Raises:
-        UserError: none has.
+        UserError: no row has the value.
     """
     rows = table[table[name] == value]
     if rows.empty:
@@ -239,11 +239,11 @@ def figure_of(axes: "Axes") -> "Figure":
 
 
 def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
-    """Shares that the tables do not show, by model, and a line on each that is not zero.
+    """Shares that the tables do not show, by model; prints a line on each nonzero share.
 
     Args:
-        answers: columns model, answer and error.
-        failed: model, prompt_id and error of the rows of any table that have an error.
+        answers: the columns model, answer and error.
+        failed: the columns model, prompt_id and error of a table's rows that have an error.
     """
     summary: dict[str, dict[str, object]] = {}
     for model, share in without_answer(answers).items():
@@ -265,7 +265,7 @@ def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
-    """A line on each of the most frequent errors; returns how often each occurred.
+    """Print a line on each of the most frequent errors; returns how often each occurred.
 
     Args:
         model: name of the model.

@@ -1,9 +1,9 @@
 """Claims: which worker measures a shard, so that few shards are measured twice.
 
 To claim a shard is to create a file that must not exist yet. A claim is void once its process has
-ended, or once an observer has seen it for longer than a shard should take, by the observer's own
-monotonic clock. Claims save work and nothing else: two workers that measure one shard write the
-same numbers, and the second finds the shard there.
+ended, or once an observer has seen it for longer than a shard should take, by the observer's
+monotonic clock. Claims only save work: two workers that measure one shard write the
+same numbers, and the second finds the shard already there.
 """
 
 import os
@@ -23,7 +23,7 @@ MULTIPLE = 3.0
 """A claim is void after this many times the longest shard so far."""
 
 PATIENCE = 120.0
-"""Seconds that a claim holds at least: how long the first shards take is not known."""
+"""Least number of seconds that a claim holds, since nobody knows how long the first shards take."""
 
 
 @dataclass
@@ -31,18 +31,18 @@ class Claims:
     """The claims on the shards of one model, as one worker sees them."""
 
     run: Path
-    """The run's folder, which must be there."""
+    """The run's folder, which must exist."""
     within: tuple[str, ...]
-    """Where in it the claims are; made when one is taken."""
+    """Place of the claims within the folder; made when a claim is taken."""
     longest: float = 0.0
     """Seconds that the longest shard has taken so far."""
     _seen: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
-    """By shard: which file the claim is, and when this process first saw it."""
+    """The file of each shard's claim, and when this process first saw it."""
     _worker: str = field(default_factory=lambda: uuid4().hex)
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
-        """Claim a shard within the block, which is given whether that succeeded.
+        """Claim a shard within the block; yields whether that succeeded.
 
         Raises:
             UserError: the claim cannot be written.
@@ -57,7 +57,7 @@ class Claims:
                     files.remove_plain(folder, [shard])
 
     def held(self, shard: str) -> bool:
-        """Whether somebody holds a claim on the shard that is not void."""
+        """Whether anybody holds a claim on the shard that is not void."""
         file = self.run.joinpath(*self.within, shard)
         try:
             state = file.lstat()
@@ -73,7 +73,7 @@ class Claims:
         return now - since <= max(PATIENCE, MULTIPLE * self.longest)
 
     def all(self) -> list[str]:
-        """The shards that are claimed, void or not."""
+        """The claimed shards, whether their claims are void or not."""
         names = files.names_in(self.run.joinpath(*self.within))
         return [name for name in names if re.fullmatch("[0-9a-f]{32}", name)]
 
@@ -102,7 +102,7 @@ class Claims:
 
 
 def _owner(file: Path) -> ClaimOwner | None:
-    """Who made a claim; None where it is gone, damaged or being written."""
+    """Who made a claim; None if the claim is gone, damaged or being written."""
     with suppress(UserError):
         return read_record(file, ClaimOwner)
     return None

@@ -1,8 +1,8 @@
-"""The end of a command on a run: one command at a time merges the tables and notes what it made.
+"""The end of a command on a run: one command at a time merges the tables and notes its results.
 
-1. Join the shards of all models that the folder holds whole, whichever command measured them.
+1. Join the shards of all complete models in the folder, whichever command measured them.
 2. Let the command write its own tables, as CSV, and sum up.
-3. Note checksums, summary and the end of the call in the record.
+3. Record checksums, the summary and the end of the call.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,23 +20,23 @@ from interp.runs.workers import peak_of_workers
 
 @dataclass
 class Conclusion:
-    """What a command adds to a run when its tables are merged."""
+    """A command's additions to a run when the tables are merged."""
 
     run: RunFolder
-    """The run as it is now, with the models of other commands."""
+    """The run as it now is, including the models of other commands."""
     summary: Mapping[str, object]
-    """By model: what the tables do not show."""
+    """Remarks on each model that the tables do not show."""
 
 
 @contextmanager
 def concluding(folder: Path) -> Iterator[Conclusion]:
-    """Within the block the tables of all finished models are merged, and stay as they are.
+    """Within the block the tables of all finished models are merged, and do not change.
 
-    What the block writes into the folder as CSV, and the summary that it sets, are noted in the
-    record.
+    The CSV files that the block writes into the folder, and the summary that it sets, are noted in
+    the record.
 
     Raises:
-        UserError: something cannot be written, or is damaged.
+        UserError: a file cannot be written, or is damaged.
     """
     run = RunFolder.read(folder)
     with locked(folder, "tables"):
@@ -53,10 +53,10 @@ def concluding(folder: Path) -> Iterator[Conclusion]:
 def _merge_tables(run: RunFolder) -> dict[str, str]:
     """Join the shards of all finished models into one file per table.
 
-    Tables that hold just these shards already are left alone.
+    Tables that already hold just these shards are left as they are.
 
     Returns:
-        The models, each with a hash over its shards.
+        The finished models, each with a hash over its shards.
     """
     models = run.models()
     merged = run.mergeable()
@@ -91,7 +91,7 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
 
 
 def _ended(run: RunFolder, call: Call) -> Call:
-    """The call with its end, if everything it was to measure is there."""
+    """The call with its end, if everything it was meant to measure is done."""
     if call.finished is not None or run.missing(call.models):
         return call
     peak = peak_of_workers(run.folder, call.id)

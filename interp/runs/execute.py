@@ -1,6 +1,6 @@
-"""Execute a plan: measure in this process, or start workers and watch until everything is there.
+"""Execute a plan: measure in this process, or start workers and watch until everything is done.
 
-1. Open the run folders of the plan; what was finished before is not measured again.
+1. Open the run folders of the plan; finished shards are not measured again.
 2. Work as the only worker, or start workers and watch the shards appear.
 3. A worker takes the models in turn, each worker beginning with another one. It loads a model only
    if there is something to do for it, and measures in each stage the shards that it can claim.
@@ -37,22 +37,22 @@ from interp.runs.workers import (
 )
 
 POLL = 1.0
-"""Seconds between two looks at what other workers have done."""
+"""Seconds between two checks of other workers' progress."""
 
 PATIENCE = 10.0
-"""Seconds that workers get to end by themselves when all is measured."""
+"""Seconds that workers have to end by themselves once everything is measured."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured, and where it is kept."""
+    """The measurements to make, and where their results are kept."""
 
     folder: Path
-    """For all of it; workers leave their records here."""
+    """The folder of the whole plan; workers leave their records here."""
     stages: Mapping[Path, Stage]
-    """What is measured, by run folder."""
+    """The stages by run folder."""
     models: Mapping[str, FoundModel | Model]
-    """The models by name: found, to be loaded one after the other, or loaded already."""
+    """The models by name: either found, to be loaded one after the other, or already loaded."""
     loading: Loading = field(default_factory=Loading)
     running: Running = field(default_factory=Running)
     command: str | None = None
@@ -61,7 +61,7 @@ class Plan:
     """Distinguishes this call's records and workers from those of other calls on the folder."""
 
     def origin(self, name: str) -> dict[str, Any]:
-        """What a model is loaded from and how, so that a later call recognizes it."""
+        """The source of a model and how it is loaded, so that a later call recognizes it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}
@@ -71,16 +71,16 @@ class Plan:
         """A model of the plan.
 
         Raises:
-            UserError: it cannot be loaded.
+            UserError: the model cannot be loaded.
         """
         model = self.models[name]
         return model if isinstance(model, Model) else load(model, self.loading, self.running)
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the folders; those that join, as workers do, change nothing in them.
+        """Take the folders; callers that join, as workers do, change nothing in them.
 
         Raises:
-            UserError: a folder that holds something else.
+            UserError: a folder holds something else.
         """
         return [
             Run.open(
@@ -100,7 +100,7 @@ class Plan:
             run.note(self.this_call())
 
     def this_call(self) -> Call:
-        """What records say about this call when it begins."""
+        """The record of this call when it begins."""
         return Call(
             id=self.call,
             command=self.command,
@@ -112,7 +112,7 @@ class Plan:
     def withdraw(self, runs: Sequence[Run]) -> None:
         """Leave no trace of a call that has failed before it measured anything in new folders.
 
-        In other folders the models that nobody has begun are taken off the record.
+        In other folders, models that nobody has begun are removed from the record.
         """
         if all(run.gives_way() for run in runs):
             with suppress(OSError):
@@ -126,15 +126,15 @@ class Plan:
                 run.forget_models(list(self.models))
 
     def complete(self, runs: Sequence[Run]) -> bool:
-        """Whether every shard is there."""
+        """Whether all shards exist."""
         return not any(run.missing(self.models) for run in runs)
 
 
 def load(found: FoundModel, loading: Loading, running: Running) -> Model:
-    """A model that was found, loaded to be measured.
+    """Load a model that was found, ready to be measured.
 
     Raises:
-        UserError: it cannot be loaded.
+        UserError: the model cannot be loaded.
     """
     model = load_found(found, loading)
     set_threads(model, running.threads)
@@ -144,15 +144,15 @@ def load(found: FoundModel, loading: Loading, running: Running) -> Model:
 
 
 def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") -> list[Run]:
-    """Measure everything; what was finished before is not measured again.
+    """Measure everything; finished shards are not measured again.
 
     Args:
-        plan: what to measure.
-        execution: where; in this process if not given.
-        job: what workers in other processes take part in, as JSON.
+        plan: the plan to execute.
+        execution: where to measure; in this process if not given.
+        job: the job that workers in other processes take part in, as JSON.
 
     Raises:
-        UserError: from the plan or its workers, or workers that ended before all was done.
+        UserError: the plan or a worker raised it, or workers ended before everything was done.
     """
     execution = execution or Execution()
     runs = plan.open()
@@ -184,7 +184,7 @@ def take_part(plan: Plan, number: int) -> None:
     """Work in folders that another process has opened.
 
     Raises:
-        UserError: the folders hold something else; from loading, measuring or writing.
+        UserError: the folders hold something else, or loading, measuring or writing fails.
     """
     with ExitStack() as used:
         runs = plan.open(joins=True)
@@ -194,10 +194,10 @@ def take_part(plan: Plan, number: int) -> None:
 
 
 def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
-    """Measure, as the worker of a number, until every shard is done.
+    """Measure, as the worker with this number, until every shard is done.
 
     Raises:
-        UserError: from loading, measuring or writing.
+        UserError: loading, measuring or writing fails.
     """
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
@@ -227,7 +227,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
     model = plan.load(name)
-    # All before the first measures: something that the model lacks, such as a layer, is said now.
+    # All are bound before the first one measures: a layer that the model lacks is reported now.
     measurements = [
         bind(stage.spec, model, batch_tokens=plan.running.batch_tokens)
         for stage in plan.stages.values()
@@ -251,7 +251,7 @@ def _start(plan: Plan, execution: Execution, job: str) -> Sequence[Worker]:
 
 
 def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Show the progress until every worker has ended; stop them when this process is stopped."""
+    """Show the progress until all workers have ended; stop them if this process is stopped."""
     seen: set[Path] = set()
     done = _newly_done(plan, runs, seen)
     total = sum(len(run.prompts) for run in runs) * len(plan.models)
@@ -269,7 +269,7 @@ def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
 
 
 def _wait(workers: Sequence[Worker]) -> None:
-    """Wait for workers that have nothing left to do, and stop those that hang."""
+    """Wait for workers that have nothing left to do, and stop any that hang."""
     end = time.monotonic() + PATIENCE
     while any(worker.running() for worker in workers) and time.monotonic() < end:
         time.sleep(POLL / 10)
@@ -280,17 +280,17 @@ def _wait(workers: Sequence[Worker]) -> None:
 
 
 def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
-    """Prompts of the shards that are done and were not seen yet, all runs and models together."""
+    """Number of prompts in newly finished shards, over all runs and models."""
     found = {shard for run in runs for model in plan.models for shard in run.done(model)} - seen
     seen.update(found)
     return sum(manifest.prompts for manifest in manifests(found))
 
 
 def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Report how workers failed; an error if others did not do their share.
+    """Report how workers failed; an error if the other workers did not do their share.
 
     Raises:
-        UserError: not all was measured.
+        UserError: not everything was measured.
     """
     records = worker_records(plan.folder, plan.call)
     errors = {record.number: record.error for record in records}
@@ -305,7 +305,7 @@ def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
 
 
 def _problem(worker: Worker, errors: dict[int, str | None]) -> str | None:
-    """How a worker failed, in its own words where it left any."""
+    """How a worker failed, in its own words if it left any."""
     problem, error = worker.problem(), errors.get(worker.number)
     if problem is None:
         return None

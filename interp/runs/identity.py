@@ -1,7 +1,7 @@
-"""What the numbers of a run depend on, and whether a folder holds that very run and model.
+"""Everything that a run's numbers depend on, and whether a folder holds that very run and model.
 
-The code that numbers depend on is a hash over modules and all that they import: a module that no
-number depends on, such as one that draws a figure, may change between two calls on a folder.
+The code that numbers depend on is recorded as a hash over modules and all their imports. A module
+that no number depends on, such as one that draws a figure, may change between calls on a folder.
 """
 
 import ast
@@ -20,7 +20,7 @@ from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import ModelRecord, RunIdentity, column_types
 
-if TYPE_CHECKING:  # torch, which `status` and `validate` do without
+if TYPE_CHECKING:  # imports torch, which `status` and `validate` do not need
     from interp.measurements.core import Measurement
     from interp.measurements.spec import Spec
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # torch, which `status` and `validate` do without
 def code_version(modules: tuple[str, ...]) -> str:
     """A hash over the source of modules and everything they import from their own packages.
 
-    A module without a file, such as a notebook, counts by its name alone.
+    A module without a file, such as a notebook, counts only by its name.
     """
     digest = hashlib.sha256()
     for module in sorted(closure(modules)):
@@ -40,9 +40,9 @@ def code_version(modules: tuple[str, ...]) -> str:
 
 
 def closure(modules: Iterable[str]) -> set[str]:
-    """The modules, and those that they import, wherever in their code, directly or not.
+    """The modules and their imports, direct or indirect, wherever in the code these are.
 
-    Only modules of this project's packages, and of those that the given ones belong to, count.
+    Only modules of this project's packages, and of the given modules' own packages, count.
     """
     waiting = list(modules)
     packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
@@ -56,7 +56,7 @@ def closure(modules: Iterable[str]) -> set[str]:
 
 
 def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
-    """The modules of some packages that a module imports."""
+    """The modules that a module imports from the given packages."""
     file = _file(module)
     tree = ast.parse(b"" if file is None else file.read_bytes())
     for name in _names(tree):
@@ -66,7 +66,7 @@ def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Every name that is imported, except what only type checkers read."""
+    """Every imported name, except imports that only type checkers read."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -83,7 +83,7 @@ def _package(module: str) -> str:
 
 @cache
 def _file(module: str) -> Path | None:
-    """The source file of a module, which is not imported; None where there is none."""
+    """The source file of a module, found without importing it; None if there is none."""
     package, *within = module.split(".")
     try:
         spec = find_spec(package)
@@ -101,11 +101,11 @@ def _file(module: str) -> Path | None:
 
 
 _SELECTION = ("pairs", "spread_seed")
-"""What the description of prompts says where a limit chose them."""
+"""Keys in the description of prompts that were chosen by a limit."""
 
 
 def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
-    """What a run is, as its record holds it."""
+    """The identity of a run, as its record holds it."""
     known = prompts.decisive
     return RunIdentity.model_validate(
         {
@@ -130,7 +130,7 @@ def model_record(
     data_hash: str,
     shards: list[str],
 ) -> ModelRecord:
-    """What a run keeps on record about a model and the tables that it fills."""
+    """A run's record of a model and of the tables that it fills."""
     model = measurement.model
     return ModelRecord.model_validate(
         {
@@ -154,10 +154,10 @@ def model_record(
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:
-    """Check that two records of a model are of the same, measured alike.
+    """Check that two records are of the same model, measured alike.
 
     Raises:
-        UserError: they are not.
+        UserError: the model or its measurement differs.
     """
     for key in ("name", "identity", "dtype", "attn_implementation", "quantization"):
         before, after = getattr(earlier, key), getattr(now, key)
@@ -173,13 +173,13 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
 
 
 def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool:
-    """Check that a run is the one that a folder holds, or that one with a larger limit.
+    """Check that a run is the one in a folder, or the same with a larger limit.
 
     Returns:
-        Whether it has a larger limit.
+        Whether the run has a larger limit.
 
     Raises:
-        UserError: it is another run, or that one with a smaller limit.
+        UserError: the run is another one, or the same with a smaller limit.
     """
     if earlier.measurement == now.measurement:
         _check_parameters(folder, earlier, now)
@@ -223,7 +223,7 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
-    """How a parameter is written on the command line, such as "with --target gold"."""
+    """A parameter as written on the command line, such as "with --target gold"."""
     value = parameters.get(name)
     if value in (None, False):
         return f"without {flag(name)}"
@@ -238,6 +238,6 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
 
 
 def _limit(run: RunIdentity) -> float:
-    """The pairs that were chosen; infinite where all were."""
+    """The number of pairs chosen; infinite if all were."""
     pairs = run.data.get("pairs", "")
     return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")

@@ -1,7 +1,7 @@
-"""The records of run folders, each with a schema; a file that says something else is refused.
+"""The records of run folders, each with a schema; a file that does not fit it is refused.
 
-Names and ids in records become names of files, so each must match the pattern of those that this
-program makes.
+Names and ids in records become names of files, so each must match the pattern of the names that
+this program makes.
 """
 
 import os
@@ -42,7 +42,7 @@ Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 TableFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}\.(parquet|csv)$")]
 RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.safetensors)$"
-"""Names of tables, and of files with tensors of one model."""
+"""Names of tables, and of files that hold the tensors of one model."""
 ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
@@ -56,11 +56,11 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 FORMAT: Final = 2
-"""Version of the format of run folders; the first version recorded none."""
+"""Version of the run folder format; the first version did not record it."""
 
 
 class Record(BaseModel):
-    """A JSON file of a run folder: the fields that it has, and no others."""
+    """A JSON file in a run folder, with exactly these fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -77,21 +77,21 @@ class Call(Record):
     models: list[ModelName]
     started: Text
     finished: Text | None = None
-    """When its tables were written; None while it is under way, and if it never was."""
+    """When the call's tables were written; None if the call is under way or never finished."""
     versions: dict[str, Text]
     peak_memory_bytes: dict[str, Count] = {}
-    """The most memory that any of its workers held, by device."""
+    """The most memory that any of the call's workers held, by device."""
 
 
 class DecisiveRecord(Record):
-    """Where prompts say which segments decide: `interp.prompts.prompt_set.Decisive`."""
+    """How prompts name their deciding segments: `interp.prompts.prompt_set.Decisive`."""
 
     factor: Text
     among: Annotated[list[Text], Field(min_length=1)]
 
 
 class RunIdentity(Record):
-    """What the numbers of a run depend on, apart from the models."""
+    """Everything that a run's numbers depend on, apart from the models."""
 
     measurement: Text
     parameters: dict[str, JsonValue]
@@ -122,14 +122,14 @@ class RunRecord(FolderRecord):
 
     run: RunIdentity
     models: list[ModelName]
-    """In the order of the tables."""
+    """Names of the models, in the order of the tables."""
     history: list[Call]
     finished: Text | None = None
     """When the tables were last merged."""
     merged: dict[ModelName, Hash] = {}
-    """The models that are in the tables, each with a hash over its shards."""
+    """The models in the tables, each with a hash over its shards."""
     summary: dict[str, JsonValue] = {}
-    """By model: what the tables do not show."""
+    """Remarks on each model that the tables do not show."""
     unmerged: list[TableName] = []
     """Tables that stay in the shards."""
     files: dict[ResultFile, Hash]
@@ -154,7 +154,7 @@ class ModelRecord(Record):
 
     name: ModelName
     source: dict[str, Text]
-    """Where it comes from: kind, name, revision, commit."""
+    """Where the model comes from: kind, name, revision, commit."""
     identity: Text
     architecture: Text
     parameters: Count
@@ -164,11 +164,11 @@ class ModelRecord(Record):
     device: Text
     attn_implementation: Text
     chat: dict[str, JsonValue]
-    """How messages are written for it, and what its chat template writes around them."""
+    """How messages are written for the model, and what its chat template writes around them."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]
-    """What it was loaded from and how, so that a later call recognizes it."""
+    """The source of the model and how it was loaded, so that a later call recognizes it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
 
@@ -179,7 +179,7 @@ class Manifest(Record):
     id: ShardId
     prompts: Count
     units: Count
-    """Prompts, or pairs where those are measured."""
+    """Number of prompts, or of pairs if pairs are measured."""
     errors: Count
     example: str | None
     """One of the errors."""
@@ -191,7 +191,7 @@ class ClaimOwner(Record):
     """claims/NAME/ID."""
 
     space: Text
-    """Where `process` means this process: see `interp.files.process_space`."""
+    """The space in which `process` identifies a process: see `interp.files.process_space`."""
     process: Annotated[int, Field(ge=0, lt=2**31)]
     worker: Text
 
@@ -212,10 +212,10 @@ class WorkerRecord(Record):
 
 
 def read_record(file: Path, kind: type[_Record]) -> _Record | None:
-    """A record; None where there is no such file.
+    """A record; None if there is no such file.
 
     Raises:
-        UserError: the file is something else; the message names it and the field that is wrong.
+        UserError: the file is something else; the message names the file and the wrong field.
     """
     try:
         content = read_bytes(file, limit=RECORD_BYTES)
@@ -236,7 +236,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The format on record: 1 where it is not given, that of this version where nothing is."""
+    """The recorded format: 1 if the record names none, this version's if there is no record."""
     try:
         record = from_json(content)
     except ValueError:
@@ -248,14 +248,14 @@ def write_record(file: Path, record: Record) -> None:
     """Write a record, whole or not at all.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the record cannot be written.
     """
     text = record.model_dump_json(indent=2) + "\n"
     write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
-    """A record with other values in some fields, checked like any other."""
+    """A copy of a record with other values in some fields, checked like any record."""
     return type(record).model_validate({**dict(record), **changes})
 
 
@@ -270,12 +270,12 @@ _PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow"
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
-    """The names of a table's columns and of their types, as records hold them."""
+    """The names and types of a table's columns, as records hold them."""
     return {column.name: _type_name(column.type) for column in schema}
 
 
 def _type_name(type_: pa.DataType) -> str:
-    # What a list's elements are called changes when a file is written and read again.
+    # The name of a list's elements changes when a file is written and read again.
     if pa.types.is_list(type_):
         return f"list<{_type_name(type_.value_type)}>"
     return str(type_)
@@ -309,7 +309,7 @@ def peak_memory() -> dict[str, int]:
     unit = 1 if platform.system() == "Darwin" else 1024
     peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     torch = sys.modules.get("torch")
-    if torch is not None:  # a process that has not imported it holds no memory of a GPU
+    if torch is not None:  # a process that has not imported torch holds no GPU memory
         for index in range(torch.cuda.device_count()):
             peak[f"cuda:{index}"] = torch.cuda.max_memory_allocated(index)
     return peak

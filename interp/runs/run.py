@@ -2,12 +2,12 @@
 
 1. Open the folder: take it if it is empty or holds this very run, refuse it otherwise.
 2. Write the prompts; set aside shards that were damaged.
-3. Measure model by model, shard by shard, under claims; what is there already is left alone. Any
+3. Measure model by model, shard by shard, under claims; existing shards are left as they are. Any
    number of workers may do so at once.
 
 Several commands may work on one folder at once: each changes run.json by reading it again under a
 lock, and holds another one while it measures, so that no command takes the folder for another run.
-In the end each merges the tables (`interp.runs.conclusion`).
+At the end each merges the tables (`interp.runs.conclusion`).
 """
 
 import time
@@ -63,7 +63,7 @@ from interp.tables import prompts_table
 MEMORY = "memory.json"
 
 _ROWS = 1000
-"""Rows of the prompts table that are made at once."""
+"""Number of rows of the prompts table made at once."""
 
 
 @dataclass
@@ -72,9 +72,9 @@ class Run(RunFolder):
 
     prompts: PromptSet
     fail_on_error: float
-    """Largest share of a model's prompts that may have an error."""
+    """Largest allowed share of a model's prompts that have an error."""
     made: Sequence[Path] | None = None
-    """The folders that were made for this run, innermost first; None where it was there before."""
+    """The folders made for this run, innermost first; None if the run was there before."""
     _claims: dict[str, Claims] = field(default_factory=dict)
 
     @classmethod
@@ -91,12 +91,12 @@ class Run(RunFolder):
         """Take a folder for a run, new or resumed; further models and prompts may join a run.
 
         Args:
-            folder: where everything goes.
-            prompts: what is measured.
-            spec: what is measured.
-            models: names of the models, in the order of the tables; others join when measured.
+            folder: the run's folder.
+            prompts: the prompts to measure.
+            spec: the measurement.
+            models: names of the models, in the order of the tables; more may join later.
             fail_on_error: stop when a larger share of a model's prompts has an error.
-            joins: as a worker, which neither begins a run nor makes one larger.
+            joins: open the folder as a worker, which neither begins a run nor makes one larger.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
@@ -108,7 +108,7 @@ class Run(RunFolder):
             unmerged = sorted(spec.unmerged)
             record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
             if earlier is None:
-                # First of all files: it makes the folder a run's, also if this process is killed.
+                # The first file of all, so the folder is a run's even if this process is killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
             if earlier is not None and (joins or _binding(folder, earlier, identity)):
@@ -130,11 +130,11 @@ class Run(RunFolder):
         return run
 
     def note(self, call: Call) -> None:
-        """Note a call that found something to do in the run's history."""
+        """Note in the run's history a call that found something to do."""
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
-        """Whether this process began the run, and nothing has come of it yet."""
+        """Whether this process began the run, and it has no results yet."""
         there = {name for name in names_in(self.folder) if not name.startswith(".")}
         return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
 
@@ -153,14 +153,14 @@ class Run(RunFolder):
                 folder.rmdir()
 
     def forget_models(self, models: Sequence[str]) -> None:
-        """Take models off the record that nobody has begun, say because they cannot be loaded."""
+        """Remove models that nobody has begun, such as unloadable ones, from the record."""
         unknown = {model for model in models if self.model_record(model) is None}
         self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
-        """Whether there may be something to do for a model that is known by its origin.
+        """Whether there may be something to do for a model of which only the origin is known.
 
-        True too where the origin differs from the recorded one: the model may have changed.
+        Also true if the origin differs from the recorded one, since the model may have changed.
         """
         record = self.models().get(model)
         if record is None or record.origin != dict(origin):
@@ -171,11 +171,11 @@ class Run(RunFolder):
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
     ) -> bool:
-        """Measure the prompts on one model, except what is done or claimed by another worker.
+        """Measure the prompts on one model, except shards done or claimed by another worker.
 
         Args:
-            measurement: what to measure, bound to a model.
-            origin: what the model was loaded from, so that a later call recognizes it.
+            measurement: the measurement, bound to a model.
+            origin: the source of the model, so that a later call recognizes it.
 
         Returns:
             Whether anything was measured.
@@ -217,7 +217,7 @@ class Run(RunFolder):
         return seconds
 
     def repair(self) -> list[str]:
-        """Set damaged shards aside, so that they are measured again; a line on each."""
+        """Set damaged shards aside to be measured again; prints a line on each."""
         lines = []
         for model in self.models():
             for shard in self.shards(model):
@@ -232,7 +232,7 @@ class Run(RunFolder):
         return lines
 
     def forget_errors(self) -> int:
-        """Set the shards that hold errors aside, so that they are measured again; how many."""
+        """Set shards with errors aside to be measured again; returns their number."""
         found = [
             shard
             for model in self.models()
@@ -244,16 +244,16 @@ class Run(RunFolder):
         return len(found)
 
     def _set_aside(self, shard: Path) -> None:
-        """Move what is in the place of a shard out of the way; nothing is removed."""
+        """Move whatever is in the place of a shard out of the way, without removing it."""
         with writing(shard):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
 
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
-        """The shards of a model, which is noted in the folder.
+        """The shards of a model, which is first recorded in the folder.
 
         Raises:
-            UserError: the folder holds another model, or one loaded differently, of this name.
+            UserError: the folder holds another model of this name, or one loaded differently.
         """
         name = measurement.model.name
         shards = cut(measurement, self.prompts, self.shard_folder(name))
@@ -271,19 +271,19 @@ class Run(RunFolder):
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
-        # Last, and also if it is there: a command that failed may have taken it off just before.
+        # Last, and even if recorded: a command that failed may have removed the model just before.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 
     def _claims_of(self, model: str) -> Claims:
-        # Kept, since claims remember what they saw, and when.
+        # Kept, since claims remember when they saw which file.
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: Model) -> None:
         """Stop when too many prompts have an error.
 
         Raises:
-            UserError: the share of prompts with an error, of all of the run, is too large.
+            UserError: the share of the run's prompts that have an error is too large.
         """
         found = list(manifests(self.done(model.name)))
         errors = sum(manifest.errors for manifest in found)
@@ -330,10 +330,10 @@ def in_use(run: Run) -> Iterator[None]:
 
 
 def check_free(folder: Path, identity: RunIdentity) -> None:
-    """Check that no command measures another run in a folder at this moment.
+    """Check that no command is measuring another run in a folder.
 
     Raises:
-        UserError: one does.
+        UserError: a command is measuring another run.
     """
     record = read_record(inside(folder, RECORD), RunRecord)
     if record is None or record.run == identity:
@@ -351,27 +351,27 @@ def _taken(folder: Path, run: RunIdentity) -> str:
 
 
 def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
-    """Whether what is on record stays: another run gives way as long as no model has been begun.
+    """Whether the recorded run stays: a different run gives way until a model has been begun.
 
-    The same run never does: another command may be loading a model for it.
+    The same run never gives way: another command may be loading a model for it.
     """
     return earlier.run == identity or bool(names_in(folder / "models"))
 
 
 def take_folder(folder: Path, record: str) -> list[Path]:
-    """Make a folder for results; one that is there must be empty or hold the named record.
+    """Make a folder for results; an existing folder must be empty or hold the named record.
 
     Returns:
-        The folders that were made for it, innermost first.
+        The folders that were made, innermost first.
 
     Raises:
-        UserError: it holds other files, or cannot be made.
+        UserError: the folder holds other files, or cannot be made.
     """
     with writing(folder):
         made = [path for path in (folder, *folder.parents) if not path.exists()]
         if made:
             folder.mkdir(parents=True, exist_ok=True)
-        # Dotfiles are locks, and temporary files of a running or killed process.
+        # Dotfiles are locks, or temporary files of a running or killed process.
         taken = not folder.is_dir() or any(
             not path.name.startswith(".") for path in folder.iterdir()
         )
@@ -384,21 +384,21 @@ def take_folder(folder: Path, record: str) -> list[Path]:
 
 
 class Memory(Record):
-    """memory.json: how many tokens fitted into a device's memory."""
+    """memory.json: how many tokens fitted into the memory of a device."""
 
     tokens: dict[str, Annotated[int, Field(gt=0)]]
     """The budget of a batch, by model and kind of device."""
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Begin with the budget that an earlier lack of memory on such a device left."""
+    """Begin with the budget left by an earlier lack of memory on such a device."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)
 
 
 def remember_budget(folder: Path, measurement: Measurement) -> None:
-    """Note the budget for other workers and later calls, once it has shrunk."""
+    """Note the budget for other workers and later calls if it has shrunk."""
     known, tokens = _known(folder), measurement.budget.tokens
     if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
         record = Memory(tokens={**known, _key(measurement): tokens})
@@ -409,7 +409,7 @@ def _known(folder: Path) -> dict[str, int]:
     try:
         record = read_record(inside(folder, MEMORY), Memory)
     except UserError:
-        return {}  # it only saves time: what is damaged is found out again
+        return {}  # the file only saves time: a damaged one is worked out again
     return record.tokens if record else {}
 
 

@@ -1,4 +1,4 @@
-"""How a plan is executed, as data: where, by how many workers, and what becomes of errors."""
+"""How a plan is executed, as data: where, by how many workers, and how errors are handled."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 
 Filters = list[tuple[str, str, Any]]
-"""Column, operator and value of the rows to read, as pyarrow takes them."""
+"""Column, operator and value that select the rows to read, as pyarrow takes them."""
 
 _RERUN = "rerun the command that wrote it to measure it again"
 
@@ -55,11 +55,11 @@ class Shard:
     end: int
     """Half-open range of prompts in the prompt set."""
     folder: Path
-    """Where its tables are, once it is done."""
+    """Folder of the shard's tables, once it is done."""
 
     @property
     def done(self) -> bool:
-        """Whether the tables are there; a shard appears whole or not at all."""
+        """Whether the tables exist; a shard appears whole or not at all."""
         return is_folder(self.folder)
 
 
@@ -94,7 +94,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
 
 
 def _end_of_group(prompts: PromptSet, end: int) -> int:
-    """The first index from `end` on at which a group of prompts ends."""
+    """The first index at or after `end` at which a group of prompts ends."""
     while end < len(prompts) and prompts[end].pair_id == prompts[end - 1].pair_id:
         end += 1
     return min(end, len(prompts))
@@ -106,13 +106,13 @@ def write(
     """Write a shard's tables and its manifest.
 
     Args:
-        shard: what was measured.
-        measurement: how.
+        shard: the shard that was measured.
+        measurement: how the shard was measured.
         measured: rows of each table, and the prompts that failed.
-        seconds: how long it took, for estimates of the time left.
+        seconds: how long measuring took, for estimates of the time left.
 
     Raises:
-        UserError: it cannot be written, as on a full disk; nothing is left behind.
+        UserError: the shard cannot be written, as on a full disk; nothing is left behind.
     """
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):
@@ -159,10 +159,10 @@ def _place(unfinished: Path, shard: Shard) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a shard that is there.
+    """The manifest of an existing shard.
 
     Raises:
-        UserError: it is missing, damaged, or of another shard.
+        UserError: the manifest is missing, damaged, or of another shard.
     """
     manifest = read_record(inside(folder, MANIFEST), Manifest)
     if manifest is None:
@@ -173,14 +173,14 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
-    """The manifests of shards, without those that are damaged."""
+    """The manifests of shards, without damaged ones."""
     for folder in folders:
         with suppress(UserError):
             yield read_manifest(folder)
 
 
 def damage(folder: Path) -> str | None:
-    """What is wrong with a shard that is there: a line, or None if it is as it was written."""
+    """The fault of an existing shard, in one line; None if the shard is as it was written."""
     try:
         manifest = read_manifest(folder)
         for name, expected in manifest.files.items():
@@ -194,10 +194,10 @@ def damage(folder: Path) -> str | None:
 
 
 def unchanged_file(folder: Path, table: str) -> Path:
-    """The file of a table of a shard, proved to be as it was written.
+    """The file of a shard's table, verified to be as it was written.
 
     Raises:
-        UserError: it is missing, has changed, or is no plain file.
+        UserError: the file is missing, has changed, or is not a plain file.
     """
     file = inside(folder, f"{table}.parquet")
     try:
@@ -217,17 +217,17 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> pa.Table:
-    """A table of a shard, proved to be as it was written.
+    """A table of a shard, verified to be as it was written.
 
     Args:
-        folder: of the shard.
+        folder: the shard's folder.
         table: name of the table.
-        expected: the columns that it must have, with their types.
-        columns: those to read; all if not given.
-        filters: column, operator and value of the rows to read; all if not given.
+        expected: the columns that the table must have, with their types.
+        columns: the columns to read; all if not given.
+        filters: column, operator and value that select the rows to read; all rows if not given.
 
     Raises:
-        UserError: it is missing, has changed, or has other columns.
+        UserError: the table is missing, has changed, or has other columns.
     """
     file = inside(folder, f"{table}.parquet")
     try:
@@ -250,10 +250,10 @@ def read_table(
 def read_columns(
     content: bytes, columns: Sequence[str] | None, filters: Filters | None = None
 ) -> pa.Table:
-    """Some columns and rows of a Parquet file, all if None.
+    """Some columns and rows of a Parquet file; all if None.
 
     Raises:
-        UserError: it has no such column.
+        UserError: the file has no such column.
     """
     there = pq.read_schema(io.BytesIO(content)).names
     absent = [column for column in columns or () if column not in there]
@@ -270,7 +270,7 @@ def merge(tables: Iterator[pa.Table], file: Path) -> None:
 
 
 def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
-    """Stream tables into one Parquet file, which appears only when it is complete."""
+    """Stream tables into one Parquet file, which appears only once it is complete."""
 
     def stream(path: Path) -> None:
         with pq.ParquetWriter(path, schema) as writer:

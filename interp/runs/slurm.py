@@ -1,10 +1,10 @@
 """Workers as jobs of a SLURM cluster, submitted through submitit.
 
 1. Submit one job per worker, which carries the worker's command. submitit writes jobs as pickles
-   that the nodes read: they are in a folder of the user's own, not in the run's, which others may
-   be able to write to.
+   that the nodes read. The pickles are in the user's own folder, not in the run's, to which
+   others may be able to write.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
-3. SLURM announces a time-out by SIGUSR2. The job then interrupts its child, which gives its claim
+3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which gives its claim
    back, and submitit puts the job back into the queue, where it starts again.
 4. The process that submitted asks squeue what became of the jobs, and sacct about those that SLURM
    no longer lists.
@@ -41,19 +41,19 @@ DEFAULT_MINUTES = 60
 """How long a job may run unless `time` says otherwise; it is requeued as often as it takes."""
 
 INTERRUPT_SECONDS = 30
-"""What a worker has for giving its claim back; SLURM kills 90 seconds after its announcement."""
+"""Seconds that a worker has to give its claim back; SLURM kills 90 seconds after announcing it."""
 
 POLL_SECONDS = 5.0
-"""squeue is asked no more often, however many workers there are."""
+"""Least number of seconds between two calls of squeue, however many workers there are."""
 
 _REQUEUES = 1_000_000
-"""submitit counts how often a job was requeued and wants a limit."""
+"""Limit on how often a job is requeued, which submitit requires."""
 
 _UNREACHABLE = (
     "unable to contact|connect(ion)? (failure|refused)|timed out|could not (establish|resolve)|"
     "no route to host|communication (failure|error)"
 )
-"""What sbatch says where no controller answers."""
+"""Messages of sbatch if no controller answers."""
 
 _RESERVED = {"array", "error", "nodes", "ntasks", "ntasks_per_node", "open_mode", "output"}
 
@@ -71,14 +71,14 @@ def start(
     """The workers 0 to `workers` - 1 of a run, submitted as one array of jobs.
 
     Args:
-        command: what workers run; its folder is on a file system that the cluster's nodes share.
-        workers: how many jobs.
+        command: the workers' command; its folder is on a file system that the nodes share.
+        workers: number of jobs.
         options: sbatch's long options with underscores, such as partition, time or
             gpus_per_node; an empty value makes a flag. `setup` is a shell command that a job runs
             first.
 
     Raises:
-        UserError: this is not a machine with SLURM's commands, or an option is refused.
+        UserError: this machine does not have SLURM's commands, or an option is refused.
     """
     if shutil.which("sbatch") is None or shutil.which("srun") is None:
         raise UserError(
@@ -94,10 +94,10 @@ def start(
 
 
 def _private_folder(call: str) -> Path:
-    """A new folder for the jobs of a call, where nobody but this user may write.
+    """A new folder for the jobs of a call, where only this user may write.
 
     Raises:
-        UserError: a folder above it belongs to somebody else, or others may write to it.
+        UserError: a parent folder belongs to somebody else, or others may write to it.
     """
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     with writing(state):
@@ -115,7 +115,7 @@ def _private_folder(call: str) -> Path:
 
 
 def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
-    """The options as submitit's parameters; what is sbatch's own is passed on unchanged."""
+    """The options as submitit's parameters; sbatch's own options are passed on unchanged."""
     named = dict(options)
     if taken := _RESERVED & named.keys():
         raise UserError(
@@ -128,7 +128,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
         "time": DEFAULT_MINUTES,
         "stderr_to_stdout": True,
         "setup": [setup] if setup else None,
-        # Clusters may be set up not to requeue jobs unless these ask for it.
+        # Clusters may be set up to requeue jobs only on request.
         "additional_parameters": {
             "requeue": True,
             **{key: value or True for key, value in named.items()},
@@ -137,7 +137,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
-    # submitit prints what sbatch says, which is in its error too.
+    # submitit prints the message of sbatch, which its error contains too.
     said = StringIO()
     try:
         with redirect_stderr(said):
@@ -149,7 +149,7 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
 
 
 def _refusal(said: str) -> str:
-    """What a user reads where sbatch has submitted nothing."""
+    """The error message if sbatch has submitted nothing."""
     if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
             f"SLURM did not answer: {said}; nothing was submitted: rerun this when its controller "
@@ -159,7 +159,7 @@ def _refusal(said: str) -> str:
 
 
 class WorkerJob(Checkpointable):
-    """What runs in a job: the worker's command, until it ends or SLURM wants the place back."""
+    """The content of a job: the worker's command, until it ends or SLURM wants the node back."""
 
     def __init__(self, command: WorkerCommand, number: int) -> None:
         self.command = command
@@ -176,14 +176,14 @@ class WorkerJob(Checkpointable):
             sys.exit(status if status > 0 else 128 - status)
 
     def checkpoint(self) -> DelayedSubmission:
-        """The same job again; submitit calls this on SIGUSR2, before it requeues."""
+        """The same job again; submitit calls this on SIGUSR2, before it requeues the job."""
         if self._child is not None:
             _interrupt(self._child)
         return DelayedSubmission(type(self)(self.command, self.number))
 
 
 def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A child that blocks SIGUSR2, which SLURM sends to all processes of a job and which kills."""
+    """A child that blocks SIGUSR2, which SLURM sends to all processes of a job, killing them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
         return subprocess.Popen(command)
@@ -200,7 +200,7 @@ def _interrupt(child: subprocess.Popen[bytes]) -> None:
 
 
 class Queue:
-    """What SLURM says about some jobs of this user, asked for every few seconds at most."""
+    """The states of some of this user's jobs in SLURM, asked for every few seconds at most."""
 
     def __init__(self, jobs: Sequence[str]) -> None:
         self._states = dict.fromkeys(jobs, "PENDING")
@@ -230,7 +230,7 @@ def _listed() -> dict[str, str] | None:
 
 
 def _accounted(job: str) -> str:
-    """The state of a job that has left the list, where the cluster keeps accounts."""
+    """The state of a job that has left the list, if the cluster keeps accounts."""
     command = ["sacct", "--allocations", "--noheader", "--format=State", f"--jobs={job}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     words = answer.stdout.split()  # "CANCELLED by 1000" has three
@@ -246,11 +246,11 @@ class SlurmWorker:
         self._queue = queue
 
     def running(self) -> bool:
-        """Whether its job runs, or waits for its turn: also after a time-out or pre-emption."""
+        """Whether the job runs or waits for its turn, including after a time-out or pre-emption."""
         return self._queue.state(self._job.job_id) not in _ENDED
 
     def problem(self) -> str | None:
-        """SLURM's word for how its job failed, and the end of its log; None if it ended well."""
+        """SLURM's word for how the job failed, and the end of its log; None if it succeeded."""
         state = self._queue.state(self._job.job_id)
         if state not in _ENDED - {"COMPLETED"}:
             return None
@@ -258,6 +258,6 @@ class SlurmWorker:
         return f"SLURM job {self._job.job_id} ended as {state}; the end of {log}:\n{end_of(log)}"
 
     def stop(self) -> None:
-        """Cancel its job, unless it has ended."""
+        """Cancel the job, unless it has ended."""
         if self.running():
             self._job.cancel(check=False)

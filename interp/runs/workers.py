@@ -1,4 +1,4 @@
-"""Workers: the command that starts one, those on this machine, and what they leave on record."""
+"""Workers: the command that starts one, workers on this machine, and the records they leave."""
 
 import os
 import platform
@@ -24,14 +24,14 @@ from interp.runs.records import (
 )
 
 INTERRUPTED = "it was interrupted"
-"""The error of a worker that ended before its work did, without an error that it raised itself."""
+"""The error of a worker that ended before its work was done without raising an error itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
 
 @contextmanager
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
-    """Within the block this process is on record as a worker of a call."""
+    """Within the block this process is recorded as a worker of a call."""
     file = make_folder(folder, "workers") / f"{call}-{number}.json"
     record = WorkerRecord(
         call=call,
@@ -67,14 +67,14 @@ def worker_log(folder: Path, call: str, number: int) -> Path:
 
 
 def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
-    """What the workers of a run or a study have left, in the order that they began.
+    """The records that the workers of a run or a study left, in the order in which they began.
 
     Args:
-        folder: of the run or study.
-        call: those of this call alone; all if None.
+        folder: the folder of the run or study.
+        call: read only the records of this call; all if None.
 
     Raises:
-        UserError: a damaged record.
+        UserError: a record is damaged.
     """
     home = inside(folder, "workers")
     found = [
@@ -96,47 +96,47 @@ def peak_of_workers(folder: Path, call: str) -> dict[str, int]:
 
 
 LOG_LINES = 20
-"""Lines of the log of a worker that failed which are shown."""
+"""Number of lines shown from the log of a failed worker."""
 
 LOG_BYTES = 2**16
-"""Bytes at the end of a log that these lines are sought in."""
+"""Number of bytes at the end of a log in which these lines are sought."""
 
 
 @runtime_checkable
 class Worker(Protocol):
-    """A worker that was started, as seen by the process that started it."""
+    """A started worker, as seen by the process that started it."""
 
     @property
     def number(self) -> int:
         """Counted from 0; its log and its record are named after it."""
 
     def running(self) -> bool:
-        """Whether it runs, or waits for its turn to run."""
+        """Whether the worker runs, or waits for its turn to run."""
 
     def problem(self) -> str | None:
         """How it failed, once it has ended; None if it ended well."""
 
     def stop(self) -> None:
-        """Make it end soon; what it has finished stays."""
+        """Make the worker end soon; its finished shards stay."""
 
 
 @dataclass(frozen=True)
 class WorkerCommand:
     """The command line of workers.
 
-    A worker takes what it does from here, and from nothing in the folder: others may be
-    able to write there.
+    A worker takes its task only from here and from nothing in the folder, where others may be
+    able to write.
     """
 
     folder: Path
-    """Of the run or study."""
+    """Folder of the run or study."""
     call: str
     """Id of the call that starts the workers."""
     job: str
-    """What they take part in, as JSON."""
+    """The job that the workers take part in, as JSON."""
 
     def of(self, number: int, *options: str) -> list[str]:
-        """The words of the worker of a number."""
+        """The command line of the worker with this number, as words."""
         own = [str(self.folder), str(number), "--call", self.call, *options]
         return [sys.executable, "-m", "interp", "work", *own, "--", self.job]
 
@@ -153,7 +153,7 @@ def end_of(log: Path) -> str:
 
 
 PATIENCE = 5.0
-"""Seconds that a worker gets to stop by itself."""
+"""Seconds that a worker has to stop by itself."""
 
 
 def start_local(
@@ -161,8 +161,8 @@ def start_local(
 ) -> list["LocalWorker"]:
     """Start workers on a run or a study: one for each GPU, or two by default.
 
-    A worker sees its GPUs alone; several share one where there are more workers than GPUs. Without
-    GPUs, or where they are not wanted, it has its share of the cores. Workers end when this process
+    A worker sees only its own GPUs; several share one if there are more workers than GPUs. Without
+    GPUs, or if they are not wanted, it has its share of the cores. Workers end when this process
     does.
 
     Raises:
@@ -183,7 +183,7 @@ def start_local(
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
-                # Ctrl-C reaches this process alone, which then stops the workers.
+                # Ctrl-C reaches only this process, which then stops the workers.
                 start_new_session=True,
             )
         started.append(LocalWorker(number, process, log))
@@ -199,7 +199,7 @@ class LocalWorker:
     log: Path
 
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the worker has not ended."""
         return self.process.poll() is None
 
     def problem(self) -> str | None:
@@ -211,7 +211,7 @@ class LocalWorker:
         return f"it {how}; the end of {self.log}:\n{end_of(self.log)}"
 
     def stop(self) -> None:
-        """Interrupt it, and end it if it does not heed that."""
+        """Interrupt the worker, and kill it if it does not stop."""
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(PATIENCE)
@@ -222,7 +222,7 @@ class LocalWorker:
 
 def _gpus() -> list[str]:
     """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
-    import torch  # takes a second, and `status` reads records alone
+    import torch  # takes a second, and `status` only reads records
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
@@ -232,7 +232,7 @@ def _gpus() -> list[str]:
 
 
 def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
-    """What a worker's environment says about its GPUs or its cores."""
+    """The settings of a worker's environment for its GPUs or its cores."""
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}

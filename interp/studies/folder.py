@@ -1,4 +1,4 @@
-"""What a study has left on disk: its record, and the run folders of its stages."""
+"""A study on disk: its record, and the run folders of its stages."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,11 @@ RECORD = "study.json"
 
 @dataclass(frozen=True)
 class StudyFolder:
-    """What a study has left on disk, whether it is finished or not."""
+    """A study on disk, finished or not."""
 
     folder: Path
     record: StudyRecord
-    """What study.json says."""
+    """Content of study.json."""
     runs: Mapping[str, RunFolder]
     """The stages that have begun, by name."""
 
@@ -30,7 +30,7 @@ class StudyFolder:
         """The study in a folder.
 
         Raises:
-            UserError: no study there, or a damaged record.
+            UserError: the folder holds no study, or its record is damaged.
         """
         record = read_record(inside(folder, RECORD), StudyRecord)
         if record is None:
@@ -39,7 +39,7 @@ class StudyFolder:
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table of its report, as `tables/NAME.csv` holds it.
+        """A table of the study's report, as `tables/NAME.csv` holds it.
 
         Raises:
             UserError: the report has no such table, or was not written yet.
@@ -52,7 +52,7 @@ class StudyFolder:
             return pd.read_csv(file)
 
     def problems(self) -> list[str]:
-        """What is not measured yet, one line each."""
+        """Missing measurements, one line each."""
         lines = []
         for stage in self.record.stages:
             run = self.runs.get(stage)
@@ -72,7 +72,7 @@ class StudyFolder:
         return [*lines, *self._problems_of_report()]
 
     def _problems_of_report(self) -> Iterator[str]:
-        """What is wrong with the files of the report, one line each."""
+        """Faults of the report's files, one line each."""
         if not self.record.report:
             yield f"the report was not written; interp report {self.folder} writes it"
         for name, expected in self.record.report.items():
@@ -84,7 +84,7 @@ class StudyFolder:
         return self.record.model_dump(mode="json", exclude={"report"})
 
     def note_report(self) -> None:
-        """Note what the report consists of, with checksums, in the record."""
+        """Note the report's files, with checksums, in the record."""
         places = [("report.html",)] + [
             (part, name)
             for part in ("tables", "figures")

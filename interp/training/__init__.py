@@ -1,1 +1,1 @@
-"""Training of models, by Hugging Face's Trainer."""
+"""Training of models with Hugging Face's Trainer."""

@@ -1,4 +1,4 @@
-"""One training run by Hugging Face's Trainer: batches in a given order, progress, resume."""
+"""One training run with Hugging Face's Trainer: batches in a given order, progress, resume."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,10 +23,10 @@ from interp.reading.budget import is_out_of_memory
 from interp.training.folder import keep, last_whole, take, workplace
 
 Batch = Mapping[str, Any]
-"""What a step learns: tensors by name, or mappings of them."""
+"""The batch of one step: tensors by name, or mappings of them."""
 
 Loss = Callable[[PreTrainedModel, Any], Tensor]
-"""The mean loss of a batch that lies on the model's device, in nats."""
+"""The mean loss of a batch on the model's device, in nats."""
 
 
 def fit(
@@ -41,17 +41,17 @@ def fit(
     """Train a model in place, one batch per step, from the last checkpoint if there is one.
 
     Args:
-        model: what is trained, in fp32: a model of transformers, or one that peft has wrapped.
-        batches: the batch of each step; taken in this order, as many as there are steps.
-        loss: what is minimized.
+        model: the model to train, in fp32, from transformers or wrapped by peft.
+        batches: the batch of each step, in this order.
+        loss: the loss to minimize.
         folder: holds Trainer's checkpoints until `remove_checkpoints`.
         title: the title of the progress.
-        arguments: those of transformers' `TrainingArguments`, such as learning_rate, save_steps,
-            use_cpu.
+        arguments: arguments of transformers' `TrainingArguments`, such as learning_rate,
+            save_steps, use_cpu.
 
     Raises:
         UserError: the folder holds checkpoints that another program wrote, something other than
-            files in the place of one, or one that cannot be continued from.
+            files in the place of a checkpoint, or a checkpoint that cannot be resumed.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
     take(folder)
@@ -76,7 +76,7 @@ def fit(
 
 
 def _settings(place: Path, **arguments: Any) -> TrainingArguments:
-    # Its bars, one per checkpoint, would run into the progress that is shown here.
+    # The bars of transformers, one per checkpoint, would run into the progress shown here.
     # transformers does not annotate this function.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     settings = TrainingArguments(
@@ -90,12 +90,12 @@ def _settings(place: Path, **arguments: Any) -> TrainingArguments:
         **arguments,
     )
     if settings.n_gpu > 1:
-        settings._n_gpu = 1  # more would each get a part of a step's batch
+        settings._n_gpu = 1  # several would each get a part of a step's batch
     return settings
 
 
 def _is_of_the_machine(error: Exception) -> bool:
-    """Whether an error is about memory or a disk, not about what a checkpoint holds."""
+    """Whether an error is about memory or a disk, not about the content of a checkpoint."""
     if isinstance(error, RuntimeError):
         return is_out_of_memory(error)
     return isinstance(error, OSError | MemoryError)
@@ -131,12 +131,12 @@ class _Trainer(Trainer):
         return self._loss(model, inputs)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Not counted: batches have several parts."""
+        """Zero: operations are not counted, since batches have several parts."""
         return 0
 
 
 class _Kept(TrainerCallback):
-    """Moves checkpoints into place once saved, and reads only the step from one."""
+    """Moves saved checkpoints into place, and reads only the step from a checkpoint."""
 
     def __init__(self, folder: Path, done: int) -> None:
         self._folder = folder
@@ -147,7 +147,7 @@ class _Kept(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Make Trainer's state again, apart from the step that it read."""
+        """Rebuild Trainer's state, keeping only the step that was read."""
         if state.global_step != self._done:
             raise ValueError(f"it is called after step {self._done}, but says {state.global_step}")
         made = TrainerState(
@@ -155,7 +155,7 @@ class _Kept(TrainerCallback):
             max_steps=args.max_steps,
             num_train_epochs=state.num_train_epochs,
             train_batch_size=args.train_batch_size,
-            # The state is declared to take callbacks, and takes whatever has a state.
+            # The state is declared to take callbacks, but takes any object that has a state.
             stateful_callbacks=[control],  # type: ignore[list-item]
         )
         # transformers does not annotate this function.

@@ -1,9 +1,9 @@
-"""What a training run leaves in its folder: its record, and checkpoints that are whole.
+"""A training run's folder: its record, and complete checkpoints.
 
-A process may be killed while it writes a checkpoint. Each is saved in a new folder of our own, and
-renamed into place once it has a manifest with the checksums of its files: nothing is ever written
-through what was there before. What lies in the folder is not trusted: links and files that are not
-in the manifest are refused.
+A process may be killed while it writes a checkpoint. Each checkpoint is saved in a new folder, and
+renamed into place once it has a manifest with the checksums of its files, so nothing is written
+through existing files or links. The folder's content is not trusted: links, and files that are not
+in the manifest, are refused.
 """
 
 import re
@@ -50,16 +50,16 @@ Metric = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class TrainIdentity(Record):
-    """What the weights depend on."""
+    """Everything that the weights depend on."""
 
     task: Text
     options: dict[str, JsonValue]
     model: ModelName
     origin: dict[str, JsonValue]
-    """The model before training: where it comes from and how it was loaded."""
+    """The model before training: its source, and how it was loaded."""
     lessons: Count
     data: Hash
-    """A hash over all prompts and answers as this model reads them."""
+    """A hash over all prompts and answers, as the model reads them."""
     code: Hash
 
 
@@ -68,25 +68,25 @@ class TrainRecord(Record):
 
     training: TrainIdentity
     too_long: Count
-    """Prompts that were left out, since the model cannot read so many tokens."""
+    """Number of omitted prompts, which have more tokens than the model can read."""
     steps: Count
     parameters: Count
     history: list[Call]
     finished: Text | None = None
-    """When the model was written; None while it is trained."""
+    """When the model was written; None during training."""
     seconds: dict[Text, Metric] = Field(default_factory=dict)
     """Wall-clock and processor time of the call that finished."""
     metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
-    """By held-out split."""
+    """Scores by held-out split."""
 
 
 def training_of(model: str) -> TrainRecord | None:
-    """The record of a model that `interp train` finished; None for any other.
+    """The record of a model that `interp train` finished; None for any other model.
 
-    A report does not fail because of another program's folder.
+    A report must not fail because of another program's folder.
 
     Args:
-        model: the name that the model was loaded by.
+        model: the name by which the model was loaded.
     """
     with suppress(UserError):
         folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
@@ -97,10 +97,10 @@ def training_of(model: str) -> TrainRecord | None:
 
 
 def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity) -> None:
-    """Check that a run is the one that a folder holds.
+    """Check that a run is the one in a folder.
 
     Raises:
-        UserError: it is another run.
+        UserError: the folder holds another run.
     """
     for name in dict.fromkeys([*earlier.options, *now.options]):
         there, here = earlier.options.get(name), now.options.get(name)
@@ -144,13 +144,13 @@ class Manifest(Record):
 
 
 def take(folder: Path) -> None:
-    """Mark a folder as ours, and remove what a killed process left half saved.
+    """Mark a folder as ours, and remove checkpoints that a killed process left half saved.
 
     Every checkpoint in it belongs to this training and is removed at its end.
 
     Raises:
-        UserError: it holds checkpoints that this program did not write, or links, pipes or folders
-            in the place of its own; or it cannot be written to.
+        UserError: the folder holds checkpoints of another program, holds links, pipes or folders in
+            the place of this program's files, or cannot be written to.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -170,10 +170,10 @@ def take(folder: Path) -> None:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """A new folder for checkpoints that are being saved; it is removed after the block.
+    """A new folder for checkpoints that are being saved; removed after the block.
 
     Raises:
-        UserError: it cannot be made.
+        UserError: the folder cannot be made.
     """
     place = unfinished_name(folder.resolve() / "checkpoints")
     with writing(place):
@@ -186,15 +186,15 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
-    """Put a checkpoint that was just saved in its place; then remove the ones before it.
+    """Move a newly saved checkpoint into its place, then remove earlier ones.
 
     Raises:
-        UserError: it holds anything but plain files, or cannot be put there.
+        UserError: the checkpoint holds anything but plain files, or cannot be moved.
     """
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
     with writing(place):
-        remove_own(place)  # one that is damaged
+        remove_own(place)  # a damaged checkpoint
         checkpoint.rename(place)
         sync(place.parent)
     remove_checkpoints(folder, but=_step(checkpoint.name))
@@ -204,14 +204,14 @@ def declare_whole(checkpoint: Path) -> None:
     """Write the manifest of a checkpoint.
 
     Raises:
-        UserError: it holds anything but plain files, or cannot be written.
+        UserError: the checkpoint holds anything but plain files, or the manifest cannot be written.
     """
     files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
     write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
 
 
 def last_whole(folder: Path) -> tuple[int, Path] | None:
-    """The last checkpoint that is whole, with its step; None if there is none."""
+    """The last complete checkpoint, with its step; None if there is none."""
     for step, checkpoint in sorted(_checkpoints(folder).items(), reverse=True):
         if _is_whole(checkpoint):
             return step, checkpoint
@@ -219,24 +219,24 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 
 
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
-    """Remove the checkpoints of a folder that was taken, and nothing else.
+    """Remove only the checkpoints of a folder that was taken.
 
     Args:
-        folder: where they are.
-        but: the step of one that stays; without it the folder is given back.
+        folder: folder of the checkpoints.
+        but: the step of a checkpoint that stays; if not given, the folder is given back.
     """
     if not _is_ours(folder):
         return
     for step, checkpoint in _checkpoints(folder).items():
         if step != but:
-            with suppress(OSError):  # it holds more than files
+            with suppress(OSError):  # the checkpoint holds more than files
                 remove_own(checkpoint)
     if but is None:
         remove_plain(folder.resolve(), [OURS])
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
-    """What is called a checkpoint, by step; the folder itself may be a link."""
+    """Everything with the name of a checkpoint, by step; the folder itself may be a link."""
     folder = folder.resolve()
     steps = {_step(name): folder / name for name in names_in(folder)}
     return {step: path for step, path in steps.items() if step is not None}
@@ -261,7 +261,7 @@ def _step(name: str) -> int | None:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether the files are those of the manifest, as they were written."""
+    """Whether the files are exactly those of the manifest, unchanged."""
     try:
         manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
         if manifest is None or {*manifest.files, MANIFEST} != set(names_in(checkpoint)):

@@ -26,10 +26,10 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.spec import TrainSpec
 
 IGNORED = -100
-"""Label of tokens that are not learned."""
+"""Label of tokens that the model does not learn."""
 
 BUCKET = 32
-"""Batches whose prompts are sorted by length together, so that batches have little padding."""
+"""Number of batches whose prompts are sorted by length together, to keep padding small."""
 
 _READ_AT_ONCE = 256
 
@@ -38,22 +38,22 @@ class Lesson(NamedTuple):
     """A prompt and its answer in a model's tokens."""
 
     token_ids: NDArray[np.int32]
-    """What the model reads; for a causal model the prompt and its answer."""
+    """Tokens that the model reads; for a causal model the prompt and its answer."""
     target: NDArray[np.int32]
-    """A classifier's class; or the tokens to be written, which a causal model also reads last."""
+    """A classifier's class, or the tokens to write, which a causal model also reads last."""
     group: str
     """The prompt's `pair_id`, which its group shares."""
 
 
 class Lessons(NamedTuple):
-    """What a model learns."""
+    """The lessons that a model learns."""
 
     lessons: list[Lesson]
     too_long: int
-    """Prompts that were left out, since the model cannot read so many tokens."""
+    """Number of omitted prompts, which have more tokens than the model can read."""
 
     def digest(self) -> str:
-        """A hash over all lessons in order: the data as this model reads them."""
+        """A hash over all lessons in order, the data as the model reads them."""
         digest = hashlib.sha256()
         for lesson in self.lessons:
             for part in (lesson.token_ids, lesson.target):
@@ -63,15 +63,15 @@ class Lessons(NamedTuple):
 
     @property
     def longest(self) -> Lesson:
-        """The lesson with the most tokens to read and, among those, to write."""
+        """The lesson with the most tokens to read and, among equals, to write."""
         return max(self.lessons, key=lambda lesson: (len(lesson.token_ids), len(lesson.target)))
 
 
 def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Lessons:
-    """The lessons of prompts, for a model; those that are too long for it are left out.
+    """A model's lessons from prompts, omitting prompts that are too long for the model.
 
     Raises:
-        UserError: all are too long, or an answer is not among a classifier's classes.
+        UserError: all prompts are too long, or an answer is not among a classifier's classes.
     """
     lessons: list[Lesson] = []
     with Progress("read the training set", total=len(prompts)) as progress:
@@ -82,8 +82,9 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
     kept = [one for one in lessons if limit is None or len(one.token_ids) <= limit]
     if not kept:
         raise UserError(
-            f"none of the {len(lessons):,} prompts of the training set has at most {limit} tokens, "
-            f"which {model.name} reads; take a model with a longer context, or shorter prompts"
+            f"all {len(lessons):,} prompts of the training set have more than {limit} tokens, "
+            f"the most that {model.name} reads; take a model with a longer context, or shorter "
+            "prompts"
         )
     return Lessons(kept, len(lessons) - len(kept))
 
@@ -136,20 +137,20 @@ def steps_of(
     seed: int,
     curriculum: float | None = None,
 ) -> list[list[int]]:
-    """The lessons of each step by their places, in an order that the seed decides.
+    """The indices of each step's lessons, in an order decided by the seed.
 
-    In every epoch each lesson comes once. Batches hold lessons of similar length: those of
+    Each lesson occurs once per epoch. Batches hold lessons of similar length: the lessons of
     `BUCKET` batches are sorted together.
 
     Args:
-        lengths: tokens of each lesson.
-        groups: of each lesson.
-        batch: lessons in a step.
-        epochs: how often each lesson comes.
-        seed: decides the order.
-        curriculum: in the first epoch short groups come before long ones, where each length is
-            first increased at random by up to this share; None for no such order. A group stays
-            together, so that the differences among its prompts are in the gradient of one batch.
+        lengths: number of tokens of each lesson.
+        groups: group of each lesson.
+        batch: number of lessons in a step.
+        epochs: how often each lesson occurs.
+        seed: seed of the order.
+        curriculum: in the first epoch short groups come before long ones, after each length is
+            increased at random by up to this share; None for no such order. A group stays
+            together, so the gradient of one batch contains the differences among its prompts.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -164,7 +165,7 @@ def steps_of(
 def _short_first(
     lengths: Sequence[int], groups: Sequence[str], blur: float, rng: random.Random
 ) -> list[int]:
-    """All places by groups, sorted by mean length, each times a random factor of 1 to 1 + blur."""
+    """All indices by groups, sorted by mean length times a random factor from 1 to 1 + blur."""
     members: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)
@@ -177,7 +178,7 @@ def _short_first(
 
 
 def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:
-    """All places in random order, with similar lengths in each batch."""
+    """All indices in random order, with similar lengths in each batch."""
     order = sorted(range(len(lengths)), key=lambda _: rng.random())
     buckets = _cut(order, batch * BUCKET)
     made = [step for own in buckets for step in _cut(sorted(own, key=lengths.__getitem__), batch)]
@@ -210,7 +211,7 @@ class Steps(Dataset[dict[str, Tensor]]):
 
 
 def to_batch(model: Model, lessons: Sequence[Lesson]) -> dict[str, Int[Tensor, "lesson ..."]]:
-    """Lessons as tensors, padded on the right: causal models too, where no token sees padding."""
+    """Lessons as tensors, padded on the right, even for causal models: no token sees padding."""
     padding = model.tokenizer.pad_token_id or 0
     width = safe_width(max(len(lesson.token_ids) for lesson in lessons), model.device)
     batch = {
@@ -242,37 +243,37 @@ def _padded(
 
 
 _NUMBER_BYTES = 4
-"""Weights, gradients and AdamW's two means of each are in fp32."""
+"""Bytes of a number: weights, gradients and AdamW's two means of each are in fp32."""
 
 
 class Estimate(NamedTuple):
     """Steps, and memory in bytes."""
 
     lessons: int
-    """Prompts that are learned."""
+    """Number of prompts learned."""
     too_long: int
-    """Prompts that are left out, since the model cannot read so many tokens."""
+    """Number of omitted prompts, which have more tokens than the model can read."""
     longest: int
-    """Tokens of the longest."""
+    """Number of tokens of the longest prompt."""
     steps: int
     parameters: int
     trained: int
-    """Parameters that are trained: all, or those of an adapter."""
+    """Number of trained parameters: all, or those of an adapter."""
     weights: int
     gradients: int
     optimizer: int
     activations: int
-    """What a step keeps from its forward pass for its backward pass, where all prompts of the batch
-    are as long as the longest."""
+    """Bytes that a step keeps from its forward pass for its backward pass if all prompts of the
+    batch are as long as the longest."""
 
     @property
     def memory(self) -> int:
-        """All of it together; libraries and temporary results come on top."""
+        """Sum of these bytes; libraries and temporary results come on top."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
 def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
-    """What training a model will take; its weights are not needed (`Start.outline`)."""
+    """The cost of training a model; its weights are not needed (`Start.outline`)."""
     trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
     parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
     longest = lessons.longest
@@ -292,7 +293,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
-    # A mask of tokens would be read, which cannot be on the device "meta"; one of scores is not.
+    # The model would read a mask of tokens, which cannot be on "meta"; it does not read scores.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}
@@ -303,9 +304,9 @@ def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
 
 @contextmanager
 def _counting(without: set[int]) -> Iterator[dict[int, int]]:
-    """Within the block: the size of each storage that is kept for a backward pass."""
+    """The size of each storage kept within the block for a backward pass."""
     kept: dict[int, int] = {}
-    alive: list[Tensor] = []  # so that no two storages have one address
+    alive: list[Tensor] = []  # keeps storages from sharing an address
 
     def count(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

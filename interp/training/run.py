@@ -1,6 +1,6 @@
-"""A training run: its folder holds checkpoints, and in the end an ordinary model.
+"""A training run: its folder holds checkpoints, and at the end an ordinary model.
 
-1. Find the model and read the training set as it reads it; nothing is written before that.
+1. Find the model, and read the training set as the model reads it, before writing anything.
 2. Take the folder, which must be empty or hold this very run, and train from the last checkpoint.
 3. Save the model, measure it on the held-out splits, and finish the record.
 """
@@ -50,7 +50,7 @@ LORA_RATE = 2e-4
 
 EPSILON = 1e-6
 EPSILON_FROM_SCRATCH = 1e-8
-"""Adam's epsilon: that of Sanyal et al. (2022) for checkpoints, and the usual one from scratch,
+"""Adam's epsilon: the one of Sanyal et al. (2022) for checkpoints, and the usual one from scratch,
 since with 1e-6 a small T5 did not learn to distinguish True from False."""
 
 
@@ -61,8 +61,8 @@ class Training:
         """Find the model and read the training set.
 
         Raises:
-            UserError: the model or the prompts cannot be found or loaded, or an option of loading
-                does not go with training.
+            UserError: the model or the prompts cannot be found or loaded, or a loading option does
+                not apply to training.
         """
         _check_loading(loading)
         loading = loading.model_copy(update={"dtype": "float32"})
@@ -78,11 +78,11 @@ class Training:
         self.lessons = read_lessons(self._outline, spec, prompts)
 
     def estimate(self) -> Estimate:
-        """What the run will take; nothing is written."""
+        """The cost of the run; nothing is written."""
         return estimate(self._outline, self.spec, self.lessons)
 
     def identity(self) -> TrainIdentity:
-        """What the weights depend on."""
+        """Everything that the weights depend on."""
         return TrainIdentity.model_validate(
             {
                 "task": self.spec.name,
@@ -99,7 +99,7 @@ class Training:
         """Train, or continue where an earlier call was stopped; returns the finished record.
 
         Raises:
-            UserError: the folder holds something else, cannot be written, or another process
+            UserError: the folder holds something else or cannot be written to, or another process
                 trains in it.
         """
         identity = self.identity()
@@ -162,7 +162,7 @@ class Training:
         return record
 
     def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
-        """Train the model in place, and save what was learned."""
+        """Train the model in place, and save it."""
         if self.lessons.too_long:
             echo(f"{self.lessons.too_long:,} prompts are too long for the model and left out")
         if self.spec.lora_rank is None:
@@ -255,16 +255,16 @@ def _fitting(batch: int, model: Model) -> Iterator[None]:
 
 
 def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, last: str) -> None:
-    """Save weights and tokenizer as a folder that every command takes by --model.
+    """Save weights and tokenizer as a folder that every command accepts by --model.
 
     Args:
-        folder: where they go.
-        model: its tokenizer is saved.
-        save: saves everything else into an empty folder.
-        last: the file that makes the folder a model's: it is moved there last.
+        folder: folder of the saved model.
+        model: model whose tokenizer is saved.
+        save: function that saves everything else into an empty folder.
+        last: the file that makes the folder a model's, which is moved there last.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the folder cannot be written to.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")
@@ -277,7 +277,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
 
 
 def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
-    """The record in a folder, which must be that of this run; None where there is none."""
+    """The record in a folder, which must be that of this run; None if there is none."""
     earlier = read_record(inside(folder, RECORD), TrainRecord)
     if earlier is not None:
         check_same_training(folder, earlier.training, identity)
@@ -285,7 +285,7 @@ def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
 
 
 def _default_folder(identity: TrainIdentity) -> Path:
-    """In models/, named after the task and a hash of everything."""
+    """The default folder in models/, named after the task and a hash of everything."""
     digest = hashlib.sha256(identity.model_dump_json().encode()).hexdigest()[:8]
     return Path("models") / f"{identity.task}-{digest}"
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Split = Literal["train", "dev", "test"]
 
 HELD_OUT: tuple[Split, ...] = ("dev", "test")
-"""What a trained model is measured on."""
+"""Splits on which a trained model is measured."""
 
 SETTLED = ("dtype", "device_map", "quantization")
-"""Options of loading that training settles: it is in fp32 on one device."""
+"""Options of loading that training fixes: it is in fp32 on one device."""
 
 MOST_EPOCHS = 10_000
 MOST_IN_BATCH = 100_000
@@ -72,19 +72,19 @@ class TrainSpec(Options, ABC):
 
     @abstractmethod
     def prompts(self, split: Split) -> "Sequence[Prompt]":
-        """The prompts of a split. The correct answer of each is what is learned.
+        """The prompts of a split; the model learns the correct answer to each.
 
         Raises:
-            UserError: they cannot be loaded.
+            UserError: the prompts cannot be loaded.
         """
 
     def target(self, prompt: "Prompt") -> str:
-        """What a model that writes is to write: the first form of the correct answer."""
+        """The text that a generative model learns: the first form of the correct answer."""
         answer = prompt.answer
         return next(o.forms[0] for o in answer.options if o.name == answer.gold)
 
     def measured(self) -> "Spec":
-        """What is measured of the trained model on the held-out splits."""
+        """The measurement of the trained model on the held-out splits."""
         from interp.measurements.specs import Evaluate
 
         return Evaluate()
@@ -92,7 +92,7 @@ class TrainSpec(Options, ABC):
     def metrics(
         self, prompts: "Sequence[Prompt]", tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
-        """Scores of a held-out split, from the tables of what was measured of it."""
+        """Scores of a held-out split, from the tables of its measurement."""
         return answer_metrics(prompts, tables["answers"])
 
 
@@ -100,7 +100,7 @@ def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict
     """Accuracy, and F1 averaged over the correct answers by their frequency.
 
     Args:
-        prompts: what was asked.
+        prompts: the prompts of the split.
         answers: the answers table. A prompt that could not be measured has no answer, and counts
             as wrong.
     """
@@ -131,10 +131,10 @@ class CheckpointOptions(Options):
 
 
 def find_training(name: str) -> type[TrainSpec]:
-    """The training task that is registered under a name.
+    """The training task registered under a name.
 
     Raises:
-        UserError: there is none.
+        UserError: no task has this name.
     """
     spec: type[TrainSpec] = load_plugin(TRAINING, "training task", name, base=TrainSpec)
     return spec

@@ -1,8 +1,8 @@
-"""What a training run begins with: a checkpoint, a checkpoint under a new head, or random weights.
+"""The start of a training run: a checkpoint, a checkpoint with a new head, or random weights.
 
 1. A **causal** or **text-to-text** model begins as it is.
-2. A **classifier** that has the classes of the answers begins as it is. Any other encoder gets a
-   new head for them.
+2. A **classifier** whose classes are the answers begins as it is. Any other encoder gets a new
+   head for them.
 3. From scratch, only the configuration and the tokenizer are read. Small built-in models have a
    tokenizer that learns the words of the prompts.
 """
@@ -48,16 +48,16 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """What it is made of, so that a later call recognises it."""
+    """The model's source and options, so that a later call recognizes it."""
     weights: Callable[[], PreTrainedModel]
-    """Makes the model, in fp32 and on its device."""
+    """Function that makes the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
     found: FoundModel | None = None
-    """The checkpoint that it begins with; None from scratch."""
+    """The checkpoint of the start; None from scratch."""
 
     def base(self) -> Base:
-        """What an adapter is trained on, for its folder; only where it begins with a checkpoint."""
+        """The base of a trained adapter, for its folder; only if the start is a checkpoint."""
         assert self.found is not None
         here = isinstance(self.found.location, Path)
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
@@ -66,7 +66,7 @@ class Start:
         """The model with its weights.
 
         Raises:
-            UserError: they cannot be loaded, or do not belong to the configuration.
+            UserError: the weights cannot be loaded, or do not belong to the configuration.
         """
         return self._made(self.weights())
 
@@ -81,7 +81,7 @@ class Start:
 
 
 def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind that a model is trained as, whatever its checkpoint was made for.
+    """The kind as which a model is trained, whatever its checkpoint was made for.
 
     An encoder becomes a classifier, even one that fills masks or chooses among texts.
     """
@@ -95,14 +95,14 @@ def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind
 def start(
     name: str, loading: Loading, *, from_scratch: bool, seed: int, prompts: Sequence[Prompt]
 ) -> Start:
-    """What a training run begins with; no weights are read yet.
+    """The start of a training run; no weights are read yet.
 
     Args:
         name: a model; from scratch also a folder without weights, or a built-in configuration.
-        loading: how it is loaded.
+        loading: options of loading.
         from_scratch: begin with random weights.
         seed: seed of random weights.
-        prompts: what it will learn; the options of the first are a classifier's classes.
+        prompts: the prompts to learn; the options of the first are a classifier's classes.
 
     Raises:
         UserError: the model cannot be found, or cannot learn such answers.
@@ -129,7 +129,7 @@ def check_low_rank(begun: Start) -> None:
     """Check that an adapter can be trained for a model.
 
     Raises:
-        UserError: it cannot, or peft is missing.
+        UserError: the model cannot have an adapter, or peft is missing.
     """
     check_peft()
     if begun.found is None:
@@ -185,13 +185,13 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
             **found.options,
         )
     check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
-    # Not its head, which may have as many classes with other names.
+    # Without its head, which may have as many classes with other names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf
 
 
 def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
-    """Without the tensors of heads and poolers."""
+    """The weights without the tensors of heads and poolers."""
     if not isinstance(keys, set | list | tuple):
         return keys
     body = f"{hf.base_model_prefix}."
@@ -267,13 +267,13 @@ def _device(loading: Loading) -> str:
 
 
 VOCABULARY = 2048
-"""Maximum number of tokens of the tokenizer."""
+"""Largest vocabulary of the tokenizer, in tokens."""
 
 POSITIONS = 1024
-"""Longest prompt in tokens."""
+"""Length of the longest prompt, in tokens."""
 
 _READ = 10_000
-"""Prompts that the tokenizer learns from."""
+"""Number of prompts from which the tokenizer learns."""
 
 _SPECIAL = ("<pad>", "<s>", "</s>")
 
@@ -293,8 +293,8 @@ SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
         # Rotary positions and norms before the layers: learned positions and norms after them took
-        # about twice as many prompts. Weights that begin at 0.02, the usual deviation, learn
-        # nothing for long.
+        # about twice as many prompts. With the usual standard deviation of 0.02, initial weights
+        # learn nothing for a long time.
         "modernbert",
         {
             "hidden_size": 64,
@@ -322,7 +322,7 @@ SMALL = {
             "num_heads": 2,
             "dropout_rate": 0.0,
             "decoder_start_token_id": 0,
-            # From 1, the usual factor, so small a T5 learns prompts by heart and nothing else.
+            # With the usual factor of 1, such a small T5 only memorizes prompts.
             "initializer_factor": 0.4,
         },
         "$A </s>",
@@ -342,7 +342,7 @@ SMALL = {
         "<s> $A",
     ),
 }
-"""By the name that is given as the model's."""
+"""Built-in configurations, by the name given as the model's."""
 
 
 def small_configuration(

@@ -10,17 +10,18 @@ from typing import Any
 from interp.errors import UserError, nearest, shortened
 
 PREFIX = "organism/"
-"""Model names that begin so name a packaged organism."""
+"""Prefix of the names of packaged organisms."""
 
 DEFAULT = "organism/llama-shallow"
-"""The model of a command without --model on the default system."""
+"""The model of a command without --model for the default system."""
 
 
 def organism_names(*systems: str) -> list[str]:
     """Names of the packaged organisms, with their prefix.
 
     Args:
-        *systems: those that learned the prompts of one of these only; all if none is given.
+        *systems: systems of which an organism must have learned the prompts; all organisms if none
+            is given.
     """
     names = sorted(PREFIX + card.parent.name for card in Path(__file__).parent.glob("*/card.json"))
     if not systems:
@@ -32,7 +33,7 @@ def organism_folder(name: str) -> Path:
     """The folder of a packaged organism.
 
     Raises:
-        UserError: no organism of that name.
+        UserError: there is no organism of this name.
     """
     names = organism_names()
     if name not in names:
@@ -51,9 +52,9 @@ def organism_layers(name: str) -> int:
 
 
 def nearest_organism(name: str) -> str | None:
-    """The packaged organism whose name is most like the one that was given, if any is."""
+    """The packaged organism whose name is most like the given one, if any is similar."""
     bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
-    # The first part of a name may be all that was remembered of it.
+    # A user may remember only the first part of a name.
     parts = {organism.partition("-")[0]: organism for organism in reversed(bare)}
     asked = name.removeprefix(PREFIX)
     near = nearest(asked, bare) or parts.get(nearest(asked, parts) or "")
@@ -61,23 +62,23 @@ def nearest_organism(name: str) -> str | None:
 
 
 def default_organism(system: str) -> str:
-    """The model of a command without --model: one that learned the prompts of the system.
+    """The model of a command without --model: an organism that learned the system's prompts.
 
     A system that no organism learned, such as one of another package, gets `DEFAULT`.
     """
     learned = [name for name in organism_names() if _has_learned(name, system)]
-    # Of a base and what was tuned from it, the name of what was tuned comes later.
+    # The name of a tuned model sorts after the name of its base.
     return DEFAULT if DEFAULT in learned or not learned else learned[-1]
 
 
 def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism learned a system's prompts, or those of which it is a variant."""
+    """Whether an organism learned a system's prompts, or those the system is a variant of."""
     own: str = organism_card(name)["system"]
     return system == own or system.startswith(f"{own}-")
 
 
 def organism_card(name: str) -> dict[str, Any]:
-    """What was planted in an organism and what was measured of it."""
+    """The planted and the measured values of an organism."""
     card: dict[str, Any] = json.loads(
         (organism_folder(name) / "card.json").read_text(encoding="utf-8")
     )

@@ -1,1 +1,1 @@
-"""Pairs of one's own, from a table with one row per prompt."""
+"""A user's own pairs, from a table with one row per prompt."""

@@ -1,4 +1,4 @@
-"""What the columns of a table of pairs are, and the prompts that a row makes."""
+"""The meaning of the columns in a table of pairs, and the prompts made from a row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,37 +12,37 @@ from interp.prompts.own.marked import NAME, unmarked
 from interp.prompts.prompt import Prompt, Span, compose
 
 PAIR = "pair"
-"""The column, and the factor, that names what the members of a group share."""
+"""The column, and the factor, that name the groups."""
 
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
-"""Begins the name of a column that is no part of the prompt, where columns are its segments."""
+"""Prefix of columns that are not part of the prompt, if columns are its segments."""
 
 PHRASING = "phrasing"
-"""The factor that numbers the templates, where there are several."""
+"""The factor that numbers the templates, if there are several."""
 
 YES_OR_NO = "Yes|No"
-"""The options of a table without such a column."""
+"""The options of a table without a column of options."""
 
 Cells = Mapping[str, str]
-"""Column to text; empty cells are left out."""
+"""Text of each column; empty cells are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the columns of a table are."""
+    """The meaning of a table's columns."""
 
     segments: tuple[str, ...]
-    """Columns that are segments, in their order; none where the text is marked."""
+    """Columns that are segments, in order; none if the text is marked."""
     factors: Mapping[str, str]
-    """Column to factor."""
+    """Factor of each column."""
     templates: tuple[str, ...]
-    """How segments are composed, each a phrasing; none for one segment per line."""
+    """Templates that compose segments, each a phrasing; none for one segment per line."""
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
-        """The layout of a table with these columns.
+        """The layout of a table with the given columns.
 
         Raises:
             UserError: a column is missing, or cannot be a segment; a template names no column.
@@ -71,13 +71,13 @@ class Layout:
         """The prompts of a row, one for each phrasing.
 
         Raises:
-            UserError: a cell that is empty or cannot be understood.
+            UserError: a cell is empty or cannot be understood.
         """
         for name in REQUIRED:
             if name not in cells:
                 raise UserError(f"{name} is empty; expected a text")
         own = {factor: cells.get(column, "") for column, factor in self.factors.items()}
-        # What its phrasings have in common: they are no pairs of their own to a test.
+        # Shared by all phrasings, since tests do not count these as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
         for number, (text, segments) in enumerate(self._texts(cells), start=1):
@@ -166,7 +166,7 @@ def _check_segments(names: Sequence[str]) -> None:
 
 
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
-    """The parts of a template; a segment that it names again belongs to no segment there."""
+    """The parts of a template; a repeated segment belongs to no segment at its later places."""
     seen: set[str] = set()
     for before, name, _, _ in Formatter().parse(template):
         yield None, before
@@ -178,7 +178,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str) -> Choice:
-    """The choice that cells describe: "Yes/yes|No/no", and the name or a form of an option."""
+    """The choice described by two cells: "Yes/yes|No/no", and the name or a form of an option."""
     found = []
     for cell in options.split("|"):
         forms = tuple(dict.fromkeys(form.strip() for form in cell.split("/")))

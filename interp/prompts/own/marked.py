@@ -1,4 +1,4 @@
-"""Text in which segments are marked, such as "<premise1>It rains.</premise1> Is it wet?"."""
+"""Text with marked segments, such as "<premise1>It rains.</premise1> Is it wet?"."""
 
 import re
 
@@ -7,7 +7,7 @@ from interp.errors import UserError, shortened
 from interp.prompts.prompt import Span, compose
 
 NAME = r"[A-Za-z][A-Za-z0-9_]*"
-"""How a segment may be called."""
+"""Allowed names of segments."""
 
 _SEGMENT = re.compile(rf"<({NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{NAME}>")
@@ -17,8 +17,8 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
     """The text without its marks, and the span of each segment.
 
     Raises:
-        UserError: a mark that is not closed, or a segment that is empty, marked twice, or has a
-            reserved name.
+        UserError: a mark is not closed, or a segment is empty, is marked twice, or has a reserved
+            name.
     """
     parts: list[tuple[str | None, str]] = []
     at = 0

@@ -1,6 +1,6 @@
-"""Pairs of one's own: a file or a table in memory, as a prompt set.
+"""A user's own pairs: a file or a table in memory, as a prompt set.
 
-Every fault is found before anything is measured, each with its line.
+All faults are found, with their lines, before anything is measured.
 """
 
 import math
@@ -21,7 +21,7 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 
 PREMISES = ("premise2", "premise1")
-"""Segments whose scores are compared where a table has both, the first over the second."""
+"""Segments whose scores are compared if a table has both, the first over the second."""
 
 EXAMPLE = pd.DataFrame(
     [
@@ -49,22 +49,22 @@ def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = 
     r"""Pairs, or larger groups of variants, from a table with one row per prompt.
 
     Columns:
-        pair: what the members of a group share.
-        side: which member it is; every group has one prompt of each side.
+        pair: the name that the members of a group share.
+        side: the name of the member; every group has one prompt of each side.
         gold: the correct option.
         options: the options, separated by "|", each with its surface forms separated by "/", of
-            which the first is its name; "Yes|No" without the column.
-        text: the prompt, with its segments marked: "<premise1>It rains.</premise1> Is it wet?".
+            which the first is its name; "Yes|No" if there is no such column.
+        text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All further columns are factors.
 
-    Instead of `text`, each segment may have a column of its own, such as premise1, premise2 and
-    question. They are written one per line, in the order of the columns, without empty cells.
+    Instead of `text`, each segment may have its own column, such as premise1, premise2 and
+    question. Segments are written one per line, in the order of the columns, without empty cells.
     Columns whose names begin with `factor_` are factors, one column each in the tables.
 
     Args:
         source: a CSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
-        templates: phrasings in which the segments are written instead, such as
-            ``"{premise1} {premise2}\n{question}"``; each makes prompts of its own, under the factor
+        templates: phrasings that compose the segments instead, such as
+            ``"{premise1} {premise2}\n{question}"``; each makes separate prompts, under the factor
             phrasing, and columns that no template names are factors.
 
     Raises:
@@ -79,7 +79,7 @@ def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = 
 
 
 def faults(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) -> list[str]:
-    """A line on each fault of a table of pairs, with its place.
+    """A line on each fault in a table of pairs, with its place.
 
     Raises:
         UserError: the table cannot be read at all, or its columns are not understood.
@@ -88,7 +88,7 @@ def faults(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) 
 
 
 def holds_pairs(source: str) -> bool:
-    """Whether a local file, by its columns, is a table of pairs and nobody's published data."""
+    """Whether a local file is, by its columns, a table of pairs and not published data."""
     try:
         if not Path(source).is_file():
             return False
@@ -108,10 +108,10 @@ class OwnPairs(System):
     """Phrasings of one pair are not independent of each other."""
 
     default_limit = None
-    """Whoever brings a file means all of it."""
+    """A user who gives a file means all of it."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """The prompts of a file; nothing is drawn."""
+        """All prompts of a file, without random draws."""
         if data is None:
             raise UserError(
                 f"the system {OWN_PAIRS} has no prompts of its own: give --data FILE, a table of "
@@ -164,7 +164,7 @@ def _rows(source: str | Path | pd.DataFrame) -> list[Row]:
 
 
 def _texts(cells: Mapping[str, object]) -> dict[str, str]:
-    """The cells that hold something, as texts."""
+    """The cells that are not empty, as texts."""
     return {
         column: str(cell)
         for column, cell in cells.items()
@@ -175,9 +175,9 @@ def _texts(cells: Mapping[str, object]) -> dict[str, str]:
 
 
 def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: Collection[str]) -> Iterator[str]:
-    """What is wrong between rows: sides that are missing or there twice, or the same text.
+    """Faults between rows: missing or repeated sides, or equal texts.
 
-    Nothing is said of what pairs with a faulty row lack.
+    Sides that are missing in pairs with a faulty row are not reported.
     """
     sides = dict.fromkeys(prompt.side for _, prompt in made)
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
@@ -222,7 +222,7 @@ def _as_set(prompts: Sequence[Prompt], source: str | Path | pd.DataFrame) -> Pro
 
 
 class _Donors:
-    """Segments of the other pairs: the prompts of the same side, phrasing and segments."""
+    """Donors from the other pairs: the prompts of the same side, phrasing and segments."""
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:
         self._prompts = prompts
@@ -230,7 +230,7 @@ class _Donors:
         for prompt in prompts:
             for name in prompt.segments:
                 texts[name].add(prompt.segment_text(name))
-        # What is the same in all prompts has nothing to be replaced by.
+        # A segment that is the same in all prompts has no other text to replace it.
         self._varied = [name for name, found in texts.items() if len(found) > 1]
 
     def __call__(self, number: int) -> Iterator[Donor]:
@@ -238,7 +238,7 @@ class _Donors:
         own = self._prompts[number]
         others = [other for other in self._prompts if _alike(own, other)]
         rng = random.Random(f"donors {own.pair_id}")
-        # By `random` alone, the one draw that Python promises to keep from version to version.
+        # Use only `random.random`: the one draw that Python promises to keep across versions.
         for other in sorted(others, key=lambda _: rng.random()):
             texts = {
                 name: other.segment_text(name) for name in self._varied if name in own.segments
@@ -247,7 +247,7 @@ class _Donors:
 
 
 def _alike(own: Prompt, other: Prompt) -> bool:
-    """Whether one prompt may give to the other."""
+    """Whether one prompt may be a donor of the other."""
     return (
         own.pair_id != other.pair_id
         and own.side == other.side

@@ -1,4 +1,6 @@
-"""Bars: in clusters, of the shares of segments, of how well methods find the deciding segments."""
+"""Bars: in clusters, shares of segments, and how well methods find the deciding segments."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -33,12 +35,12 @@ def grouped_bars(
     groups: Sequence[object] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Bars of `y`, a cluster for each value of `x` and in it a bar for each value of `hue`.
+    """Bars of `y`: a cluster for each value of `x`, with a bar for each value of `hue`.
 
     Args:
         table: one row per bar; values keep the order of their first occurrence.
         x: column of the clusters.
-        y: column of the heights; where it is empty, "undefined" is written.
+        y: column of the heights; an empty height is written as "undefined".
         hue: column of the bars within a cluster.
         n: column of the counts for each bar, written below each cluster.
         interval: columns of whiskers.
@@ -107,7 +109,7 @@ def segment_shares(table: pd.DataFrame) -> Axes:
     """The mean share of each segment by each method, a panel per model.
 
     Args:
-        table: what `interp.analysis.segments.segment_table` gives.
+        table: table from `interp.analysis.segments.segment_table`.
     """
     named = table.assign(segment=table["segment"].map(segment_label))
     methods = distinct(named["method"])
@@ -124,7 +126,7 @@ def _segment_bars(rows: pd.DataFrame, ax: Axes, methods: Sequence[object]) -> Ax
 
 
 def decisive_title(decisive: Decisive | None) -> str:
-    """What a table of these is called."""
+    """The title of a table of these bars."""
     what = "deciding segments" if decisive is None else segment_label(decisive.factor)
     return f"Do attributions find the {what}?"
 
@@ -133,8 +135,8 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
     """The area under the ROC curve over segments, a panel per model; the line is chance.
 
     Args:
-        table: `interp.analysis.segments.decisive_table`.
-        hue: the column of the bars of a method.
+        table: table from `interp.analysis.segments.decisive_table`.
+        hue: column of the bars within a method.
     """
     named = table.assign(
         method=table["method"].str.replace("control: ", ""),

@@ -32,7 +32,7 @@ def lines(
     Args:
         table: one row per point, such as a layer.
         x: column of numbers.
-        y: column of the values; a line has a gap where it is empty.
+        y: column of the values; an empty value leaves a gap in the line.
         hue: column of the lines.
         n: column of the counts for each point.
         interval: columns of the band.
@@ -86,13 +86,13 @@ def matrix(
     interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A grid of shares from 0 to 1, each written in its cell, above its interval.
+    """A grid of shares from 0 to 1, each written in its cell above its interval.
 
     Args:
         table: one row per cell; rows and columns keep the order of their first occurrence.
         x: column of the grid's columns.
         y: column of the grid's rows.
-        value: column of the shares; where it is empty, the cell is blank.
+        value: column of the shares; the cell of an empty share is blank.
         n: column of the counts for each cell.
         interval: columns of the intervals.
         ax: where to draw; a new figure if None.

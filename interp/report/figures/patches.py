@@ -15,7 +15,7 @@ from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, loo
 from interp.report.formatting import readable
 
 _FEW_CELLS = 150
-"""Up to this many cells, their numbers are written into them."""
+"""Up to this many cells, the numbers are written into the cells."""
 
 _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
 
@@ -28,14 +28,14 @@ def layers_by_roles(
     head: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """What patching each role at each layer does, mean over pairs.
+    """The effect of patching each role at each layer, mean over pairs.
 
     Args:
-        table: rows of one model, direction, method and site of `effect_table`.
-        value: its column to show: effect or recovered.
+        table: rows of `effect_table` for one model, direction, method and site.
+        value: the column to show: effect or recovered.
         recognized: which group of pairs to show.
-        head: which head to show, where the site has heads.
-        ax: where to draw; axes of their own if not given.
+        head: which head to show, if the site has heads.
+        ax: where to draw; new axes if not given.
     """
     shown = table[table["recognized"] == recognized]
     shown = shown[shown["head"].isna()] if head is None else shown[shown["head"] == head]
@@ -60,8 +60,8 @@ def layers_by_tokens(
 
     Args:
         patches: rows of one pair, method and site of the patches table, patched by position.
-        head: which head to show, where the site has heads.
-        ax: where to draw; axes of their own if not given.
+        head: which head to show, if the site has heads.
+        ax: where to draw; new axes if not given.
     """
     shown = patches[patches["head"].isna()] if head is None else patches[patches["head"] == head]
     grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
@@ -84,7 +84,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Args:
         curves: rows of one model and group of pairs of
             `interp.analysis.node_sets.node_set_curves`.
-        ax: where to draw; axes of their own if not given.
+        ax: where to draw; new axes if not given.
     """
     with house_style():
         ax = ax or new_axes(width=7.0, height=4.0)
@@ -112,7 +112,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
     Args:
         effects: rows of one model, direction and site of `premise_effects`.
-        ax: where to draw; axes of their own if not given.
+        ax: where to draw; new axes if not given.
     """
     with house_style():
         ax = ax or new_axes(width=6.0, height=4.4)
@@ -147,7 +147,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells coloured around zero, missing ones grey, with their numbers where there are few."""
+    """Cells coloured around zero, missing cells grey, with numbers if there are few cells."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:

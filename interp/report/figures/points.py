@@ -24,17 +24,17 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""From here on points hide each other, and their density is shown instead."""
+"""From this number on, points hide each other, and their density is shown instead."""
 
 
 def point_cloud(
     table: pd.DataFrame, *, x: str, y: str, size: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """One point per row, such as an entity pair; a density of hexagons where there are many.
+    """One point per row, such as an entity pair; hexagons of density if there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as the number of its trials; points are moved up or down at random, by up to
-    0.02, so that those of the same place are distinguishable.
+    `size`, such as its number of trials; points are moved up or down at random, by up to 0.02, to
+    separate points in the same place.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
@@ -66,7 +66,7 @@ _LABEL_GAP = 13.0
 """Least distance between the labels of two points, in typographic points."""
 
 _LIFT = 9.0
-"""How far a name is above a whisker to the right, in typographic points."""
+"""Distance of a name above a whisker to its right, in typographic points."""
 
 _LETTER = 5.5
 """About the width of a letter of such a label, in typographic points."""
@@ -117,7 +117,7 @@ def labelled_points(
 def _point_labels(
     ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str, lift: float
 ) -> None:
-    """Names to the right of their points, moved up, and off other names and other points."""
+    """Names to the right of their points, moved up and away from other names and points."""
     points = points.sort_values(y)
     names = points[label].astype(str).tolist()
     width, height = _size(ax)
@@ -147,7 +147,7 @@ def _point_labels(
 
 
 def _size(ax: Axes) -> tuple[float, float]:
-    """The width and height of the axes as they are laid out, in typographic points."""
+    """The width and height of the laid-out axes, in typographic points."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
@@ -165,15 +165,15 @@ def interval_points(
     interval: Interval,
     ax: Axes | None = None,
 ) -> Axes:
-    """Points with whiskers, a row for each value of `y` and in it a point for each of `hue`.
+    """Points with whiskers: a row for each value of `y`, with a point for each value of `hue`.
 
     Args:
         table: one row per point; the first row is drawn on top.
-        x: column of the points; where it is empty, "undefined" is written.
+        x: column of the points; an empty value is written as "undefined".
         y: column of the rows, such as model.
-        hue: column of the groups that are compared.
-        n: column of the counts for each point, written below the row's name, or one that all
-            of a row have.
+        hue: column of the compared groups.
+        n: column of the counts for each point, written below the row's name; one count if all
+            points of the row share it.
         interval: columns of whiskers.
         ax: where to draw; a new figure if None.
     """
@@ -204,15 +204,15 @@ def cluster_points(
     p: str,
     ax: Axes | None = None,
 ) -> Axes:
-    """A dot for each cluster, and their mean with its interval, a row for each value of `y`.
+    """A dot for each cluster, and the mean of the dots with its interval, in a row for each `y`.
 
     Args:
         points: one row per dot: x, y, hue and size.
         means: one row per mean: x, y, hue, n, its interval and p.
-        x: column of the dots and means; where a mean is empty, "undefined" is written.
+        x: column of the dots and means; an empty mean is written as "undefined".
         y: column of the rows, such as model.
-        hue: column of the groups that are compared.
-        size: column of the number of trials for each dot, which its area represents.
+        hue: column of the compared groups.
+        size: column of the number of trials for each dot, represented by its area.
         n: column of the number of clusters for each mean, written below the row's name.
         interval: columns of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
@@ -292,7 +292,7 @@ def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: st
 
 
 def _counts(counts: pd.Series) -> str:
-    """The counts in the order of the groups, or the one that all of them have."""
+    """The counts in the order of the groups, or the one count that all groups share."""
     return ", ".join(f"{count:,}" for count in (counts[:1] if counts.nunique() == 1 else counts))
 
 

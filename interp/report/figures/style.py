@@ -1,4 +1,4 @@
-"""The house style of figures, and what they share: axes, counts, legends, a panel per model."""
+"""The house style of figures, and their shared parts: axes, counts, legends, a panel per model."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ _LINES = ("-", "--", "-.", ":")
 _OPTIONS: dict[Any, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": QUIET,
-    # White on purpose, also where a notebook's own style is dark: the ink is not.
+    # White on purpose, even if a notebook's style is dark: the ink assumes it.
     "axes.facecolor": "white",
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -62,7 +62,7 @@ _OPTIONS: dict[Any, object] = {
     "ytick.color": QUIET,
     "ytick.labelcolor": _INK,
     "ytick.labelsize": 9,
-    # A name with two dollar signs is a name, not a formula.
+    # A name with two dollar signs is not a formula.
     "text.parse_math": False,
 }
 
@@ -70,7 +70,7 @@ _LINE, _LETTERS_AN_INCH = 0.15, 17
 """Height of a line of a caption in inches, and how many of its letters go into one."""
 
 DIVERGING = "RdBu"
-"""Matplotlib's name of the colours around zero, colour-blind safe by ColorBrewer."""
+"""Matplotlib's name for the colours around zero, colour-blind safe by ColorBrewer."""
 
 COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
 """Colours of counts, from few (light, yet visible on white) to many (dark)."""
@@ -87,7 +87,7 @@ class Look:
 
 
 def look(index: int) -> Look:
-    """The look of the group of that number."""
+    """The look of the group with this number."""
     return Look(
         _COLOURS[index % len(_COLOURS)],
         _HATCHES[index % len(_HATCHES)],
@@ -117,14 +117,14 @@ def with_caption(figure: Figure, *, title: str, text: str) -> None:
 
 
 def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None:
-    """Put one legend right of all panels, where it meets neither title nor caption."""
+    """Put one legend to the right of all panels, clear of title and caption."""
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + _LEGEND, height)
     figure.legend(handles=handles, loc="outside right center")
 
 
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
-    """The axes of a new figure, in inches, outside pyplot: nothing to close, nothing global."""
+    """The axes of a new figure, in inches, outside pyplot: nothing to close and nothing global."""
     return Figure(figsize=(width, height)).add_subplot()
 
 
@@ -164,7 +164,7 @@ def jitter(points: int, reach: float) -> NDArray[np.float64]:
 
 
 def add_legend(ax: Axes, groups: Sequence[object]) -> None:
-    """A legend above the axes, in as many columns as its names leave room for."""
+    """A legend above the axes, in as many columns as fit."""
     if not groups:
         return
     longest = max(len(str(group)) for group in groups)
@@ -188,11 +188,11 @@ def panel_a_model(
 ) -> Axes:
     """A new figure with a panel for each model and one legend; returns its first axes.
 
-    Without any rows it says that there is nothing to draw.
+    Without any rows, the figure says that there is nothing to draw.
 
     Args:
         table: rows with a column model.
-        draw: draws the rows of one model.
+        draw: function that draws the rows of one model.
         handles: entries of the legend; each label's from the first panel that shows it if None.
     """
     models = distinct(table["model"])
