@@ -142,11 +142,15 @@ def in_full(rows: pd.DataFrame, subject: str) -> str:
     others = rows.drop([*shown.index, *untested.index])
     found = [f"{row['name']} ({_estimate(row)}, {row['n']})" for row in shown.to_dict("records")]
     parts = [
-        f"a difference is shown for {listed(found)}" if found else "no difference is shown",
+        f"a difference is shown for {listed(found)}" if found else _none(len(untested), len(rows)),
         left_open(others[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
-        f"too few to test for {listed(untested['name'])}" * bool(len(untested)),
+        f"too few to test {listed(untested['name'])}" * bool(len(untested)),
     ]
     return f"{subject}: {'; '.join(filter(None, parts))}."
+
+
+def _none(untested: int, comparisons: int) -> str:
+    return "nothing was tested" if untested == comparisons else "no difference is shown"
 
 
 def _estimate(row: Mapping[Hashable, object]) -> str:

@@ -115,7 +115,7 @@ def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
         for row in rows.to_dict("records")
     )
     yield (
-        f"Rank correlation of perplexity with soft accuracy over the models above: {values}. Only "
+        f"Rank correlation of perplexity with soft accuracy: {values}. Only "
         "within a form is it free of what the forms themselves do."
     )
 

@@ -51,8 +51,8 @@ def accuracy_section(results: Results) -> Section:
     measured = tables.accuracy(results.scores["questions"])
     return Section(
         "Soft and hard accuracy",
-        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes: half "
-        "of the forms are valid.",
+        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes, over "
+        "all forms: half are valid. On the valid forms alone it has 1.",
         (
             FigureItem(
                 "figure1_forms",

@@ -126,7 +126,7 @@ class RobustLRStudy(Study):
                 f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
                 "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
                 "theories; a theory is consistent if all of its answers are right. Intervals are "
-                "95%; they and the tests take the theory as the unit. Every table includes "
+                "95%; they and the tests take the theory as the unit. Tables of scores include "
                 "constant-guess baselines. Published numbers have separate rows; they were "
                 "measured on other theories."
             ),
@@ -163,7 +163,10 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
                 "Differences of weighted F1 that were named in advance",
                 compared,
                 "The best constant guess for a set is the label that scores highest if every "
-                "statement gets it. All sets of a mean count the same. clusters: theories.",
+                "statement gets it, chosen set by set among the three labels. All sets of a mean "
+                "count "
+                "the same. clusters: theories; in the test split statements, each with only the "
+                "sentences that decide it, so that its F1 is the share of right answers.",
             ),
         ),
     )
@@ -258,7 +261,8 @@ def label_section(results: Results) -> Section:
     title = "Weighted F1 of the instances of each label"
     return Section(
         "Labels",
-        "With the instances of one label only, a theory's weighted F1 is that label's F1.",
+        "With the instances of one label only, a theory's weighted F1 is that label's F1, and "
+        "precision is 1 whatever the answers: a model that always gives the label has 1.",
         (
             TableItem(
                 "contrast_labels",
@@ -317,9 +321,12 @@ def proof_sections(results: Results) -> list[Section]:
             "Is the proof looked at?",
             f"Statements of the test split of All, each with its own theory: what decides it and "
             f"up to {system.SHORT} other sentences. The facts and rules of all minimal proofs are "
-            "known. A hit is a prompt where one of them has the largest score; the AUC is the "
+            "known. A hit is a prompt where one of them has the largest absolute score; the AUC "
+            "is the "
             "probability that one of them has a larger score than another sentence. A statement "
-            "whose label is Unknown has no proof.",
+            "whose label is Unknown has no proof; prompts of which every sentence is part of a "
+            "proof "
+            "are left out.",
             items,
         )
     ]

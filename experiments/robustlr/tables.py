@@ -164,7 +164,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     theirs = published(3).assign(column=WHOLE)
     table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
-    said = ", ".join(dict.fromkeys(counts))
+    said = ", ".join(counts if len(set(counts)) > 1 else counts[:1])
     table.insert(len(KEY), "statements", table["source"].map({"published": ""}).fillna(said))
     return table
 

@@ -115,7 +115,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[tuple[dict[str, object], Differe
 def _compared(
     where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame
 ) -> tuple[dict[str, object], Difference]:
-    """Compares the questions answered both times; all questions if there are none."""
+    """Compares the questions asked both times; all questions if there are none."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

@@ -67,8 +67,12 @@ NAMES = {
     "them; else factual",
     "side": "the setting of a question; a group is one question under all of them",
     "unparsed": "a text in which no answer was found; refused: one that declines to answer",
-    "triggering error": "an answer that follows a noise rule",
-    "execution error": "a wrong answer that follows no noise rule",
+    "triggering error": "an answer that follows a noise rule; in kinds of failure, a text that "
+    "applies "
+    "a rule other than the golden one",
+    "execution error": "a wrong answer that follows no noise rule; in kinds of failure, a text "
+    "that "
+    "applies the golden rule",
     "hit": "a prompt whose golden rule has the largest score among its rules; chance: the expected "
     "share for a random order",
     "auc": "share of noise rules with a smaller score than the golden one",
@@ -202,7 +206,9 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
                 "comparisons",
                 "Differences of accuracy that were named in advance",
                 compared,
-                "Each is over the questions that were answered both times. clusters: golden rules.",
+                "Each is over the questions that were asked both times; a text without an answer "
+                "counts "
+                "as wrong. clusters: golden rules.",
             ),
         ),
     )
@@ -221,7 +227,8 @@ def dimension_section(results: Results) -> Section:
     failed = tables.not_measured(results)
     return Section(
         "Five dimensions",
-        "Each dimension is a mean accuracy over settings and sets, which count the same: executing "
+        "Each dimension is a mean accuracy over combinations of set and setting, which count the "
+        "same: executing "
         "with the golden rule alone, triggering with all rules, formal with rules in logic, "
         "applying with a chain of thought, counterfactual with changed conclusions. n counts "
         "questions.",
@@ -319,7 +326,8 @@ def behaviour_section(results: Results) -> Section:
     return Section(
         "How do models fail?",
         "A failure is a triggering error if the text applies a rule other than the golden one, and "
-        "an execution error if it applies the golden one; otherwise it names no rule. Few rules, "
+        "an execution error if it applies the golden one; otherwise it names no rule, or several. "
+        "Few rules, "
         "with demonstrations and a chain of thought; counterfactual if a set has such rules.",
         (
             *_bars(

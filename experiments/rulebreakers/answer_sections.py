@@ -193,8 +193,8 @@ def phrasing_section(results: Results) -> Section:
                 "figure7_phrasings",
                 "Paired accuracy by phrasing (Figure 7)",
                 lambda: figures.paired_accuracy_by_phrasing(mark(by_phrasing), mark(spread)),
-                "Cells: paired accuracy, and its 95% interval clustered by entity pair. range: of "
-                "the highest over the lowest phrasing; SD: between phrasings.",
+                "Cells: paired accuracy, and its 95% interval clustered by entity pair. range: "
+                "highest minus lowest phrasing; SD: between phrasings.",
             ),
             *(
                 FigureItem(

@@ -101,7 +101,7 @@ def attribution_section(results: Results) -> Section:
                 "Score ratios and accuracy (Tables 2 and 3)",
                 table,
                 "_ratio and _sd are mean and standard deviation over prompts, as published; "
-                "familiarity is the mean over the cities of the study.",
+                "familiarity is the mean over all cities that no model fails, asked about or not.",
             ),
             *_compared(both),
             TableItem("published_tables", "As published", published_tables(), inferred),
@@ -162,8 +162,10 @@ def correlation_section(results: Results) -> Section:
                 "prompt_models",
                 "Across prompts: what correlates with a correct answer to a rulebreaker",
                 prompt_models(results),
-                "Log-odds of a correct answer per standard deviation, adjusted for rule, verb and "
-                "phrasing. ratio_of_entity is the mean for an entity pair, ratio_within_entity the "
+                "Log-odds of a correct answer per standard deviation, adjusted for those of rule, "
+                "verb "
+                "and phrasing that can be estimated (adjusted_for). ratio_of_entity is the mean "
+                "for an entity pair, ratio_within_entity the "
                 "deviation from it. df: degrees of freedom over entity pairs, infinite for "
                 "predictors that vary within them. fitted names the model: where the entity pair "
                 "decides nearly every answer, entity pairs are the observations.",

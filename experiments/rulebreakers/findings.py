@@ -86,7 +86,7 @@ def confirmed(table: pd.DataFrame) -> str:
         "any run and could be tested. They are corrected together, so that the chance of any false "
         "finding among them is at most 5%. The smallest difference of interest is "
         f"{SMALLEST:g}, one pair in ten. Where no difference is shown, brackets hold the range "
-        "that two one-sided tests, each at 5%, do not exclude."
+        "that two one-sided tests, each at 5% and not corrected, do not exclude."
     ]
     for factor, rows in tested.groupby("factor", sort=False):
         name = "contrast" if factor == MODEL else "model"
@@ -162,7 +162,7 @@ def by_finding(
     names = table["model"] + intervals.where(table["finding"] == NOT_SHOWN, "")
     endings = {
         **wording,
-        NOT_SHOWN: f"neither is shown ({value} [95% interval]) for",
+        NOT_SHOWN: f"neither is shown after correction ({value} [95% interval, not corrected]) for",
         "not tested": "too few entities to test, for",
     }
     by_ending = {ending: names[table["finding"] == finding] for finding, ending in endings.items()}
@@ -188,7 +188,7 @@ def across_pairs(table: pd.DataFrame) -> list[str]:
         for row in rows
     )
     return [
-        "Sensitivity across pairs: the order within pairs shows nothing, but over all prompts the "
+        "Sensitivity across pairs: no difference within pairs is shown, but over all prompts the "
         "AUROC of the positive answer's relative probability differs from 0.5 (95% interval, not "
         f"corrected) for {names}."
     ] * bool(rows)

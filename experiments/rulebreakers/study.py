@@ -87,9 +87,11 @@ class RulebreakersStudy(Study):
             title="RULEBREAKERS",
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
-                "without entity pairs that any of them does not know. Shares and means are those "
-                "of the whole data set: each prompt counts by its weight. Intervals are 95%. "
-                "Tests are over entity pairs, not over prompts, and need at least ten. p_holm: p "
+                "without entity pairs that any of them does not know. Accuracies and means are "
+                "those "
+                "of the whole data set: each prompt counts by its weight (except in the tables of "
+                "confidence and of probes). Intervals are 95%. Tests are over entity pairs, not "
+                "over prompts, and need at least ten; across models, over models. p_holm: p "
                 "corrected by Holm's method over the tests of one table with the same family. "
                 "Numbers in brackets refer to the formulas of the paper."
             ),

@@ -66,8 +66,9 @@ def _ranking_section(results: list[ModelResults]) -> Section:
             f"methods_by_metrics_{number}",
             f"Methods by metrics, {own.model}",
             partial(methods_by_metrics, standings(own.metrics, own.checks)),
-            f"n = {own.prompts} prompts of {own.clusters} clusters. {titles}. cmd is the lower, "
-            f"the better. Grey: undefined.{_left_out(own.checks)}",
+            f"n = {own.prompts} prompts of {own.clusters} clusters; some metrics leave out prompts "
+            f"whose effects hardly differ. {titles}. cmd: lower is better. Grey: "
+            f"undefined.{_left_out(own.checks)}",
         )
         for number, own in enumerate(results, start=1)
     ]
@@ -192,7 +193,7 @@ def _share_section(results: list[ModelResults]) -> Section:
 def _check_section(results: list[ModelResults]) -> Section:
     return Section(
         "Which metrics can be used",
-        "A metric is used for advice only if it puts the oracle above every method, the middle "
+        "A metric is used for advice only if it puts the oracle below no method, the middle "
         "method above a random order, and the reversed oracle below that. A ratio is not used "
         "where what it divides by, v(N) - v(0), is next to nothing.",
         (
@@ -211,8 +212,9 @@ def _random_section(results: list[ModelResults]) -> Section:
     return Section(
         "Random weights",
         "The same methods on the same architecture with random weights, held against the effects "
-        "of the trained model. A value above chance says that a method reads the prompt, not the "
-        "model.",
+        "of the trained model. If an interval lies above chance, the method may read the prompt "
+        "rather "
+        "than the model.",
         (
             TableItem(
                 "reinitialized", "Top segment by scores of the model with random weights", table

@@ -181,7 +181,11 @@ def _trusted(rows: pd.DataFrame) -> str:
     )
     if trusted.empty:
         return f"No method that reads the model alone is shown to be better than chance.{among}"
-    others = f"; not shown to be worse: {_listed(trusted.iloc[1:])}" if len(trusted) > 1 else ""
+    others = (
+        f"; also above chance and not shown to be worse: {_listed(trusted.iloc[1:])}"
+        if len(trusted) > 1
+        else ""
+    )
     first = trusted.iloc[0]
     (best,) = labels(trusted.iloc[:1])
     value = with_interval(*first[["value", "low", "high"]].to_numpy(float))

@@ -166,7 +166,7 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
         paired=paired,
     )
     if fewest < FEWEST:
-        return replace(found, note=f"no test: fewer than {FEWEST} clusters")
+        return replace(found, note=f"no test: fewer than {FEWEST} clusters on a side")
     (low, high), (below, above) = (
         difference_interval(a, b, paired=paired, upper=upper) for upper in (UPPER, ONE_SIDED)
     )

@@ -69,7 +69,7 @@ FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
             "theories.",
             "A: no difference is shown; a difference of 0.1 or more is excluded for narrow (−0.040 "
             "to +0.060) and same (−0.020 to +0.020); a difference of 0.1 or more is not excluded "
-            "for wide (−0.070 to +0.270); too few to test for few.",
+            "for wide (−0.070 to +0.270); too few to test few.",
         ),
         (
             (DOWN,),
@@ -79,7 +79,7 @@ FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
         (
             (FEW,),
             "A: not tested, with too few in 1 comparison.",
-            "A: no difference is shown; too few to test for few.",
+            "A: nothing was tested; too few to test few.",
         ),
     ],
 )

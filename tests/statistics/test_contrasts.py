@@ -190,7 +190,7 @@ def test_few_clusters_are_not_tested():
     found = difference(sums([1] * 9, [2] * 9), sums([0] * 9, [2] * 9))
     assert found.difference == 0.5
     assert np.isnan([found.p, found.low, found.detectable]).all()
-    assert found.note == "no test: fewer than 10 clusters"
+    assert found.note == "no test: fewer than 10 clusters on a side"
 
 
 def test_extremes_are_tested_as_extremes():

@@ -110,7 +110,7 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
     assert table["p"].isna().all()
     assert named_in_brief(["m"], kinds_tested(table)) == []
-    assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test for m, kinship.")
+    assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test m, kinship.")
 
 
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():
