@@ -43,6 +43,9 @@ FEW = {"limit": "2", "executor": "inline", "workers": "1"}
 OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect"}
 """Programs whose command lines are nobody's to check here."""
 
+QUICK = ("README", "own_system", "own_pairs")
+"""Pages whose blocks `make test` runs; `make test-all` runs every one."""
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -58,7 +61,11 @@ def test_the_command_lines_of_a_page_are_understood(page, monkeypatch):
             understand(where, program, arguments, monkeypatch)
 
 
-@every_page
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[] if page.stem in QUICK else pytest.mark.slow) for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}

@@ -12,13 +12,23 @@ import interp
 from tests.test_import_directions import imports
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+QUICK = ("01_", "06_")
+"""How the names of the notebooks begin that `make test` runs; `make test-all` runs every one."""
+
 each_notebook = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 
 # What the kernel's own packages warn about is not this project's.
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-@each_notebook
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, marks=[] if file.stem.startswith(QUICK) else pytest.mark.slow)
+        for file in NOTEBOOKS
+    ],
+    ids=lambda file: file.stem,
+)
 def test_a_notebook_runs_and_gives_what_it_shows(file, tmp_path):
     notebook = read(file)
     shown = [results(cell) for cell in notebook.cells]

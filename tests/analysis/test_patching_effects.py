@@ -126,6 +126,7 @@ def test_p_is_corrected_over_the_cells_of_a_group():
     assert (rows["p_holm"] < 0.05).tolist() == [True] + [False] * 7
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_mean_as_often_as_they_say():
     rng = np.random.default_rng(1)
     held = 0

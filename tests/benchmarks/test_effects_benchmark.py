@@ -3,6 +3,8 @@ import pytest
 from benchmarks.effects import backward, compare, prompts_of, table
 from benchmarks.side_by_side import random_llama
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_benchmark_of_effects_measures_and_prints_its_table():
     model = random_llama(64, 1)

@@ -22,6 +22,7 @@ def fuzz(tmp_path, *options):
     return ended, json.loads(failures.read_text())
 
 
+@pytest.mark.slow
 def test_damaged_input_gives_a_result_or_one_message(tmp_path):
     ended, found = fuzz(tmp_path, "--cases", "60", "--seed", "11")
     assert ended.returncode == 0, ended.stdout

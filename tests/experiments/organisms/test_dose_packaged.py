@@ -10,6 +10,8 @@ from interp.models.organisms import organism_card, organism_folder, organism_nam
 from interp_experiments.organisms.doses import measure, plant_leanings
 from interp_experiments.organisms.recipes import RECIPES
 
+pytestmark = pytest.mark.slow
+
 NAMES = organism_names("rulebreakers-mixed")
 PAIRS = 24
 

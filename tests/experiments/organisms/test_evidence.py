@@ -13,6 +13,8 @@ from interp.prompts.mixing import with_donors
 from interp.prompts.prompt import Prompt, Span
 from tests.support.prompts import some_prompts
 
+pytestmark = pytest.mark.slow
+
 SIDES = ("own_city", "other_city")
 
 

@@ -13,6 +13,8 @@ from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.rulebreakers import measure, plant
 from tests.support.prompts import some_prompts
 
+pytestmark = pytest.mark.slow
+
 NAMES = organism_names("rulebreakers")
 PAIRS = 240
 MEBIBYTE = 2**20

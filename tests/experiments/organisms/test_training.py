@@ -25,6 +25,8 @@ from interp_experiments.organisms.recipes import (
 )
 from interp_experiments.organisms.train import answer_loss, build_model, tokenize, train
 
+pytestmark = pytest.mark.slow
+
 BASE = "organism/llama-shallow"
 
 SMALL = {

@@ -28,6 +28,7 @@ from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
 from tests.support.pages import prompts_of, right, unused_names
+from tests.support.runs import ANY_ERRORS
 
 EACH = 4
 
@@ -148,6 +149,7 @@ def folder(tmp_path_factory):
         PromptSource(limit=6),
         folder=path,
         models={name: interp.load_model(name, device="cpu")},
+        running=ANY_ERRORS,
     )
     plan.finish(execute(plan))
     return path

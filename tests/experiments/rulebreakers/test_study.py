@@ -46,6 +46,8 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
 from interp_probes.linear import linear_probes
 
+pytestmark = pytest.mark.slow
+
 ORGANISMS = organism_names("rulebreakers")
 
 CHROMIUM = next(
