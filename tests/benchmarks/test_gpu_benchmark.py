@@ -21,7 +21,7 @@ def model():
 
 
 def test_the_benchmark_runs_and_keeps_its_figures(tmp_path, phrasings, monkeypatch, capsys):
-    monkeypatch.setattr(interp, "load_prompts", lambda: phrasings)
+    monkeypatch.setattr(interp, "load_prompts", lambda **options: phrasings)
     record = tmp_path / "gpu.json"
     gpu.main(["--shape", "tiny", "--prompts", "40", "--sweep", "--out", str(record)])
     kept = json.loads(record.read_text())
@@ -71,7 +71,7 @@ def test_tokens_are_counted_as_they_are_read(model, phrasings):
 
 def test_prompts_are_whole_shards_in_the_order_of_a_run(monkeypatch):
     shard = gpu.SHARD_PROMPTS
-    monkeypatch.setattr(interp, "load_prompts", lambda: range(10 * shard))
+    monkeypatch.setattr(interp, "load_prompts", lambda **options: range(10 * shard))
     chosen = gpu.some_prompts(2 * shard)
     assert chosen == [*range(shard), *range(5 * shard, 6 * shard)]
     assert gpu.some_prompts(7) == list(range(7))
