@@ -40,7 +40,8 @@ def family_table(
 
 EXPLORATORY = (
     "Exploratory: what follows, and everything else on this page. There, p_holm is corrected over "
-    "the tests of one table. There are several tables, so that a report on nothing at all has some "
+    "the tests of one family (column family). There are several families, so that a report on "
+    "nothing at all has some "
     "exploratory finding in more than 5% of cases (docs/statistics.md says in how many): such a "
     "finding is a question to the next run."
 )
