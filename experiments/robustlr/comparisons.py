@@ -52,9 +52,7 @@ def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Subjects of sentences, most important first, and their rows of `comparisons`."""
     against = table[table["kind"] == AGAINST_GUESS]
     found = {
-        "Test split, deciding sentences only, against a constant guess": against[
-            against["sets"] == TEST_SPLIT
-        ],
+        "Bare test split against a constant guess": against[against["sets"] == TEST_SPLIT],
         **{
             f"{kind.capitalize()} sets against a constant guess": against[
                 against["sets"].isin([*names, f"{kind} sets"])

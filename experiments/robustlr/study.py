@@ -165,7 +165,8 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
                 "The best constant guess for a set is the label that scores highest if every "
                 "statement gets it, chosen set by set among the three labels. All sets of a mean "
                 "count "
-                "the same. clusters: theories; in the test split statements, each with only the "
+                "the same. clusters: theories; in the bare test split statements, each with only "
+                "the "
                 "sentences that decide it, so that its F1 is the share of right answers.",
             ),
         ),

@@ -116,7 +116,7 @@ def test_prompts_that_are_too_long_are_left_out():
     object.__setattr__(long, "text", long.text * 40)
     read = read_lessons(model, Colours(), [long, *QUESTIONS])
     assert (len(read.lessons), read.too_long) == (9, 1)
-    with pytest.raises(UserError, match="none of the 1 prompts"):
+    with pytest.raises(UserError, match="all 1 prompts"):
         read_lessons(model, Colours(), [long])
 
 

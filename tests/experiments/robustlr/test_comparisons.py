@@ -119,9 +119,7 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     )
     assert len(short) <= 5
     assert all(len(sentence.split()) <= 25 for sentence in short), short
-    assert short[0].startswith(
-        "Test split, deciding sentences only, against a constant guess: 2 of 2 above, 0 below; "
-    )
+    assert short[0].startswith("Bare test split against a constant guess: 2 of 2 above, 0 below; ")
     assert all(" theories" in line or " statements" in line for line in short)
     contrast = next(line for line in full if line.startswith("Contrast sets against"))
     assert "a difference of 0.1 or more is excluded for unknown, C-CS (−0.0" in contrast

@@ -57,7 +57,8 @@ def test_where_nothing_is_shown_the_interval_says_what_is_left():
     ]
     table = pd.DataFrame(rows, columns=["model", "finding", "difference", "low", "high"])
     assert by_finding(table, "Confidence", {"surer when right": "larger, for"}) == (
-        "Confidence: larger, for one; neither is shown (difference [95% interval]) for two "
+        "Confidence: larger, for one; neither is shown after correction (difference [95% "
+        "interval, not corrected]) for two "
         "(−0.03 [−0.10, 0.05]); too few entities to test, for three."
     )
 
