@@ -132,13 +132,13 @@ RULE_STYLES = (
 """The templates of a rule."""
 
 
-def sentence(told: Literal | Rule) -> str:
+def sentence(statement: Literal | Rule) -> str:
     """A fact, statement or rule as a sentence with a capital and a full stop."""
-    if isinstance(told, Literal):
-        words = f"{clause(told)}."
+    if isinstance(statement, Literal):
+        words = f"{clause(statement)}."
     else:
-        body, head = joined(told.body, told.operator), joined(told.head, "and")
-        words = RULE_STYLES[told.style].format(body=body, head=head)
+        body, head = joined(statement.body, statement.operator), joined(statement.head, "and")
+        words = RULE_STYLES[statement.style].format(body=body, head=head)
     return words[0].upper() + words[1:]
 
 
