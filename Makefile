@@ -9,9 +9,6 @@ READY := $(VENV)/.ready
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 
-# Packages whose calls are checked against their annotations by make test-all, and the checker.
-CHECKED := interp,interp_probes,interp_experiments,beartype.beartype
-
 .PHONY: setup attribute test test-all test-slurm fuzz lint format docs bench browser clean
 
 setup: $(READY)
@@ -35,7 +32,7 @@ test: setup
 
 # All tests, and the types and shapes of every call are checked while they run.
 test-all: setup
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope --jaxtyping-packages=$(CHECKED)
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -p tests.support.checked_types
 
 # Installs SLURM from Debian's packages where it is missing, which takes root, and starts a server.
 test-slurm: setup

@@ -20,7 +20,7 @@ from interp_probes.linear import linear_probes
     ids=["interp", "interp_probes", "interp_experiments"],
 )
 def test_a_wrong_type_is_refused(call, request):
-    if not request.config.getoption("--jaxtyping-packages", default=None):
+    if not request.config.pluginmanager.has_plugin("tests.support.checked_types"):
         pytest.skip("types are checked by make test-all")
     with pytest.raises(TypeCheckError):
         call()

@@ -1,0 +1,11 @@
+"""`pytest -p tests.support.checked_types`: check the types and shapes of every call.
+
+An int passes where a float is asked for, as PEP 484 and mypy have it.
+"""
+
+from jaxtyping import install_import_hook
+
+install_import_hook(
+    ["interp", "interp_probes", "interp_experiments"],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
