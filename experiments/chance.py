@@ -1,4 +1,4 @@
-"""Draws that use only `random.Random.random`, the one sequence that Python guarantees."""
+"""Draws that use only `random.Random.random`, the only sequence that Python guarantees."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -24,8 +24,8 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
-    p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, follows
-    from p_holm, in the words of `interp.statistics.decisions`.
+    p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, is that
+    of `interp.statistics.decisions` on p_holm.
 
     Args:
         found: the values of the keys and the difference, for each comparison.
@@ -40,24 +40,20 @@ def family_table(
 
 EXPLORATORY = (
     "Exploratory: what follows, and everything else on this page. There, p_holm is corrected over "
-    "the tests of one family (column family). There are several families, so that a report on "
-    "nothing at all has some "
-    "exploratory finding in more than 5% of cases (docs/statistics.md says in how many): such a "
-    "finding is a question to the next run."
+    "the tests of one family (column family). With several families, more than 5% of reports have "
+    "an exploratory finding although there is no effect (docs/statistics.md has the share): test "
+    "such a finding in another run."
 )
 """Separates the contrasts that were named in advance from all other tests."""
 
 
 def organisms(models: Sequence[str]) -> list[str]:
-    """Sentences on what models made for this project do not show."""
+    """Sentences on the limits of models made for this project."""
     made = [model for model in models if model.startswith(PREFIX)]
     if not made:
         return []
-    who = (
-        "All models here are organisms"
-        if len(made) == len(models)
-        else f"Organisms: {listed(made)}"
-    )
+    every = len(made) == len(models)
+    who = "All models here are organisms" if every else f"Organisms: {listed(made)}"
     return [
         f"{who}. They are small models trained for this project, with known causes planted in "
         "them, and show whether a method finds what was planted. They say nothing about published "
@@ -66,7 +62,7 @@ def organisms(models: Sequence[str]) -> list[str]:
 
 
 def organisms_in_brief(models: Sequence[str]) -> list[str]:
-    """The same as `organisms`, in one short sentence."""
+    """`organisms` in one short sentence."""
     made = [model for model in models if model.startswith(PREFIX)]
     which = "All models" if len(made) == len(models) else f"{len(made):,} of {len(models):,} models"
     verb = "is an organism" if len(made) == 1 < len(models) else "are organisms"
@@ -78,9 +74,9 @@ def organisms_in_brief(models: Sequence[str]) -> list[str]:
 NAMED_IN_ADVANCE = (
     "Comparisons were named in the code before any model was measured. p is corrected over all of "
     "them by Holm's method: the chance of any false finding among them is at most 5%. Brackets "
-    f"hold 95% intervals. A difference is shown where p is below {SIGNIFICANT:g}. The smallest "
-    f"difference of interest is {SMALLEST:g}; where none is shown, two one-sided tests, each at 5% "
-    "and not corrected, exclude all differences outside of the range that is given."
+    f"hold 95% intervals. A difference is shown if p is below {SIGNIFICANT:g}. The smallest "
+    f"difference of interest is {SMALLEST:g}; if none is shown, two one-sided tests, each at 5% "
+    "and not corrected, exclude all differences outside the given range."
 )
 """How to read named comparisons; it precedes their findings."""
 
@@ -106,8 +102,8 @@ def named_in_full(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> l
 def in_brief(rows: pd.DataFrame, subject: str) -> str:
     """A sentence of at most 25 words on what comparisons of one kind show.
 
-    If several show nothing, it gives the range that not all of them exclude, the smallest p, and
-    the n of the one with the fewest clusters.
+    If none shows a difference, it gives the range that at least one does not exclude, the smallest
+    p, and the n of the one with the fewest clusters.
 
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
@@ -122,7 +118,7 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
         fewest = tested.iloc[int(tested["clusters"].argmin())]
         return (
             f"{subject}: no difference shown in {counted(len(tested), 'comparison')}; "
-            f"{_signed(low)} to {_signed(high)} not excluded, "
+            f"{signed(low)} to {signed(high)} not excluded, "
             f"{_p(tested['p_holm'].min()).replace('p ', 'p ≥ ')}, {fewest['n']}."
         )
     if len(tested) == 1:
@@ -142,16 +138,13 @@ def in_full(rows: pd.DataFrame, subject: str) -> str:
     untested = rows[rows["verdict"] == UNTESTED]
     others = rows.drop([*shown.index, *untested.index])
     found = [f"{row['name']} ({_estimate(row)}, {row['n']})" for row in shown.to_dict("records")]
+    none = "nothing was tested" if len(untested) == len(rows) else "no difference is shown"
     parts = [
-        f"a difference is shown for {listed(found)}" if found else _none(len(untested), len(rows)),
+        f"a difference is shown for {listed(found)}" if found else none,
         left_open(others[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
         f"too few to test {listed(untested['name'])}" * bool(len(untested)),
     ]
     return f"{subject}: {'; '.join(filter(None, parts))}."
-
-
-def _none(untested: int, comparisons: int) -> str:
-    return "nothing was tested" if untested == comparisons else "no difference is shown"
 
 
 def _estimate(row: Mapping[Hashable, object]) -> str:
@@ -159,10 +152,11 @@ def _estimate(row: Mapping[Hashable, object]) -> str:
     difference, low, high, p = (
         float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
     )
-    return f"{_signed(difference)} [{_signed(low)}, {_signed(high)}], {_p(p)}"
+    return f"{signed(difference)} [{signed(low)}, {signed(high)}], {_p(p)}"
 
 
-def _signed(number: float) -> str:
+def signed(number: float) -> str:
+    """A number with its sign and two decimals, such as "−0.10"."""
     return f"{number:+.2f}".replace("-", "−")
 
 

@@ -1,4 +1,4 @@
-"""Parts that the studies of papers share: the frame of the page, published numbers, and order."""
+"""Parts shared by the studies of papers: the frame of the page, published numbers, row order."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -28,18 +28,18 @@ def paper_report(
     """The page of a study that repeats a paper's: findings first, prompts last.
 
     Args:
-        folder: the study's folder; its record and what it lacks go on the page.
+        folder: the study's folder; its record and its gaps go on the page.
         title: the page's title.
         text: how to read its numbers.
         findings: the findings in full.
         sections: everything between findings and prompts.
         prompts: the prompts table.
         answers: the answers table.
-        names: words of the page with their meanings.
-        paper: what to cite.
+        names: words used on the page with their meanings.
+        paper: the citation.
         answer: the findings in short, which the command prints too; all of them if None.
         about_prompts: which prompts these are, if the page has others.
-        problems: what else is missing, one line each.
+        problems: further gaps, one line each.
     """
     asked = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
     return Report(
@@ -69,9 +69,9 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """Rows by the place of each column's value in its list, first column first; others last.
+    """Rows sorted by the place of each column's value in its list, first column first; others last.
 
-    Rows whose places are the same keep their order, and all keep their index.
+    Ties keep their order, and all rows their index.
     """
     places = [
         rows[name].map({value: place for place, value in enumerate(values)}).fillna(len(values))
