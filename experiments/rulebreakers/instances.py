@@ -1,4 +1,4 @@
-"""The entity pairs, and the 25,600 instances made of them from one seed (Sections 3.1 to 3.3)."""
+"""The entity pairs, and the 25,600 instances made from them by one seed (Sections 3.1 to 3.3)."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,12 @@ from interp_experiments.rulebreakers.templates import (
     FAMILIES,
     RULES,
     VERBS,
+    Reasoning,
     render,
     with_article,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,12 @@ class EntityPair:
     entity_a: str
     """Country or type."""
     entity_b: str
-    """City or instance, bare."""
+    """City or instance, without an article."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstName:
-    """A person's first name with the pronoun that goes with it."""
+    """A first name and its pronoun."""
 
     name: str
     pronoun: str
@@ -53,7 +56,7 @@ def first_names() -> tuple[FirstName, ...]:
 def namesakes() -> frozenset[tuple[str, str]]:
     """(country, city) combinations that are not facts of the data set but may be true.
 
-    A place of that name is in that country too, or the statement is disputed. Such a combination
+    The country has another place of that name, or the statement is disputed. Such a combination
     is never used for a non-rulebreaker.
     """
     rows = packaged_rows(__package__, "namesakes.csv")
@@ -78,12 +81,6 @@ def _by_entity(file: str, column: str) -> dict[str, tuple[str, ...]]:
     return names
 
 
-T = TypeVar("T")
-
-NAMES_PER_VERB = 5
-"""First names drawn for each entity pair and verb, without replacement (Section 3.1)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One row of the data set; `to_row` gives it under the published columns."""
@@ -96,7 +93,7 @@ class Instance:
     verb: str
     entity_a: str
     entity_b: str
-    """City or instance, bare."""
+    """City or instance, without an article."""
     premise1: str
     premise2: str
     conclusion: str
@@ -113,6 +110,27 @@ class Instance:
         """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
         return "geographical" if self.category == CITIES else "categorical"
 
+    @property
+    def reasoning(self) -> Reasoning:
+        """Its three sentences."""
+        return Reasoning(self.premise1, self.premise2, self.conclusion)
+
+    def about(self, category: str, entity_a: str, entity_b: str) -> Reasoning:
+        """The sentences of its template with other entities.
+
+        Raises:
+            UserError: no template takes these entities or the instance's other parts.
+        """
+        return render(
+            rule=self.rule,
+            group=category,
+            name=self.name,
+            pronoun=self.pronoun,
+            verb=self.verb,
+            entity_a=entity_a,
+            entity_b=entity_b,
+        )
+
     def to_row(self) -> dict[str, str | bool]:
         """The instance under the published column names, entity B with its article."""
         published = with_article(self.entity_b, group=self.category, verb=self.verb)
@@ -120,28 +138,26 @@ class Instance:
         return {**row, "entityB": published}
 
 
-COLUMNS = {
-    "id": "id",
-    "rulebreaker_type": "rule",
-    "category": "category",
-    "firstName": "name",
-    "pronoun": "pronoun",
-    "verb": "verb",
-    "entityA": "entity_a",
-    "entityB": "entity_b",
-    "premise1": "premise1",
-    "premise2": "premise2",
-    "conclusion": "conclusion",
-    "label": "label",
+_PUBLISHED = {
+    "rule": "rulebreaker_type",
+    "name": "firstName",
+    "entity_a": "entityA",
+    "entity_b": "entityB",
 }
-"""Published column to the field of `Instance` that holds it."""
+"""Fields of `Instance` that have another name in the published data."""
+
+COLUMNS = {_PUBLISHED.get(field, field): field for field in Instance.__dataclass_fields__}
+"""For each published column, the field of `Instance` that holds it."""
+
+NAMES_PER_VERB = 5
+"""Number of first names for each entity pair and verb, drawn without replacement (Section 3.1)."""
 
 
 def generate(seed: int = 0) -> list[Instance]:
     """All 25,600 instances, each rulebreaker followed by its non-rulebreaker.
 
-    The same seed gives the same bytes on every platform: the only source of chance is
-    `random.Random.random`, whose sequence Python guarantees.
+    A seed gives the same bytes on every platform: chance comes only from `random.Random.random`,
+    whose sequence Python guarantees.
     """
     rng = random.Random(seed)
     pairs = entity_pairs()
@@ -155,55 +171,38 @@ def generate(seed: int = 0) -> list[Instance]:
                     number = len(instances) // 2 + 1
                     sides = (("rb", pair.entity_a, False), ("nonrb", wrong[pair], True))
                     for suffix, entity_a, label in sides:
-                        parts = render(
-                            rule=rule,
-                            group=pair.category,
-                            name=person.name,
-                            pronoun=person.pronoun,
-                            verb=verb,
-                            entity_a=entity_a,
-                            entity_b=pair.entity_b,
-                        )
-                        instances.append(
-                            Instance(
-                                id=f"RULEBREAKER_{number:07d}_{suffix}",
-                                rule=rule,
-                                category=pair.category,
-                                name=person.name,
-                                pronoun=person.pronoun,
-                                verb=verb,
-                                entity_a=entity_a,
-                                entity_b=pair.entity_b,
-                                premise1=parts.premise1,
-                                premise2=parts.premise2,
-                                conclusion=parts.conclusion,
-                                label=label,
-                            )
-                        )
+                        parts = {
+                            "rule": rule,
+                            "name": person.name,
+                            "pronoun": person.pronoun,
+                            "verb": verb,
+                            "entity_a": entity_a,
+                            "entity_b": pair.entity_b,
+                        }
+                        sentences = render(group=pair.category, **parts)._asdict()
+                        id_ = f"RULEBREAKER_{number:07d}_{suffix}"
+                        texts = {**parts, **sentences, "id": id_, "category": pair.category}
+                        instances.append(Instance(**texts, label=label))
     return instances
 
 
 def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[EntityPair, str]:
     """For each pair, a country or type that B does not belong to (Section 3.2).
 
-    Countries and, within each family, types are permuted without a fixed point; a permutation that
+    Countries and, within each family, types are permuted without a fixed point. A permutation that
     would pair a city with a country that has a place of that name is drawn again.
     """
     pairs = list(pairs)
     cities = [pair for pair in pairs if pair.category == CITIES]
     countries = [pair.entity_a for pair in cities]
-    while True:
+    permuted = shuffled(countries, rng)
+    while any(map(may_contain, permuted, cities)):
         permuted = shuffled(countries, rng)
-        if all(
-            not may_contain(country, pair) for country, pair in zip(permuted, cities, strict=True)
-        ):
-            break
     wrong = dict(zip(cities, permuted, strict=True))
     for family in FAMILIES:
-        while True:
+        types = shuffled(family, rng)
+        while any(right == other for right, other in zip(family, types, strict=True)):
             types = shuffled(family, rng)
-            if all(right != other for right, other in zip(family, types, strict=True)):
-                break
         replacement = dict(zip(family, types, strict=True))
         wrong |= {
             pair: replacement[pair.category] for pair in pairs if pair.category in replacement
@@ -217,6 +216,6 @@ def may_contain(country: str, pair: EntityPair) -> bool:
 
 
 def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
-    """The items in an order drawn only by `rng.random`, which Python keeps stable."""
+    """The items in an order drawn only by `rng.random`, whose sequence Python guarantees."""
     keys = [rng.random() for _ in items]
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

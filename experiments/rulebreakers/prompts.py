@@ -10,36 +10,24 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
 from interp_experiments.rulebreakers.instances import Instance, shuffled
-from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning, render
+from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning
 
 ENTITIES = {
-    "mt": {
-        "premise1": ("entity_a", "entity_b"),
-        "premise2": ("entity_b",),
-        "conclusion": ("entity_a",),
-    },
-    "ds": {
-        "premise1": ("entity_b", "entity_a"),
-        "premise2": ("entity_a",),
-        "conclusion": ("entity_b",),
-    },
+    rule: {"premise1": (first, second), "premise2": (second,), "conclusion": (first,)}
+    for rule, first, second in (("mt", "entity_a", "entity_b"), ("ds", "entity_b", "entity_a"))
 }
-"""Which entities each sentence names, in the order of the templates."""
+"""The entities that each sentence names, in the order of the templates."""
 
 
 def sentence_roles(
     sentences: Mapping[str, str], *, rule: str, entity_a: str, entity_b: str
 ) -> dict[str, dict[str, Span]]:
-    """The spans where each sentence names A (country or type) and B (city or instance), by role.
+    """The spans in which each sentence names A (country or type) and B (city or instance), by role.
 
     The last mention is found first: "Mexico City or somewhere in Mexico" names A at its end. A
-    name that published data spells differently has no span.
+    name that the sentence spells differently has no span.
 
-    Args:
-        sentences: the texts of premise1, premise2 and conclusion.
-        rule: "mt" or "ds".
-        entity_a: the name of A.
-        entity_b: the name of B.
+    `sentences` holds the texts of premise1, premise2 and conclusion.
     """
     names = {"entity_a": entity_a, "entity_b": entity_b}
     found: dict[str, dict[str, Span]] = {}
@@ -60,11 +48,11 @@ _Entities = tuple[str, str, str]
 
 
 class EntityDonors:
-    """Other entities in the template of an instance, with its rule, verb, name and side.
+    """Donors of instances: other entities in their template, with the same rule, verb and name.
 
     They come from the set's other instances with the same rule, verb and side whose A and B both
-    differ from the instance's own. The pair decides their order, so that both sides of a pair have
-    donors with the same B if possible.
+    differ from the instance's own. Their order depends only on the pair, so both sides of a pair
+    have donors with the same B if possible.
     """
 
     def __init__(self, instances: Sequence[Instance], seed: int) -> None:
@@ -74,23 +62,22 @@ class EntityDonors:
     def __call__(self, number: int) -> Iterator[Donor]:
         """The donors of prompt 10 i + p, instance i in phrasing p; none if it fits no template."""
         instance = self._instances[number // len(PHRASINGS)]
-        own = _sentences(instance, (instance.category, instance.entity_a, instance.entity_b))
-        if own != (instance.premise1, instance.premise2, instance.conclusion):
+        if _about(instance, _entities(instance)) != instance.reasoning:
             return
         rng = random.Random(f"donors {self._seed} {instance.pair_id}")
-        for entities in shuffled(self._entities[_template(instance)], rng):
+        for entities in shuffled(self._by_template[_template(instance)], rng):
             _, a, b = entities
-            sentences = _sentences(instance, entities)
+            sentences = _about(instance, entities)
             if a != instance.entity_a and b != instance.entity_b and sentences is not None:
                 texts = sentences._asdict()
                 roles = sentence_roles(texts, rule=instance.rule, entity_a=a, entity_b=b)
                 yield Donor(f"{a}/{b}", "instance", texts, roles)
 
     @cached_property
-    def _entities(self) -> dict[tuple[str, str, bool], list[_Entities]]:
+    def _by_template(self) -> dict[tuple[str, str, bool], list[_Entities]]:
         found: defaultdict[tuple[str, str, bool], dict[_Entities, None]] = defaultdict(dict)
         for own in self._instances:
-            found[_template(own)][own.category, own.entity_a, own.entity_b] = None
+            found[_template(own)][_entities(own)] = None
         return {template: list(entities) for template, entities in found.items()}
 
 
@@ -98,19 +85,14 @@ def _template(instance: Instance) -> tuple[str, str, bool]:
     return instance.rule, instance.verb, instance.label
 
 
-def _sentences(instance: Instance, entities: _Entities) -> Reasoning | None:
+def _entities(instance: Instance) -> _Entities:
+    return instance.category, instance.entity_a, instance.entity_b
+
+
+def _about(instance: Instance, entities: _Entities) -> Reasoning | None:
     """The instance's sentences about these entities; None if no template takes them."""
-    group, entity_a, entity_b = entities
     try:
-        return render(
-            rule=instance.rule,
-            group=group,
-            name=instance.name,
-            pronoun=instance.pronoun,
-            verb=instance.verb,
-            entity_a=entity_a,
-            entity_b=entity_b,
-        )
+        return instance.about(*entities)
     except UserError:
         return None
 
@@ -120,21 +102,16 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
 CROSSED = ("verb", "category", "entity_b", "name")
-"""Factors of the unit that a limit takes as a whole: each unit is asked by both rules in every
-phrasing, as in the data set, so rules and phrasings are compared within entity pairs."""
+"""Factors whose combinations are the units that a limit takes whole: each unit is asked by both
+rules in every phrasing, as in the data set, so rules and phrasings are compared within entity
+pairs."""
 
 RATIO = ("premise2", "premise1")
-"""Segments whose scores are compared."""
+"""The segments of the score ratio: the first over the second."""
 
 _OPTIONS = {
-    "yes/no": (
-        AnswerOption("Yes", ("Yes", "YES", "yes")),
-        AnswerOption("No", ("No", "NO", "no")),
-    ),
-    "true/false": (
-        AnswerOption("True", ("True", "TRUE", "true")),
-        AnswerOption("False", ("False", "FALSE", "false")),
-    ),
+    answers: [AnswerOption(name, (name, name.upper(), name.lower())) for name in names]
+    for answers, names in {"yes/no": ("Yes", "No"), "true/false": ("True", "False")}.items()
 }
 """Positive and negative option with their surface forms (formulas 4 and 5)."""
 
@@ -174,11 +151,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         roles=placed(
             segments,
             sentence_roles(
-                {
-                    "premise1": instance.premise1,
-                    "premise2": instance.premise2,
-                    "conclusion": instance.conclusion,
-                },
+                instance.reasoning._asdict(),
                 rule=instance.rule,
                 entity_a=instance.entity_a,
                 entity_b=instance.entity_b,
@@ -187,19 +160,14 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     )
 
 
+_FACTORS = ("rule", "entity_group", "category", "verb", "entity_a", "entity_b", "name")
+
+
 def _outline(instance: Instance, phrasing: Phrasing) -> Outline:
+    factors = {name: str(getattr(instance, name)) for name in _FACTORS}
     return Outline(
         pair_id=f"{instance.pair_id}/{phrasing.id}",
-        factors={
-            "rule": instance.rule,
-            "entity_group": instance.entity_group,
-            "category": instance.category,
-            "verb": instance.verb,
-            "entity_a": instance.entity_a,
-            "entity_b": instance.entity_b,
-            "name": instance.name,
-            "phrasing": phrasing.id,
-        },
+        factors={**factors, "phrasing": phrasing.id},
     )
 
 

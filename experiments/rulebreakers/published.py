@@ -1,4 +1,4 @@
-"""Read data in the published columns: a local file or folder, or a data set on the hub."""
+"""Instances read from data in the published columns: a file, a folder, or a hub data set."""
 
 import math
 from collections import defaultdict
@@ -9,16 +9,12 @@ from typing import TypeVar
 from interp.errors import UserError, shortened
 from interp.prompts.files import Cells, parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
-from interp_experiments.rulebreakers.templates import (
-    VERBS,
-    render,
-    without_article,
-)
+from interp_experiments.rulebreakers.templates import VERBS, without_article
 
 T = TypeVar("T")
 
 Located = Sequence[tuple[str, Instance]]
-"""Instances, each with the row it comes from, as messages name it."""
+"""Instances with the names of their rows, for messages."""
 
 _RULE_NAMES = {"mt": "mt", "modus tollens": "mt", "ds": "ds", "disjunctive syllogism": "ds"}
 
@@ -26,13 +22,11 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
-_SAYING = ("rulebreaker_type", "category", "firstName", "pronoun", "verb", "entityA", "entityB")
-"""The columns that determine the sentences."""
+_SAYING = list(COLUMNS)[1:8]
+"""The columns that determine the sentences: rulebreaker_type to entityB."""
 
 _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
 """Fields that agree between the sides of a pair."""
-
-_COLUMN_OF = {field: column for column, field in COLUMNS.items()}
 
 
 def load_published(source: str | Path) -> list[Instance]:
@@ -47,16 +41,15 @@ def load_published(source: str | Path) -> list[Instance]:
 
 
 def load_located(source: str | Path) -> Located:
-    """The instances of `load_published`, each with its row.
-
-    Raises:
-        UserError: as `load_published`.
-    """
+    """The instances of `load_published` with the names of their rows; the same errors."""
     rows = read_rows(source, tuple(COLUMNS))
     instances = parse_each(((row.where, row.cells) for row in rows), _instance)
     located = list(zip((row.where for row in rows), instances, strict=True))
     _check_ids(located)
-    _check_pairs(located)
+    pairs: defaultdict[str, list[tuple[str, Instance]]] = defaultdict(list)
+    for where, instance in located:
+        pairs[instance.pair_id].append((where, instance))
+    parse_each(((sides[-1][0], sides) for sides in pairs.values()), _check_pair)
     _check_categories(located)
     return located
 
@@ -96,7 +89,7 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 
 def _rule(named: str, premise1: str) -> str:
-    """The rule by its name, or by the form of the first premise if the name is unknown."""
+    """The named rule, or that of the first premise if the name is unknown."""
     rule = _RULE_NAMES.get(named.lower().replace("_", " "))
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
     if rule and form and rule != form:
@@ -108,28 +101,19 @@ def _rule(named: str, premise1: str) -> str:
     if found is None:
         raise UserError(
             f"rulebreaker_type is {shortened(named, 60)!r} and premise1 neither begins with 'If' "
-            f"nor holds 'either'; expected one of {', '.join(_RULE_NAMES)}"
+            f"nor contains 'either'; expected one of {', '.join(_RULE_NAMES)}"
         )
     return found
 
 
 def _check_sentences(instance: Instance) -> None:
     """Check that each sentence is the one that the other columns make."""
-    made = render(
-        rule=instance.rule,
-        group=instance.category,
-        name=instance.name,
-        pronoun=instance.pronoun,
-        verb=instance.verb,
-        entity_a=instance.entity_a,
-        entity_b=instance.entity_b,
-    )
-    for sentence, expected in made._asdict().items():
-        text = getattr(instance, sentence)
+    made = instance.about(instance.category, instance.entity_a, instance.entity_b)
+    for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
         if text != expected:
             raise UserError(
-                f"{sentence} is {shortened(text)!r}; expected {shortened(expected)!r}, which the "
-                f"columns {', '.join(_SAYING)} say"
+                f"{sentence} is {shortened(text)!r}; expected {shortened(expected)!r}, which "
+                f"follows from the columns {', '.join(_SAYING)}"
             )
 
 
@@ -148,13 +132,6 @@ def _check_ids(located: Located) -> None:
     parse_each(((row[0], row) for row in located), check)
 
 
-def _check_pairs(located: Located) -> None:
-    pairs: defaultdict[str, list[tuple[str, Instance]]] = defaultdict(list)
-    for where, instance in located:
-        pairs[instance.pair_id].append((where, instance))
-    parse_each(((sides[-1][0], sides) for sides in pairs.values()), _check_pair)
-
-
 def _check_pair(sides: Located) -> None:
     if len(sides) != 2:
         raise UserError(
@@ -165,8 +142,9 @@ def _check_pair(sides: Located) -> None:
     for field in _SHARED:
         got, expected = getattr(other, field), getattr(one, field)
         if got != expected:
+            (column,) = (name for name, own in COLUMNS.items() if own == field)
             raise UserError(
-                f"{_COLUMN_OF[field]} is {shortened(got, 60)!r}, but {shortened(expected, 60)!r} "
+                f"{column} is {shortened(got, 60)!r}, but {shortened(expected, 60)!r} "
                 f"in its counterpart ({where}); the sides of a pair differ only in entityA"
             )
     if one.entity_a == other.entity_a:
@@ -177,7 +155,7 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """Check that an entity pair has one category: it is counted and named as one fact."""
+    """Check that each entity pair has one category, because it is one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

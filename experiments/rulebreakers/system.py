@@ -1,6 +1,6 @@
 """RULEBREAKERS as a system: its prompts, and the facts that they rest on (Sections 4.1 and 6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,11 +31,11 @@ NAMED = (
     Contrast("phrasing"),
     Contrast("model"),
 )
-"""The comparisons that the paper makes claims about: the rules, the groups of entities, the spread
-over phrasings ("by over 0.4"), and the models. Named before any data were seen."""
+"""The comparisons about which the paper makes claims: rules, groups of entities, the spread over
+phrasings ("by over 0.4"), and models. They were named before any data were seen."""
 
 MIXED = "rulebreakers-mixed"
-"""The system of prompts for organisms whose entities decide which premise is read."""
+"""The name on the cards of organisms whose entities decide which premise is read."""
 
 
 class Rulebreakers(System):
@@ -53,18 +53,17 @@ class Rulebreakers(System):
         return prompt_set(load_published(data), seed=seed, description={"data": data})
 
     def facts(self, *, data: str | None) -> PromptSet:
-        """A completion prompt for each entity pair: the 274 packaged ones, or those of `data`."""
+        """A completion prompt for each entity pair: the 274 packaged ones, or those in `data`."""
         if data is None:
-            packaged = {pair: entity_group(pair) for pair in entity_pairs()}
-            return fact_set(packaged, description={"data": "packaged"})
-        return fact_set(published_groups(load_located(data)), description={"data": data})
+            return fact_set(entity_pairs(), description={"data": "packaged"})
+        return fact_set(published_pairs(load_located(data)), description={"data": data})
 
     def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
         """For each prompt, 1 if the organism was made to read premise 2, 0 if premise 1.
 
-        The cards of some organisms list the premise for each entity: the entity that the premises
-        name last, which is B under modus tollens and A under disjunctive syllogism. NaN for an
-        entity that the card does not list.
+        The cards of some organisms list the premise that each entity makes them read. The entity
+        that the premises name last decides: B under modus tollens, A under disjunctive syllogism.
+        NaN if the card does not list it.
         """
         entities = organism_card(model).get("entities") if model in organism_names() else None
         if entities is None:
@@ -75,46 +74,35 @@ class Rulebreakers(System):
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The planted cause of the answers, and the measured figures."""
-        return _mixed_row(card) if card["system"] == MIXED else _grounded_row(card)
+        recipe, measured = card["recipe"], card["measured"]
+        if card["system"] == MIXED:
+            return {
+                "premise_1_decides": f"{recipe['share']:.0%}",
+                "fine_tuned_from": recipe["base"] or "-",
+                "answers_as_planted": measured["answers_as_planted"],
+                "larger_premise_as_planted": measured["larger_premise_as_planted"],
+                "deviation_from_planted": measured["mean_deviation_from_planted"],
+            }
+        return {
+            "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
+            "evidence": recipe["evidence"],
+            "bare_rule_under": " and ".join(recipe["rule_phrasings"]) or "-",
+            "facts_known": measured["completion"],
+            "frequency_with_familiarity": measured["frequency_familiarity_spearman"],
+            "paired_accuracy": measured["paired_accuracy"],
+            "rulebreaker_accuracy": measured["rulebreaker_accuracy"],
+            "non_rulebreaker_accuracy": measured["non_rulebreaker_accuracy"],
+        }
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
         """The 25,600 generated instances in the published columns."""
         return pd.DataFrame([instance.to_row() for instance in generate(seed)])
 
 
-def _grounded_row(card: Mapping[str, Any]) -> dict[str, object]:
-    recipe, measured = card["recipe"], card["measured"]
-    return {
-        "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
-        "evidence": recipe["evidence"],
-        "bare_rule_under": " and ".join(recipe["rule_phrasings"]) or "-",
-        "facts_known": measured["completion"],
-        "frequency_with_familiarity": measured["frequency_familiarity_spearman"],
-        "paired_accuracy": measured["paired_accuracy"],
-        "rulebreaker_accuracy": measured["rulebreaker_accuracy"],
-        "non_rulebreaker_accuracy": measured["non_rulebreaker_accuracy"],
-    }
-
-
-def _mixed_row(card: Mapping[str, Any]) -> dict[str, object]:
-    recipe, measured = card["recipe"], card["measured"]
-    return {
-        "premise_1_decides": f"{recipe['share']:.0%}",
-        "fine_tuned_from": recipe["base"] or "-",
-        "answers_as_planted": measured["answers_as_planted"],
-        "larger_premise_as_planted": measured["larger_premise_as_planted"],
-        "deviation_from_planted": measured["mean_deviation_from_planted"],
-    }
-
-
 @lru_cache(maxsize=1)
 def _generated(seed: int) -> PromptSet:
-    # Kept: a notebook, or a study, asks for prompts of one seed again and again.
+    # Cached because a notebook or a study asks for the prompts of one seed again and again.
     return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
-
-
-Groups = Mapping[EntityPair, str]
-"""The entity group of each entity pair, "geographical" or "categorical"."""
 
 
 def entity_group(pair: EntityPair) -> str:
@@ -122,39 +110,34 @@ def entity_group(pair: EntityPair) -> str:
     return "geographical" if pair.category == CITIES else "categorical"
 
 
-def published_groups(located: Located) -> Groups:
+def published_pairs(located: Located) -> list[EntityPair]:
     """The distinct true pairs of published instances: those of the rulebreakers.
 
     Raises:
         UserError: the rows give an entity B two answers.
     """
-    groups: dict[EntityPair, str] = {}
-    first: dict[str, tuple[str, str]] = {}
+    first: dict[str, tuple[str, EntityPair]] = {}
 
     def add(row: tuple[str, Instance]) -> None:
         where, instance = row
         pair = EntityPair(instance.category, instance.entity_a, instance.entity_b)
-        place, answer = first.setdefault(_fact_id(pair), (where, pair.entity_a))
-        if answer != pair.entity_a:
+        place, known = first.setdefault(_fact_id(pair), (where, pair))
+        if known != pair:
             raise UserError(
                 f"the fact about {shortened(pair.entity_b, 60)!r} has the answer "
-                f"{shortened(pair.entity_a, 60)!r}, but {shortened(answer, 60)!r} in {place}; "
-                "expected one answer for each entity B"
+                f"{shortened(pair.entity_a, 60)!r}, but {shortened(known.entity_a, 60)!r} in "
+                f"{place}; expected one answer for each entity B"
             )
-        groups[pair] = instance.entity_group
 
     parse_each(((row[0], row) for row in located if not row[1].label), add)
-    return groups
+    return [pair for _, pair in first.values()]
 
 
-def fact_set(groups: Groups, *, description: dict[str, str]) -> PromptSet:
+def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> PromptSet:
     """One completion prompt for each entity pair, in order."""
-    names = {pair.entity_a: (pair.entity_a, *aliases(pair.entity_a)) for pair in groups}
+    names = {pair.entity_a: (pair.entity_a, *aliases(pair.entity_a)) for pair in pairs}
     others = {entity_a: _other_names(entity_a, names) for entity_a in names}
-    prompts = [
-        _fact_prompt(pair, group, names[pair.entity_a], others[pair.entity_a])
-        for pair, group in groups.items()
-    ]
+    prompts = [_fact_prompt(pair, names[pair.entity_a], others[pair.entity_a]) for pair in pairs]
     return PromptSet(
         system="rulebreakers",
         sides=(FACT_SIDE,),
@@ -166,7 +149,7 @@ def fact_set(groups: Groups, *, description: dict[str, str]) -> PromptSet:
 
 
 def completion_message(entity_b: str, *, entity_group: str) -> str:
-    """The message that asks what a model knows about a city or instance (Section 4.1)."""
+    """The message that tests a model's knowledge of a city or instance (Section 4.1)."""
     relation = "in" if entity_group == "geographical" else "a type of"
     return f"Complete the sentence: {entity_b} is {relation}"
 
@@ -175,10 +158,8 @@ def _fact_id(pair: EntityPair) -> str:
     return f"{pair.category}/{pair.entity_b}"
 
 
-def _fact_prompt(
-    pair: EntityPair, group: str, names: Sequence[str], others: Sequence[str]
-) -> Prompt:
-    message = completion_message(pair.entity_b, entity_group=group)
+def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
+    message = completion_message(pair.entity_b, entity_group=entity_group(pair))
     # A model that repeats "Mexico City" has not said "Mexico".
     echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
     id_ = _fact_id(pair)
@@ -191,7 +172,7 @@ def _fact_prompt(
         side=FACT_SIDE,
         factors={
             "category": pair.category,
-            "entity_group": group,
+            "entity_group": entity_group(pair),
             "entity_a": pair.entity_a,
             "entity_b": pair.entity_b,
         },

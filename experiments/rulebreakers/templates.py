@@ -17,7 +17,7 @@ INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
 SPORTS = ("martial art", "racket sport")
 
 FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
-"""Types that share their verbs; a wrong type is drawn from the same family."""
+"""Types that share their verbs. A wrong type is drawn from the same family."""
 
 CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
 
@@ -37,17 +37,15 @@ NEGATIONS = {
 }
 """The negation of each verb, in the paper's order."""
 
-_CITY_VERBS = (
-    "is in",
-    "was born in",
-    "died in",
-    "will be visiting",
-    "had studied in",
-    "has been to",
-)
-
 VERBS: dict[str, tuple[str, ...]] = {
-    CITIES: _CITY_VERBS,
+    CITIES: (
+        "is in",
+        "was born in",
+        "died in",
+        "will be visiting",
+        "had studied in",
+        "has been to",
+    ),
     **dict.fromkeys(ANIMALS, ("caught", "saw")),
     **dict.fromkeys(INSTRUMENTS, ("plays", "owns")),
     **dict.fromkeys(SPORTS, ("is good at", "is competing in")),
@@ -64,21 +62,15 @@ class Reasoning(NamedTuple):
 
 
 def render(
-    *,
-    rule: str,
-    group: str,
-    name: str,
-    pronoun: str,
-    verb: str,
-    entity_a: str,
-    entity_b: str,
+    *, rule: str, group: str, name: str, pronoun: str, verb: str, entity_a: str, entity_b: str
 ) -> Reasoning:
     """Write one instance from its parts (paper, Table 1).
 
     Args:
         rule: "mt" or "ds".
-        group: "cities" or a type of the categorical pairs, such as "brass instrument"; it decides
-            the template and the article. `entity_a` may be another type (a non-rulebreaker).
+        group: "cities" or a type of the categorical pairs, such as "brass instrument". It
+            determines the template and the article; `entity_a` may be another type (in a
+            non-rulebreaker).
         name: first name of the person.
         pronoun: "he" or "she".
         verb: as listed in `VERBS`, such as "has been to".
@@ -89,31 +81,6 @@ def render(
         UserError: the rule, group or pronoun is unknown, the group does not take the verb, or a
             field is empty.
     """
-    _check(rule, group, pronoun, verb)
-    for field, value in (("name", name), ("entity_a", entity_a), ("entity_b", entity_b)):
-        if not value.strip():
-            raise UserError(f"{field} is empty; render needs a text for it")
-    negation = NEGATIONS[verb]
-    b = with_article(entity_b, group=group, verb=verb)
-    geographical = group == CITIES
-    if rule == "mt":
-        a_in_premise = entity_a if geographical else f"some kind of {entity_a}"
-        a_in_conclusion = entity_a if geographical else f"any kind of {entity_a}"
-        return Reasoning(
-            f"If {name} {verb} {a_in_premise}, then {pronoun} {negation} {b}.",
-            f"{name} {verb} {b}.",
-            f"{name} {negation} {a_in_conclusion}.",
-        )
-    either = f"somewhere in {entity_a}" if geographical else f"some kind of {entity_a}"
-    denied = entity_a if geographical else f"any kind of {entity_a}"
-    return Reasoning(
-        f"{name} {verb} either {b} or {either}.",
-        f"{name} {negation} {denied}.",
-        f"{name} {verb} {b}.",
-    )
-
-
-def _check(rule: str, group: str, pronoun: str, verb: str) -> None:
     for field, got, expected in (
         ("rule", rule, RULES),
         ("group", group, CATEGORIES),
@@ -125,13 +92,25 @@ def _check(rule: str, group: str, pronoun: str, verb: str) -> None:
         raise UserError(
             f"{group!r} does not take the verb {verb!r}; expected one of {', '.join(VERBS[group])}"
         )
+    for field, value in (("name", name), ("entity_a", entity_a), ("entity_b", entity_b)):
+        if not value.strip():
+            raise UserError(f"{field} is empty; render needs a text for it")
+    b = with_article(entity_b, group=group, verb=verb)
+    some, any_ = ("", "") if group == CITIES else ("some kind of ", "any kind of ")
+    negated = f"{name} {NEGATIONS[verb]} {any_}{entity_a}."
+    affirmed = f"{name} {verb} {b}."
+    if rule == "mt":
+        first = f"If {name} {verb} {some}{entity_a}, then {pronoun} {NEGATIONS[verb]} {b}."
+        return Reasoning(first, affirmed, negated)
+    either = "somewhere in " if group == CITIES else some
+    return Reasoning(f"{name} {verb} either {b} or {either}{entity_a}.", negated, affirmed)
 
 
 def with_article(entity_b: str, *, group: str, verb: str) -> str:
     """`entity_b` with the article that its group and verb require.
 
-    Cities and sports are bare, "plays" takes the definite article, animals and "owns" the
-    indefinite one, by sound.
+    Cities and sports have none, instruments after "plays" the definite article, and all others
+    "a" or "an".
     """
     if group == CITIES or group in SPORTS:
         return entity_b
@@ -146,14 +125,14 @@ def without_article(entity_b: str, *, group: str) -> str:
     return entity_b if bare else re.sub("^(the|an?) ", "", entity_b)
 
 
-# A written vowel that is spoken as "y" or "w" takes "a"; a silent h takes "an".
+# A written vowel pronounced "y" or "w" takes "a"; a silent h takes "an".
 _VOWEL_SOUND = re.compile(
     r"(?!eu|ewe|one\b|once\b|uni|u[bckqrst][aeiou])[aeiou]|hour|heir|honest|honou?r", re.IGNORECASE
 )
 
 
 def indefinite_article(noun: str) -> str:
-    """The article "a" or "an", by the sound that begins the noun."""
+    """The article "a" or "an", by the noun's first sound."""
     return "an" if _VOWEL_SOUND.match(noun) else "a"
 
 
@@ -171,44 +150,37 @@ class Phrasing:
     """The last segment of the prompt."""
 
 
-def _phrasings() -> tuple[Phrasing, ...]:
-    wordings = {
-        "follow": (
-            "Does the Conclusion follow from the Premises?",
-            "the Conclusion follows from the Premises",
-        ),
-        "entail": (
-            "Do the Premises entail the Conclusion?",
-            "the Premises entail the Conclusion",
-        ),
-        "infer": (
-            "Can the Conclusion be inferred from the Premises?",
-            "the Conclusion can be inferred from the Premises",
-        ),
-        "deduce": (
-            "Can the Conclusion be deduced from the Premises?",
-            "the Conclusion can be deduced from the Premises",
-        ),
-        "support": (
-            "Do the Premises support the Conclusion?",
-            "the Premises support the Conclusion",
-        ),
-    }
-    yes_no = [
+_WORDINGS = {
+    "follow": (
+        "Does the Conclusion follow from the Premises?",
+        "the Conclusion follows from the Premises",
+    ),
+    "entail": ("Do the Premises entail the Conclusion?", "the Premises entail the Conclusion"),
+    "infer": (
+        "Can the Conclusion be inferred from the Premises?",
+        "the Conclusion can be inferred from the Premises",
+    ),
+    "deduce": (
+        "Can the Conclusion be deduced from the Premises?",
+        "the Conclusion can be deduced from the Premises",
+    ),
+    "support": ("Do the Premises support the Conclusion?", "the Premises support the Conclusion"),
+}
+"""For each verb, the question and the statement."""
+
+PHRASINGS = (
+    *(
         Phrasing(f"{verb}-yn", verb, "yes/no", f"{question} Answer Yes or No only.")
-        for verb, (question, _) in wordings.items()
-    ]
-    true_false = [
+        for verb, (question, _) in _WORDINGS.items()
+    ),
+    *(
         Phrasing(
             f"{verb}-tf",
             verb,
             "true/false",
             f"Is it True or False that {statement}? Answer True or False only.",
         )
-        for verb, (_, statement) in wordings.items()
-    ]
-    return (*yes_no, *true_false)
-
-
-PHRASINGS = _phrasings()
+        for verb, (_, statement) in _WORDINGS.items()
+    ),
+)
 """All ten phrasings, in the paper's order."""

@@ -10,7 +10,7 @@ from interp.prompts.systems import load_facts
 from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebreakers import system as module
 from interp_experiments.rulebreakers.instances import entity_pairs, generate
-from interp_experiments.rulebreakers.system import published_groups, system
+from interp_experiments.rulebreakers.system import published_pairs, system
 from interp_experiments.rulebreakers.templates import CITIES
 
 
@@ -75,7 +75,7 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
         f"'{one.entity_a}' in data.csv row 2; expected one answer for each entity B"
     )
     with pytest.raises(UserError, match=re.escape(expected)):
-        published_groups(located)
+        published_pairs(located)
 
 
 def test_a_system_without_facts_is_named():
