@@ -1,4 +1,4 @@
-"""Sections of the report about answers: sample, accuracy, sensitivity, contrasts, entity pairs."""
+"""Sections of the report on answers: sample, accuracy, sensitivity, contrasts, entity pairs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -25,14 +25,13 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
 WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
-"""The note of all figures of accuracies."""
+"""Describes the whiskers of accuracies."""
 
 
 def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Marks models that cannot be asked (†) in tables for figures."""
+    """A function that marks models that cannot be asked (†) in tables for figures."""
     asked = competence(results)
-    names = asked.loc[~asked["competent"], "model"]
-    marked = {name: f"{name} †" for name in names}
+    marked = {name: f"{name} †" for name in asked.loc[~asked["competent"], "model"]}
     return lambda table: table.assign(model=table["model"].replace(marked))
 
 
@@ -40,33 +39,33 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
     """The sample, and the models asked (Figure 2, Appendix H)."""
     return Section(
         "Sample",
-        "A limited study draws about as many pairs of each combination of rule and group, however "
-        "many of them the data set holds. Numbers that are not broken down by both count each "
-        "combination by data_set_share.",
+        "A limited study draws about the same number of pairs for each combination of rule and "
+        "group, whatever their numbers in the data set. Numbers that are not broken down by both "
+        "weight each combination by data_set_share.",
         (
             TableItem(
                 "composition",
-                "What the sample is made of (Figure 2)",
+                "Composition of the sample (Figure 2)",
                 composition(results),
-                "weight: pairs of the data set per pair drawn. data_set: how many the pairs kept "
-                "represent, without the entity pairs that some model does not know.",
+                "weight: pairs in the data set per pair drawn. data_set: how many of them the kept "
+                "pairs represent; the entity pairs that some model does not know are left out.",
             ),
             parameters,
             TableItem(
                 "competence",
-                "Which models can be asked this way",
+                "Models that can be asked this way",
                 competence(results),
                 "no_answer: share of prompts whose most likely token is neither option; accepted: "
-                "accuracy on non-rulebreakers. A model that fails either is marked † in figures: "
-                "its answers say nothing about rulebreakers.",
+                "accuracy on non-rulebreakers. A model is marked † in figures if no_answer is at "
+                "least 0.5 or accepted below 0.5: its answers say nothing about rulebreakers.",
             ),
             TableItem(
                 "filters",
-                "Paired accuracy by which entity pairs are left out as unknown (Section 4.1)",
+                "Paired accuracy without unknown cities (Section 4.1)",
                 filters(results),
-                "Everything else leaves out the cities that some model of the study does not "
-                'complete ("all models"), so adding a model may change these numbers; "own" does '
-                "not depend on the other models.",
+                '"all models" leaves out the cities that some model in the study does not '
+                "complete, as does everything else on this page, so adding a model may change "
+                'these numbers. "own" leaves out those that the model itself does not complete.',
             ),
         ),
     )
@@ -80,11 +79,11 @@ def accuracy_section(results: Results) -> Section:
     return Section(
         "Accuracy",
         "A pair counts as recognized when the rulebreaker is rejected and its counterpart accepted "
-        "(1); random answers would recognize a quarter.",
+        "(formula 1); random answers would recognize a quarter.",
         (
             FigureItem(
                 "figure4_accuracy",
-                "Accuracy on either side (Figure 4)",
+                "Accuracy by side (Figure 4)",
                 lambda: figures.accuracy_by_side(mark(by_side)),
                 f"Points: share of prompts answered correctly; n: pairs. {WHISKERS}",
             ),
@@ -93,13 +92,13 @@ def accuracy_section(results: Results) -> Section:
                 "Paired accuracy, overall and by rule and entity group (Figure 3)",
                 lambda: figures.paired_accuracy_by_group(mark(by_group), mark(expected)),
                 f"Bars: share of pairs with both sides correct. {WHISKERS} Overall is weighted to "
-                "the data set. Black line: chance given the rate of positive answers, for a model "
-                "that gives as many whatever the side. Diamond: the product of both sides' "
-                "accuracies, to be expected if they were independent. Dotted: random answers.",
+                "the data set. Black line: expected of a model that gives as many positive "
+                "answers, but the same share on either side. Diamond: product of both sides' "
+                "accuracies, expected if they are independent. Dotted line: random answers.",
             ),
             TableItem(
                 "accuracy",
-                "Accuracy by model (1, 2, 3)",
+                "Accuracy by model (formulas 1 to 3)",
                 by_side,
                 "; ".join(notes_without_answer(results.answers)),
             ),
@@ -110,45 +109,46 @@ def accuracy_section(results: Results) -> Section:
 
 
 def sensitivity_section(results: Results) -> Section:
-    """Whether models distinguish the sides at all, and Figure 5."""
+    """How well models distinguish the sides, and Figure 5."""
     table, mark = confidence(results), marks(results)
-    entities = confidence_differences(results)
+    dots = confidence_differences(results)
     return Section(
         "Sensitivity and confidence",
         "Does a model distinguish the sides of a pair, wherever it draws the line between Yes and "
-        "No? It does where concordance and AUROC are above 0.5 and d' is above 0; a bias above 0 "
-        "leans to No, below 0 to Yes. A model with high concordance and low paired accuracy "
-        "notices rulebreakers but accepts them anyway.",
+        "No? It does if concordance and AUROC are above 0.5 and d' is above 0. A bias above 0 "
+        "leans towards No, one below 0 towards Yes. A model with high concordance and low paired "
+        "accuracy notices rulebreakers but accepts them anyway.",
         (
             TableItem(
                 "sensitivity",
                 "How well the sides are distinguished",
                 sensitivity(results),
                 "concordance: share of pairs in which the relative probability of the positive "
-                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker, with its interval and a "
-                "test against one half. auroc: the same for any two prompts. chance_yes_rate and "
-                "independent_sides: the paired accuracy expected from the rates of positive "
-                "answers, if the model ignores the side, and if its sides are independent.",
+                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and its p, "
+                "against one half, come from the same bootstrap over entity pairs. auroc: the same "
+                "for any two prompts. chance_yes_rate and independent_sides: paired accuracy "
+                "expected from the rates of positive answers if the model ignores the side, and "
+                "if its answers to the sides are independent.",
             ),
             FigureItem(
                 "figure5_confidence",
                 "Confidence in positive answers, right and wrong (Figure 5)",
-                lambda: figures.confidence(mark(table), mark(entities)),
-                "Dots: mean difference of one entity pair, over pairs of prompts of which both "
-                "sides are answered positively; their area is the number of pairs. Large points: "
-                "mean over pairs; whiskers: 95% interval, clustered by entity pair; n: entity "
-                "pairs. p by a studentized bootstrap over entity pairs, corrected by Holm's "
-                "method over the models. Above 0, a model is surer where the answer is right.",
+                lambda: figures.confidence(mark(table), mark(dots)),
+                "Dots: mean difference for one entity pair, over pairs of prompts with both sides "
+                "answered positively; area: number of pairs. Large points: mean over pairs; "
+                "whiskers: 95% interval, clustered by entity pair; n: entity pairs. p: studentized "
+                "bootstrap over entity pairs, corrected by Holm's method over the models. Above 0, "
+                "a model is surer where the answer is right.",
             ),
             TableItem(
                 "confidence",
                 "Confidence in positive answers",
                 table,
-                "difference: non-rulebreaker, where the positive answer is right (6), minus "
-                "rulebreaker, where it is wrong (7), within pairs with both sides answered "
-                "positively; share: of all pairs. Columns that end in _paper are Welch's test over "
-                "all positive answers, as in the paper: it treats prompts about one entity as "
-                "independent and compares different entities.",
+                "difference: non-rulebreaker, where the positive answer is right (formula 6), "
+                "minus rulebreaker, where it is wrong (7), within pairs with both sides answered "
+                "positively; share: these pairs as a share of all. Columns that end in _paper are "
+                "Welch's test over all positive answers, as in the paper: it treats prompts about "
+                "one entity as independent and compares different entities.",
             ),
         ),
     )
@@ -165,16 +165,15 @@ def contrast_section(results: Results) -> Section:
         "difference that a test at 5% finds with a power of 80%. Two one-sided tests, each at 5% "
         "and not corrected, exclude all differences below excluded_below and above excluded_above. "
         f"The smallest difference of interest is {SMALLEST:g}, one pair in ten. verdict: "
-        f"{DIFFERENT}, where p_holm (for exploratory contrasts, p) is below {SIGNIFICANT:g}; "
-        f"{SMALLER}, where no difference is shown and those of interest are excluded; {OPEN}, "
-        "where they are not.",
+        f"{DIFFERENT} if p_holm (for exploratory contrasts, p) is below {SIGNIFICANT:g}; "
+        f"otherwise {SMALLER} if the differences of interest are excluded, and {OPEN} if not.",
         (
             TableItem(
                 "contrasts",
                 "Rules, groups, phrasings and models compared",
                 contrasts(results),
                 "For phrasings and the question's verbs: the best minus the worst, with an "
-                "interval that holds for all pairs of them together.",
+                "interval that holds for all their pairs together.",
             ),
         ),
     )
@@ -193,8 +192,8 @@ def phrasing_section(results: Results) -> Section:
                 "figure7_phrasings",
                 "Paired accuracy by phrasing (Figure 7)",
                 lambda: figures.paired_accuracy_by_phrasing(mark(by_phrasing), mark(spread)),
-                "Cells: paired accuracy, and its 95% interval clustered by entity pair. range: "
-                "highest minus lowest phrasing; SD: between phrasings.",
+                "Cells: paired accuracy with its 95% interval, clustered by entity pair. range: "
+                "highest minus lowest phrasing; SD: standard deviation over phrasings.",
             ),
             *(
                 FigureItem(
@@ -205,7 +204,7 @@ def phrasing_section(results: Results) -> Section:
                 )
                 for side, name in names.items()
             ),
-            TableItem("phrasings", "Range of the phrasings (Appendix D)", spread),
+            TableItem("phrasings", "Paired accuracy over phrasings (Appendix D)", spread),
             TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
             TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),
         ),
@@ -214,19 +213,22 @@ def phrasing_section(results: Results) -> Section:
 
 def entity_section(results: Results) -> Section:
     """Appendix G."""
+    table = entities(results)
+    ends = extremes(table)
     return Section(
         "Entity pairs",
-        "Which are answered well, and whether it helps if a city's name contains its country.",
+        "Which are answered well, and whether it helps if a city's name contains its country's.",
         (
             TableItem(
                 "entity_extremes",
-                "Entity pairs most and least often answered correctly (Appendix G)",
-                extremes(results),
-                "Ranked by an empirical Bayes estimate, which shrinks more towards the overall "
-                "mean the fewer trials an entity pair has; intervals are 95%. Where all estimates "
-                "are equal, entity pairs differ no more than by chance. trials: pairs of prompts "
-                "times models; effective_trials: what they are worth, since a model answers "
-                "prompts about one entity pair alike.",
+                "Entity pairs with the highest and the lowest estimates (Appendix G)",
+                ends,
+                f"{overlap(ends)} Estimates are empirical Bayes: the fewer trials an entity pair "
+                "has, the more they shrink towards the overall mean; intervals are 95%. If all "
+                "estimates are equal, entity pairs differ no more than by chance. apart: entity "
+                "pairs of the other end whose intervals do not overlap this one's. trials: pairs "
+                "of prompts times models; effective_trials: their number corrected for the "
+                "correlation of a model's answers about one entity pair.",
             ),
             TableItem(
                 "names_within",
@@ -234,6 +236,18 @@ def entity_section(results: Results) -> Section:
                 names_within(results),
                 "With fewer than ten such cities there is no power to show whether it helps.",
             ),
-            TableItem("entities", "All entity pairs", entities(results)),
+            TableItem("entities", "All entity pairs", table),
         ),
+    )
+
+
+def overlap(ends: pd.DataFrame) -> str:
+    """A sentence on the overlap of intervals between the ends of `extremes`."""
+    most, least = (ends[ends["end"] == end] for end in ("most", "least"))
+    pairs, apart = len(most) * len(least), int(most["apart"].sum())
+    if not apart:
+        return "All intervals of one end overlap those of the other: this is no ranking."
+    return (
+        f"In {apart:,} of {pairs:,} comparisons between the ends, intervals do not overlap; "
+        "otherwise, this is no ranking."
     )

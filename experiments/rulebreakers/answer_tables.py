@@ -1,13 +1,13 @@
 """Tables of the answers: accuracy, contrasts, the sample, sensitivity, confidence.
 
-Every table has one row per model and group, with counts, intervals and, if a quantity is undefined,
-a note that says why. Shares and means are those of the data set: each prompt counts by its weight.
-Tests are over entity pairs, since prompts about one entity are answered alike; p_holm is corrected
-over all tests of its table.
+Tables have one row per model and group, with counts and intervals; if a quantity is undefined, a
+note says why. Shares and means are those of the data set: each prompt counts by its weight. Tests
+are over entity pairs, because answers to prompts about one entity are alike; p_holm is corrected
+over all tests in its table.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from interp.statistics.clusters import ClusterContrast, ClusterMean, cluster_mea
 from interp.statistics.contrasts import contrast_table
 from interp.statistics.decisions import SIGNIFICANT, holm
 from interp.statistics.discrimination import concordance, discrimination_table
-from interp.statistics.proportions import proportions
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -39,18 +38,14 @@ _ORDER: Mapping[str, Sequence[str]] = {
 """Values of each factor in the paper's order."""
 
 
-def _order_of(factors: Sequence[str]) -> dict[str, Sequence[str]]:
-    return {name: _ORDER[name] for name in factors}
-
-
 NOT_SHOWN = "no difference shown"
-"""The finding if a test shows none."""
+"""The finding if a test shows no difference."""
 
 
 def every_model(
     table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
 ) -> pd.DataFrame:
-    """The table with a row for every model, in order, including those without such prompts."""
+    """The table with a row for every model, in order, even if the model has no such pairs."""
     nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
     absent = [model for model in results.models if model not in set(table["model"])]
     rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
@@ -62,17 +57,11 @@ def every_model(
 def finding_words(
     table: pd.DataFrame, *, more: str, less: str, value: str = "difference"
 ) -> list[str]:
-    """The finding of each row, as far as its interval and its corrected p-value support it."""
-    return [
-        "not tested"
-        if np.isnan(p)
-        else NOT_SHOWN
-        if p >= SIGNIFICANT or low <= 0 <= high
-        else more
-        if difference > 0
-        else less
-        for difference, low, high, p in table[[value, "low", "high", "p_holm"]].to_numpy(float)
-    ]
+    """The finding of each row that its interval and its corrected p-value support."""
+    difference, low, high, p = table[[value, "low", "high", "p_holm"]].to_numpy(float).T
+    open_ = (p >= SIGNIFICANT) | ((low <= 0) & (high >= 0))
+    chosen = [np.isnan(p), open_, difference > 0]
+    return list(np.select(chosen, ["not tested", NOT_SHOWN, more], less))
 
 
 def papers_test(
@@ -98,37 +87,33 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
         cluster=CLUSTER,
         weight=WEIGHT,
     )
-    models = {"model": results.answers["model"].unique().tolist()}
-    return in_order(table, {**models, **_order_of(factors)}).reset_index(drop=True)
+    order = {name: _ORDER[name] for name in factors}
+    models = results.answers["model"].unique().tolist()
+    return in_order(table, {"model": models, **order}).reset_index(drop=True)
 
 
 def phrasings(results: Results) -> pd.DataFrame:
-    """How paired accuracy differs between phrasings, one row per model (Appendix D).
+    """The spread of paired accuracy over phrasings, one row per model (Appendix D).
 
     Columns are model, range, mean, sd (of a sample), lowest and highest with their phrasings. In
-    small samples part of the spread is chance.
+    small samples, part of the spread is chance.
     """
-    table = accuracy(results, "phrasing").query("measure == 'paired'")
-    rows = []
-    for model, own in table.groupby("model", sort=False):
-        by_phrasing = own.set_index("phrasing")["accuracy"]
-        rows.append(
-            {
-                "model": model,
-                "range": by_phrasing.max() - by_phrasing.min(),
-                "mean": by_phrasing.mean(),
-                "sd": round(float(by_phrasing.std()), 12),  # not quite 0 for equal numbers
-                "lowest": by_phrasing.min(),
-                "highest": by_phrasing.max(),
-                "lowest_phrasing": by_phrasing.idxmin(),
-                "highest_phrasing": by_phrasing.idxmax(),
-            }
-        )
-    return pd.DataFrame(rows)
+    paired = accuracy(results, "phrasing").query("measure == 'paired'").set_index("phrasing")
+    table = paired.groupby("model", sort=False)["accuracy"].agg(
+        mean=pd.Series.mean,
+        sd="std",
+        lowest="min",
+        highest="max",
+        lowest_phrasing="idxmin",
+        highest_phrasing="idxmax",
+    )
+    table["sd"] = table["sd"].round(12)  # not quite 0 for equal numbers
+    table.insert(0, "range", table["highest"] - table["lowest"])
+    return table.reset_index()
 
 
 EXPLORATORY = (Contrast("question_verb"),)
-"""Further contrasts that the report shows, without a corrected p-value."""
+"""Further contrasts in the report, without a corrected p-value."""
 
 
 def contrasts(results: Results) -> pd.DataFrame:
@@ -144,10 +129,10 @@ def contrasts(results: Results) -> pd.DataFrame:
 def composition(results: Results) -> pd.DataFrame:
     """The composition of the sample, one row per rule and entity group (Figure 2).
 
-    Columns are rule, entity_group, entity_pairs (how many), pairs_drawn, pairs_kept (without
-    excluded entity pairs), data_set and data_set_share: how many pairs of the data set the kept
-    pairs represent, and their share; weight: the mean over the kept pairs. Overall numbers of the
-    report weight each combination by data_set_share, not by how many pairs were drawn.
+    Columns are rule, entity_group; entity_pairs, pairs_drawn and pairs_kept (without excluded
+    entity pairs): numbers; data_set and data_set_share: how many pairs of the data set the kept
+    pairs represent, and their share; weight: the mean over the kept pairs. Overall numbers in the
+    report weight each combination by data_set_share, not by the number of pairs drawn.
     """
     factors = ["rule", "entity_group"]
     drawn, kept = (
@@ -166,7 +151,7 @@ def composition(results: Results) -> pd.DataFrame:
     table.insert(4, "data_set_share", table["data_set"] / table["data_set"].sum())
     counts = ["entity_pairs", "pairs_drawn", "pairs_kept", "data_set"]
     table = table.astype(dict.fromkeys(counts, int)).reset_index()
-    return in_order(table, _order_of(factors)).reset_index(drop=True)
+    return in_order(table, {name: _ORDER[name] for name in factors}).reset_index(drop=True)
 
 
 def filters(results: Results) -> pd.DataFrame:
@@ -175,40 +160,30 @@ def filters(results: Results) -> pd.DataFrame:
     "all models" omits the cities that some model of the study does not complete, as in the
     paper, so adding a model may change every other model's numbers; "own" omits those that the
     model itself does not complete; "none" omits nothing. Columns are model, filter, left_out
-    (cities), accuracy, low, high, pairs, clusters, note.
+    (number of cities), accuracy, low, high, pairs, clusters, note.
     """
     geographical = results.known[results.known["entity_group"] == "geographical"]
     rows = []
     for model in results.models:
         own = geographical[geographical["model"] == model]
+        answers = results.drawn_answers[results.drawn_answers["model"] == model]
         chosen = {"all models": own["excluded"], "own": ~own["known"].astype(bool)}
         for name, left_out in {**chosen, "none": own["excluded"] & False}.items():
-            table = _paired_without(results, model, own.loc[left_out, CLUSTER])
-            table.insert(1, "filter", name)
-            table.insert(2, "left_out", int(left_out.sum()))
-            rows.append(table)
+            prompts = results.drawn[~results.drawn[CLUSTER].isin(own.loc[left_out, CLUSTER])]
+            table = accuracy(replace(results, answers=answers, prompts=prompts))
+            paired = table[table["measure"] == "paired"].drop(columns="measure")
+            paired.insert(1, "filter", name)
+            paired.insert(2, "left_out", int(left_out.sum()))
+            rows.append(paired)
     return pd.concat(rows, ignore_index=True)
-
-
-def _paired_without(results: Results, model: str, left_out: pd.Series) -> pd.DataFrame:
-    answers = results.drawn_answers
-    table = accuracy_by(
-        answers[answers["model"] == model],
-        results.drawn[~results.drawn[CLUSTER].isin(left_out)],
-        factors=(),
-        sides=SIDES,
-        cluster=CLUSTER,
-        weight=WEIGHT,
-    )
-    return table[table["measure"] == "paired"].drop(columns="measure")
 
 
 def competence(results: Results) -> pd.DataFrame:
     """Which models can be asked at all, one row per model.
 
     Columns are model, competent, no_answer, accepted, why. A model is competent if its most likely
-    token is one of the two answers for most prompts, and if it accepts most non-rulebreakers, which
-    both the rule and the facts ask for. The answers of other models say nothing about rulebreakers.
+    token is one of the two answers for most prompts, and if it accepts most non-rulebreakers, as
+    both the rule and the facts require. The answers of other models say nothing about rulebreakers.
     """
     sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
     silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
@@ -218,12 +193,12 @@ def competence(results: Results) -> pd.DataFrame:
         ["most answers are neither option", "most non-rulebreakers are rejected"],
         "",
     )
-    columns = {"model": results.models, "competent": why == "", "no_answer": silent.to_numpy()}
-    return pd.DataFrame({**columns, "accepted": accepted.to_numpy(), "why": why})
+    table = pd.DataFrame({"competent": why == "", "no_answer": silent, "accepted": accepted})
+    return table.assign(why=why).rename_axis("model").reset_index()
 
 
 def positive_answers(results: Results) -> pd.DataFrame:
-    """One row per model and prompt: how probable the positive answer is (formulas 4, 5).
+    """One row per model and prompt: the probability of the positive answer (formulas 4, 5).
 
     Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence, the probability of
     the positive answer; relative, its share of both answers' probability; accepted_by_probability,
@@ -254,7 +229,8 @@ def sensitivity(results: Results) -> pd.DataFrame:
 
     Columns are model; finding, in words; concordance with low, high, p, p_holm: the share of pairs
     whose non-rulebreaker has the higher relative probability of the positive answer, tested
-    against one half; paired_accuracy with its interval; then the columns of
+    against one half; p is at most 0.05 if and only if the interval excludes one half
+    (`interp.statistics.clusters`). Then paired_accuracy with its interval, and the columns of
     `interp.statistics.discrimination`: AUROC of the relative probability, d' and bias of the
     answers, and the paired accuracies expected from the rates of positive answers.
 
@@ -263,23 +239,15 @@ def sensitivity(results: Results) -> pd.DataFrame:
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
     order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
-    pairs = pairs.assign(concordance=order, excess=order - 0.5)
-    tested = cluster_mean_table(pairs, value="excess", cluster=CLUSTER, weight=WEIGHT)
-    tested = holm(every_model(tested, results, ClusterMean), family="concordance")
-    # Unlike Student's, the interval of a proportion has a width even if every pair is in order.
-    levels = proportions(
-        pairs, values=["concordance"], by=["model"], cluster=CLUSTER, weight=WEIGHT
-    ).set_index("model")
-    table = tested.drop(columns=["low", "high"])
-    table = table.join(levels[["share", "low", "high"]], on="model")
-    table = table.rename(columns={"share": "concordance"})
-    words = finding_words(
-        table.assign(low=table["low"] - 0.5, high=table["high"] - 0.5),
-        value="mean",
-        more="more often in the right order",
-        less="more often in the wrong order",
+    table = cluster_mean_table(
+        pairs.assign(excess=order - 0.5), value="excess", cluster=CLUSTER, weight=WEIGHT
     )
-    table.insert(1, "finding", words)
+    table = holm(every_model(table, results, ClusterMean), family="concordance")
+    more, less = "more often in the right order", "more often in the wrong order"
+    table["finding"] = finding_words(table, value="mean", more=more, less=less)
+    table = table.rename(columns={"mean": "concordance"})
+    shares = ["concordance", "low", "high"]
+    table[shares] = (table[shares] + 0.5).clip(0.0, 1.0)
     separate = discrimination_table(
         positive.assign(positive=positive["side"] == SIDES[1]),
         score="relative",
@@ -310,8 +278,8 @@ def confidence(results: Results) -> pd.DataFrame:
     the share of pairs compared. Intervals are cut at -1 and 1.
 
     The columns that end in `_paper` are Welch's test of all positive answers on either side, as in
-    the paper. It treats prompts about one entity as independent, and it compares different
-    entities, since the rulebreakers that are answered positively are those that the model fails.
+    the paper. It treats prompts about one entity as independent and compares different entities,
+    because rulebreakers are answered positively only where the model fails them.
     """
     positive = positive_answers(results)
     compared = _both_accepted(positive)

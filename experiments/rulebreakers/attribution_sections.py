@@ -1,6 +1,5 @@
-"""Sections of the report about what explains answers: knowledge, scores, probes, examples."""
+"""Sections of the report on explanations of answers: knowledge, scores, probes, examples."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import pandas as pd
@@ -44,33 +43,35 @@ def knowledge_section(results: Results) -> Section:
                 "figure6_familiarity",
                 "Familiarity of recognized and failed cities (Figure 6)",
                 lambda: figures.familiarity(mark(table[table["cities"] == ALL]), mark(cities)),
-                "Dots: cities, in both groups where some of their pairs are recognized and some "
-                "are not; their area is the number of pairs. Large points: mean over pairs; "
-                "whiskers: 95% interval, bootstrap over cities; n: cities. p by random orders of "
-                "familiarity over cities, corrected by Holm's method over the models.",
+                "Dots: cities, in both groups if only some of their pairs are recognized; area: "
+                "number of pairs. Large points: mean over pairs; whiskers: 95% interval, bootstrap "
+                "over cities; n: cities. p: permutation of familiarity over cities, corrected by "
+                "Holm's method over the models.",
             ),
             TableItem(
                 "familiarity",
                 "Familiarity and recognition",
                 table,
-                "Tested over all cities, one test per model. Further rows show how robust that is "
-                "and are not tested: the cities whose country shares its first token with no "
-                "other, if there are any, and all cities by the probability of the country's whole "
-                "name. Columns that end in _paper are Welch's test over pairs of prompts, as in "
-                "the paper, which counts a city as often as it was asked about: it finds "
+                "Each model has one test, over all cities asked about. Further rows describe how "
+                "robust it is: the cities whose country shares its first token with no other, if "
+                "there are any, and all cities by the probability of the country's whole name. "
+                "Columns that end in _paper are Welch's test over pairs of prompts, as in the "
+                "paper, which counts a city as often as it was asked about and so finds "
                 "differences where there are none.",
             ),
             TableItem(
                 "shared_first_tokens",
                 "Countries that share their first token with another",
                 shared,
+                "answers: countries of the cities asked about; sharing: those whose first token "
+                "also begins another country or type.",
             ),
             TableItem(
                 "unknown_pairs",
                 "Entity pairs that a model does not complete",
                 results.unknown,
-                "Geographical ones are left out of everything else, for all models (Section 4.1). "
-                "Categorical ones are kept, as in the paper, which checked them by hand.",
+                "Geographical ones are left out of everything else, for all models (Section 4.1); "
+                "categorical ones are kept, as in the paper, which checked them by hand.",
             ),
         ),
     )
@@ -78,11 +79,13 @@ def knowledge_section(results: Results) -> Section:
 
 def attribution_section(results: Results) -> Section:
     """Tables 2 and 3, and the published figures of the same models."""
-    table = attribution(results)
     both = measured_and_published(results)
-    inferred = "Which column is which method is inferred from the text of Section 6."
+    note = "The published figures of the models that the paper measured, and the difference."
+    compared = [TableItem("published", "Measured and published", both, note)]
+    inferred = "The methods of the columns are inferred from the text of Section 6."
     if both.empty:
-        inferred = f"None of this study's models is one that the paper measured. {inferred}"
+        compared = []
+        inferred = f"The paper measured none of this study's models. {inferred}"
     return Section(
         "Attribution",
         "Score of premise 2 over that of premise 1: of means over tokens (Table 2) and of sums "
@@ -93,27 +96,20 @@ def attribution_section(results: Results) -> Section:
                 "Score ratios",
                 ratios(results),
                 "Geometric mean, median and mean over prompts with 95% intervals clustered by "
-                "entity pair. largest_share: the largest share of one prompt in the sum over all; "
-                "above 0.05, the mean depends on that prompt.",
+                "entity pair. largest_share: the largest ratio as a share of the sum over all; "
+                "if it is above 0.05, the mean depends on that prompt.",
             ),
             TableItem(
                 "attribution",
                 "Score ratios and accuracy (Tables 2 and 3)",
-                table,
+                attribution(results),
                 "_ratio and _sd are mean and standard deviation over prompts, as published; "
-                "familiarity is the mean over all cities that no model fails, asked about or not.",
+                "familiarity is the mean over the cities asked about.",
             ),
-            *_compared(both),
+            *compared,
             TableItem("published_tables", "As published", published_tables(), inferred),
         ),
     )
-
-
-def _compared(both: pd.DataFrame) -> Iterator[TableItem]:
-    """The table of the models that the paper also measured, if there are any."""
-    if not both.empty:
-        note = "The published figures of the models that the paper measured, and the difference."
-        yield TableItem("published", "Measured and published", both, note)
 
 
 def correlation_section(results: Results) -> Section:
@@ -126,8 +122,9 @@ def correlation_section(results: Results) -> Section:
             f"{ratio}_and_accuracy",
             f"{ratio.partition('_')[0].capitalize()} ratio and paired accuracy across models",
             partial(figures.ratio_and_accuracy, mark(models), ratio=ratio),
-            "Points: geometric mean over prompts of the score of a token of premise 2 over one of "
-            "premise 1, and paired accuracy. Whiskers: 95% intervals, clustered by entity pair. "
+            "Points: paired accuracy against the geometric mean over prompts of score ratios, a "
+            "token of premise 2 over one of premise 1. Whiskers: 95% intervals, clustered by "
+            "entity pair. "
             f"{_rho(correlations, ratio)}",
         )
         for ratio in RATIOS
@@ -141,34 +138,34 @@ def correlation_section(results: Results) -> Section:
                 "model_correlations",
                 "Across models: Spearman's correlation",
                 correlations,
-                "For up to eight models the p-value is exact, from all permutations.",
+                "Familiarity is the mean over the cities asked about. For up to eight models p is "
+                "exact, from all permutations.",
             ),
             FigureItem(
                 "familiarity_and_accuracy",
                 "Familiarity and paired accuracy across cities",
                 lambda: figures.familiarity_and_accuracy(mark(cities), mark(across_pairs)),
-                "Dots: cities; their area is the number of pairs of prompts. They are moved up or "
-                "down by up to 0.02, so that those of the same place can be told apart. rho: "
-                "Spearman's correlation over cities; p: corrected by Holm's method over the table "
-                "of correlations across entity pairs.",
+                "Dots: cities; area: number of pairs of prompts. Dots are moved up or down by up "
+                "to 0.02, which separates those in one place. rho: Spearman's correlation over "
+                "cities; p: corrected by Holm's method over all correlations across entity pairs.",
             ),
             TableItem(
                 "entity_correlations",
                 "Across entity pairs: Spearman's correlation",
                 across_pairs,
-                "Familiarity is that of cities; score ratios are those of all entity pairs.",
+                "Only cities have a familiarity; score ratios are those of all entity pairs.",
             ),
             TableItem(
                 "prompt_models",
-                "Across prompts: what correlates with a correct answer to a rulebreaker",
+                "Across prompts: correlates of a correct answer to a rulebreaker",
                 prompt_models(results),
-                "Log-odds of a correct answer per standard deviation, adjusted for those of rule, "
-                "verb "
-                "and phrasing that can be estimated (adjusted_for). ratio_of_entity is the mean "
-                "for an entity pair, ratio_within_entity the "
-                "deviation from it. df: degrees of freedom over entity pairs, infinite for "
-                "predictors that vary within them. fitted names the model: where the entity pair "
-                "decides nearly every answer, entity pairs are the observations.",
+                "Log-odds of a correct answer per standard deviation, adjusted for the factors "
+                "among rule, verb and phrasing that can be estimated (adjusted_for). "
+                "ratio_of_entity: mean for an entity pair; ratio_within_entity: deviation from it. "
+                "df: degrees of freedom over entity pairs, infinite for predictors that vary "
+                "within them. fitted names the regression: if the entity pair decides nearly every "
+                "answer, entity pairs are the observations. left_out: prompts with a rule, verb or "
+                "phrasing whose answers are all alike.",
             ),
         ),
     )
@@ -196,51 +193,49 @@ def probe_section(results: Results) -> Section:
         "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
         "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
         "pairs are those with a side that the model itself answers incorrectly. Cities are in both "
-        "halves of the data; every other kind, such as animals, is in one only, so its probe was "
-        "trained on other kinds.",
+        "halves of the data, any other kind, such as animals, in one half only, so it is tested "
+        "with a probe that was trained on other kinds.",
         (
             FigureItem(
                 "linear_probes",
                 "Accuracy of linear probes by layer",
                 lambda: probe_accuracy(table),
                 "Lines: share of held-out prompts whose side is read correctly. Bands: 95% "
-                "intervals over entity pairs, of the control task one standard deviation over "
-                "draws. Subsets of fewer than 50 prompts, or about fewer than ten entity pairs, "
-                "are not drawn.",
+                "intervals over entity pairs; for the control task, one standard deviation over "
+                "draws. Subsets with fewer than 50 prompts or ten entity pairs are not plotted.",
             ),
             TableItem(
                 "linear_probes",
                 "Linear probes with their control task",
                 table,
                 "Selectivity is accuracy minus the mean accuracy of the control task, whose labels "
-                "are swapped by entity pair. p is the share of draws of the control task with at "
-                "least this accuracy, p_family with it at any layer and position of the model.",
+                "are swapped by entity pair. p: share of draws of the control task with at least "
+                "this accuracy; p_family: with at least this accuracy at any layer and position of "
+                "the model.",
             ),
         ),
     )
 
 
 EXAMPLE_PAIRS = 8
-"""Pairs among which each model's first failure is shown token by token."""
+"""Number of pairs among which each model's first failure is shown token by token."""
 
 
 def example_section(results: Results) -> Section:
     """Token heat maps."""
-    answers = results.example_answers
+    if results.examples.empty:
+        return Section("Examples", "Some model does not know the entity pairs of all examples.")
+    heat_maps = []
+    for model in results.models:
+        answers = results.example_answers[results.example_answers["model"] == model]
+        pair = example_pair(results.examples, answers)
+        heat_maps += Attributions.of(results.example_run).heat_maps(pair, answers, pairs=1)
     return Section(
         "Examples",
         "Each token's share of the score: the two sides of a pair, one below the other. For each "
-        f"model, the first of {EXAMPLE_PAIRS} pairs whose rulebreaker it answers incorrectly, or "
-        "the first pair if there is none.",
-        tuple(
-            item
-            for model in results.models
-            for item in Attributions.of(results.example_run).heat_maps(
-                example_pair(results.examples, answers[answers["model"] == model]),
-                answers[answers["model"] == model],
-                pairs=1,
-            )
-        ),
+        f"model, the first of up to {EXAMPLE_PAIRS} pairs whose rulebreaker it answers "
+        "incorrectly, or the first pair if there is none.",
+        tuple(heat_maps),
     )
 
 

@@ -23,37 +23,6 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.scaffold import published_table
 
-
-def model_level(
-    accuracy: pd.DataFrame, ratios: pd.DataFrame, familiarity: pd.DataFrame
-) -> pd.DataFrame:
-    """One row per model: accuracies, score ratios and mean familiarity.
-
-    Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
-    {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
-    {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
-    ratio of sums, all as in `interp.analysis.ratios`; familiarity: mean over cities; pairs.
-
-    Args:
-        accuracy: `interp.analysis.accuracy.accuracy_by` without factors.
-        ratios: `interp.analysis.ratios.ratio_table`.
-        familiarity: model and familiarity, one row per city.
-    """
-    by_measure = accuracy.pivot(index="model", columns="measure")
-    table = by_measure["accuracy"][accuracy["measure"].unique()].add_suffix("_accuracy")
-    for end in ("low", "high"):
-        table[f"paired_{end}"] = by_measure[end]["paired"]
-    for kind, columns in _RATIO_COLUMNS.items():
-        rows = ratios[ratios["ratio"] == kind].set_index(["method", "model"])
-        for method in ratios["method"].unique():
-            names = {name: column.format(method) for name, column in columns.items()}
-            table = table.join(rows.loc[method, list(names)].rename(columns=names))
-    table = table.join(familiarity.groupby("model")["familiarity"].mean())
-    table["pairs"] = by_measure["pairs"]["paired"]
-    ordered: pd.DataFrame = table.loc[accuracy["model"].unique()].reset_index()
-    return ordered.rename_axis(columns=None)
-
-
 _RATIO_COLUMNS = {
     "ratio": {
         "geometric": "{}_geometric",
@@ -65,7 +34,7 @@ _RATIO_COLUMNS = {
     },
     "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
-"""For each kind of ratio, the columns of this table by column of the ratio table."""
+"""For each kind of ratio, columns of the ratio table, and their names in the attribution table."""
 
 
 RATIOS = ("gradient_geometric", "attention_geometric")
@@ -73,8 +42,28 @@ RATIOS = ("gradient_geometric", "attention_geometric")
 
 
 def attribution(results: Results) -> pd.DataFrame:
-    """Score ratios next to accuracy and mean familiarity, one row per model (Tables 2 and 3)."""
-    return model_level(accuracy(results), ratios(results), results.cities())
+    """Accuracies, score ratios and mean familiarity, one row per model (Tables 2 and 3).
+
+    Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
+    {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
+    {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
+    ratio of sums, all as in `interp.analysis.ratios`; familiarity: mean over the cities asked
+    about; pairs.
+    """
+    shares, summed = accuracy(results), ratios(results)
+    by_measure = shares.pivot(index="model", columns="measure")
+    table = by_measure["accuracy"][shares["measure"].unique()].add_suffix("_accuracy")
+    for end in ("low", "high"):
+        table[f"paired_{end}"] = by_measure[end]["paired"]
+    for kind, columns in _RATIO_COLUMNS.items():
+        rows = summed[summed["ratio"] == kind].set_index(["method", "model"])
+        for method in summed["method"].unique():
+            names = {name: column.format(method) for name, column in columns.items()}
+            table = table.join(rows.loc[method, list(names)].rename(columns=names))
+    table = table.join(results.cities().groupby("model")["familiarity"].mean())
+    table["pairs"] = by_measure["pairs"]["paired"]
+    ordered: pd.DataFrame = table.loc[shares["model"].unique()].reset_index()
+    return ordered.rename_axis(columns=None)
 
 
 def ratios(results: Results) -> pd.DataFrame:
@@ -85,58 +74,40 @@ def ratios(results: Results) -> pd.DataFrame:
 def model_correlations(results: Results) -> pd.DataFrame:
     """Spearman's correlations with paired accuracy across models.
 
-    Score ratios are geometric means: no single prompt decides their order.
+    Score ratios are geometric means, so no single prompt decides their order.
     """
     pairs = [(name, "paired_accuracy") for name in (*RATIOS, "familiarity")]
     return holm(spearman_table(attribution(results), pairs=pairs), family="across models")
 
 
 def published_tables() -> pd.DataFrame:
-    """The paper's Tables 2 and 3; which column is which method is inferred from Section 6."""
+    """The paper's Tables 2 and 3; the methods of their columns are inferred from Section 6."""
     return published_table("interp_experiments.rulebreakers", "published_tables.csv")
 
 
 def measured_and_published(results: Results) -> pd.DataFrame:
     """Measured and published figures of the study's models that the paper also measured."""
     measured = attribution(results)
-    # The paper gives names without their owners: microsoft/Phi-3-mini-128k-instruct is its
-    # Phi-3-mini-128k-instruct. An organism is never one of them.
-    names = measured["model"].str.rpartition("/")[2]
-    measured["model"] = names.where(~measured["model"].str.startswith("organism/"))
-    columns = [column for column in published_tables().columns if column != "model"]
-    return published_difference(
-        measured.dropna(subset="model"), published_tables(), key="model", columns=columns
-    )
+    # The paper omits owners: microsoft/Phi-3-mini-128k-instruct is its Phi-3-mini-128k-instruct.
+    # No organism is one of its models.
+    measured = measured[~measured["model"].str.startswith("organism/")]
+    names = measured["model"].str.split("/").str[-1]
+    return published_difference(measured.assign(model=names), published_tables())
 
 
-def published_difference(
-    measured: pd.DataFrame, published: pd.DataFrame, *, key: str, columns: Sequence[str]
-) -> pd.DataFrame:
-    """One row for each row that both tables have and each compared column.
+def published_difference(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """One row for each model that both tables have, and each published quantity.
 
-    Columns are `key`, quantity (the column's name), measured, published, and difference: measured
-    minus published, in the column's own unit, undefined if either is. A column that a table lacks
-    is undefined there.
-
-    Args:
-        measured: one row for each value of `key`.
-        published: likewise.
-        key: the column that names a row in both, such as "model".
-        columns: the columns to compare.
+    Columns are model, quantity, measured, published, and difference: measured minus published, in
+    the quantity's unit, undefined if either is.
     """
-    long = (
-        table.reindex(columns=[key, *columns])
-        .assign(order=range(len(table)))
-        .melt(id_vars=[key, "order"], var_name="quantity", value_name=name)
-        for table, name in ((measured, "measured"), (published, "published"))
-    )
-    ours, theirs = long
-    both = ours.merge(
-        theirs.drop(columns="order"), on=[key, "quantity"], validate="one_to_one", sort=False
-    )
-    both = both.sort_values("order", kind="stable", ignore_index=True).drop(columns="order")
-    values = both[["measured", "published"]].astype(float)
-    return both.assign(**values, difference=values["measured"] - values["published"])
+    theirs = published.set_index("model")
+    ours = measured.set_index("model").reindex(columns=theirs.columns)
+    ours = ours[ours.index.isin(theirs.index)]
+    values = {"measured": ours, "published": theirs.loc[ours.index]}
+    table = pd.DataFrame({name: rows.astype(float).stack() for name, rows in values.items()})
+    table["difference"] = table["measured"] - table["published"]
+    return table.rename_axis(["model", "quantity"]).reset_index()
 
 
 ALL = "all"
@@ -149,16 +120,15 @@ def familiarity(results: Results) -> pd.DataFrame:
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
     over cities: a city has one familiarity, however many of its prompts were asked
     (`interp.statistics.clusters`). Only one row per model is tested: all cities, by the probability
-    of the first token, as the paper defines familiarity. The others describe how robust it is. They
-    have neither p nor finding, since they would repeat the same test: the cities whose country
-    shares its first token with no other, if there are any, and all cities by the probability of the
-    country's whole name.
+    of the first token, which is the paper's familiarity. The others describe robustness: the cities
+    whose country shares its first token with no other, if there are any, and all cities by the
+    probability of the country's whole name. They have neither p nor finding, because they would
+    repeat the same test.
 
     The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
     of its pairs of prompts, and rejects most true hypotheses of no difference.
     """
     pairs = results.pairs()
-    pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})
     tested = _compared(results, pairs, "familiarity")
     table = holm(tested.assign(cities=ALL), family="familiarity")
     words = finding_words(table, more="recognized more familiar", less="recognized less familiar")
@@ -176,7 +146,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Recognized against failed pairs by one measure of familiarity, and the paper's test of it."""
+    """Recognized against failed pairs by one measure of familiarity, and the paper's test."""
     groups = ("recognized", "failed")
     table = cluster_contrast_table(
         pairs, value=value, group="group", groups=groups, cluster=CLUSTER, weight=WEIGHT
@@ -193,80 +163,42 @@ def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame
 
 def city_familiarity(results: Results) -> pd.DataFrame:
     """One row per model, city and group ("recognized", "failed"): familiarity, pairs."""
-    pairs = results.pairs()
-    pairs["group"] = pairs["recognized"].map({True: "recognized", False: "failed"})
-    grouped = pairs.groupby(["model", "entity_pair", "group"], sort=False)["familiarity"]
-    return grouped.agg(familiarity="first", pairs="size").reset_index()
+    cities = results.pairs().groupby(["model", "entity_pair", "group"], sort=False)
+    return cities["familiarity"].agg(familiarity="first", pairs="size").reset_index()
 
 
 def shared_first_tokens(results: Results) -> pd.DataFrame:
-    """How many countries (answers) share their first token (sharing), one row per model."""
+    """By model, numbers of countries (answers) and of those that share a first token (sharing)."""
     cities = results.cities()
     answers = cities.assign(shared=cities["shared_with"] > 0)
     grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
     return grouped.agg(answers="size", sharing="sum").reset_index()
 
 
-def prompt_level(
-    answers: pd.DataFrame,
-    prompts: pd.DataFrame,
-    ratios: pd.DataFrame,
-    familiarity: pd.DataFrame,
-    *,
-    key: str,
-    keep: Sequence[str] = (),
-) -> pd.DataFrame:
-    """One row per model, prompt and method.
-
-    Columns are model, prompt_id, method, ratio, ratio_unnormalized, correct, `key`, the columns of
-    `keep`, familiarity.
-
-    Args:
-        answers: rows of the answers table.
-        prompts: the prompts table.
-        ratios: the table from `interp.analysis.segments.segment_ratios`.
-        familiarity: model, `key` and familiarity (a probability), one row each.
-        key: the prompts' column that names their entity pair. It must be the same on both sides of
-            a pair of prompts: if one entity is swapped, the key is the other.
-        keep: further columns of the prompts, such as the phrasing.
-    """
-    columns = list(dict.fromkeys(["prompt_id", key, *keep]))
-    shown = ratios[["model", "prompt_id", "method", "ratio", "ratio_unnormalized"]]
-    answered = answers[["model", "prompt_id"]].assign(correct=is_correct(answers))
-    return (
-        shown.merge(answered, on=["model", "prompt_id"], validate="many_to_one")
-        .merge(prompts[columns], on="prompt_id", validate="many_to_one")
-        .merge(
-            familiarity[["model", key, "familiarity"]],
-            on=["model", key],
-            how="left",
-            validate="many_to_one",
-        )
-    )
-
-
 PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
 """The mean score ratio of an entity pair over its prompts, a prompt's deviation from it, and how
-familiar the entity pair is: what correlates with the first need not correlate with the second."""
+familiar the entity pair is. Correlates of the first need not be correlates of the second."""
 
 FACTORS = ("rule", "phrasing", "verb")
-"""The factors that predictors are adjusted for. The entity group follows from the verb. If they
-separate the outcomes, the last is left out until there is an estimate: few entity pairs share a
-verb."""
+"""Factors that predictors are adjusted for. The entity group follows from the verb. If they
+separate the outcomes, the last ones are omitted until there is an estimate: few entity pairs share
+a verb."""
 
-FAMILY = "across prompts, predictors of all models and methods"
+NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
+"""The note of a model and method without a regression."""
 
 
 def prompt_models(results: Results) -> pd.DataFrame:
-    """One row per model, method and predictor: correlates of correct answers to rulebreakers.
+    """Correlates of correct answers to rulebreakers, one row per model, method and predictor.
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
     pairs, or, if the entity pair by itself decides nearly every outcome, a quasi-binomial
     regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
     with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
-    and are left out; `left_out` counts them. Estimates are log-odds per standard deviation of the
-    predictor; predictors that belong to entity pairs have degrees of freedom (`df`) over them. With
-    fewer than ten entity pairs nothing is tested.
+    and are left out; `left_out` counts them. If none remain, nothing is estimated, and `note` says
+    so. Estimates are log-odds per standard deviation of the predictor; predictors that belong to
+    entity pairs have degrees of freedom (`df`) over them. With fewer than ten entity pairs nothing
+    is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]
@@ -274,27 +206,34 @@ def prompt_models(results: Results) -> pd.DataFrame:
         return pd.DataFrame(columns=["model", "method", "term", "fitted"])
     whole = pd.concat(tables, ignore_index=True)
     shown = whole[whole["term"].isin(PREDICTORS)].reset_index(drop=True)
-    return holm(shown, family=FAMILY)
+    return holm(shown, family="across prompts, predictors of all models and methods")
 
 
 def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
     """The regression of one model and method, adjusted for as many factors as have an estimate."""
+    if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
+        table = _regression(rows.assign(correct=False))  # alike answers: nothing is estimated
+        table = table.assign(note=NO_USABLE_ROWS, fitted="nothing", n=0)
+        return table.assign(left_out=len(rows), adjusted_for="")
     for count in range(len(FACTORS), -1, -1):
         used = without_constant_levels(rows, outcome="correct", factors=FACTORS[:count])
         varying = [name for name in FACTORS[:count] if used[name].nunique() > 1]
-        table = mixed_logistic_table(
-            used if len(used) else rows,
-            outcome="correct",
-            terms=[*PREDICTORS, *varying],
-            groups=[CLUSTER],
-            by=["model", "method"],
-        )
+        table = _regression(used, *varying)
         if table["estimate"].notna().any():
             break
     if (entities := used[CLUSTER].nunique()) < FEWEST and table["p"].notna().any():
         table = table.assign(low=np.nan, high=np.nan, p=np.nan, note=too_few(entities))
-    left_out = len(rows) - len(used)
-    return table.assign(left_out=left_out, adjusted_for=", ".join(varying))
+    return table.assign(left_out=len(rows) - len(used), adjusted_for=", ".join(varying))
+
+
+def _regression(rows: pd.DataFrame, *factors: str) -> pd.DataFrame:
+    return mixed_logistic_table(
+        rows,
+        outcome="correct",
+        terms=[*PREDICTORS, *factors],
+        groups=[CLUSTER],
+        by=["model", "method"],
+    )
 
 
 def without_constant_levels(
@@ -302,8 +241,8 @@ def without_constant_levels(
 ) -> pd.DataFrame:
     """The rows whose levels of all factors have both outcomes.
 
-    Any other level has an infinite effect, which fully explains its rows. Omitting a level may
-    leave another one with a single outcome, so this is repeated.
+    Any other level has an infinite effect, which fully explains its rows. Omitting one may leave
+    another with a single outcome, so this is repeated.
     """
     while True:
         kept = pd.Series(True, index=rows.index)
@@ -315,16 +254,16 @@ def without_constant_levels(
 
 
 def _rows(results: Results) -> pd.DataFrame:
-    """One row per model, method and rulebreaker, with its predictors and factors."""
-    rulebreakers = results.prompts[results.prompts["side"] == SIDES[0]]
-    ids = rulebreakers["prompt_id"]
-    rows = prompt_level(
-        results.answers[results.answers["prompt_id"].isin(ids)],
-        rulebreakers,
-        results.ratios[results.ratios["prompt_id"].isin(ids)],
-        results.familiarity,
-        key=CLUSTER,
-        keep=list(FACTORS),
-    ).dropna(subset=["ratio", "familiarity"])
+    """One row per model, method and rulebreaker: its answer, predictors and factors."""
+    prompts = results.prompts[results.prompts["side"] == SIDES[0]]
+    answers = results.answers[["model", "prompt_id"]].assign(correct=is_correct(results.answers))
+    familiar = results.familiarity[["model", CLUSTER, "familiarity"]]
+    rows = (
+        results.ratios[["model", "prompt_id", "method", "ratio"]]
+        .merge(answers, on=["model", "prompt_id"], validate="many_to_one")
+        .merge(prompts[["prompt_id", CLUSTER, *FACTORS]], on="prompt_id", validate="many_to_one")
+        .merge(familiar, on=["model", CLUSTER], validate="many_to_one")
+        .dropna(subset=["ratio", "familiarity"])
+    )
     mean = rows.groupby(["model", "method", CLUSTER])["ratio"].transform("mean")
     return rows.assign(ratio_of_entity=mean, ratio_within_entity=rows["ratio"] - mean)

@@ -19,45 +19,40 @@ from interp_experiments.rulebreakers.prompts import SIDES
 CHANCE = 0.25
 """Paired accuracy of random answers (Section 3.4)."""
 
-OVERALL = "overall"
-
 _RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
+_ENDS = ("low", "high")
 
 
-def paired_accuracy_by_group(
-    table: pd.DataFrame, expected: pd.DataFrame, *, ax: Axes | None = None
-) -> Axes:
+def paired_accuracy_by_group(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     """Paired accuracy, overall and by rule and entity group, bars by model (Figure 3).
 
-    A line across each overall bar is the chance given the model's rate of positive answers, a
-    diamond is the accuracy expected if the two sides are independent.
+    A line across each overall bar is the chance level given the model's rate of positive answers,
+    a diamond is the accuracy expected if the two sides are independent.
 
     Args:
         table: `accuracy(results, "rule", "entity_group")`.
         expected: `sensitivity(results)`.
-        ax: where to draw; a new figure if None.
     """
     paired = table[table["measure"] == "paired"]
     group = paired["rule"].map(_RULES).fillna(paired["rule"]) + ", " + paired["entity_group"]
-    overall = pd.DataFrame(
-        {
-            "model": expected["model"],
-            "group": OVERALL,
-            "accuracy": expected["paired_accuracy"],
-            "low": expected["paired_low"],
-            "high": expected["paired_high"],
-            "pairs": expected["pairs"],
-        }
-    )
+    own = {"paired_accuracy": "accuracy", "paired_low": "low", "paired_high": "high"}
+    overall = expected[["model", "pairs", *own]].rename(columns=own).assign(group="overall")
     bars = pd.concat([overall, paired.assign(group=group)], ignore_index=True)
-    ax = _bars(bars, hue="group", ax=ax)
+    ax = grouped_bars(
+        # A line break after the owner: whole names would not fit below a cluster of bars.
+        bars.assign(model=bars["model"].str.replace("/", "/\n", n=1)),
+        x="model",
+        y="accuracy",
+        hue="group",
+        n="pairs",
+        interval=_ENDS,
+    )
     groups = bars["group"].nunique()
-    place = -(groups - 1) / 2 * 0.82 / groups
-    marks = {"chance_yes_rate": ("_", 12), "independent_sides": ("D", 4)}
-    for column, (marker, size) in marks.items():
+    places = np.arange(len(expected)) - (groups - 1) / 2 * 0.82 / groups
+    for column, marker, size in (("chance_yes_rate", "_", 12), ("independent_sides", "D", 4)):
         ax.plot(
-            [index + place for index in range(len(expected))],
+            places,
             expected[column],
             linestyle="",
             marker=marker,
@@ -67,26 +62,27 @@ def paired_accuracy_by_group(
             markeredgewidth=1.2,
         )
     ax.axhline(CHANCE, color="black", linewidth=0.8, linestyle=":")
+    ax.set_ylim(0, 1)
     ax.set_ylabel("paired accuracy")
     return ax
 
 
-def accuracy_by_side(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def accuracy_by_side(table: pd.DataFrame) -> Axes:
     """Accuracy on rulebreakers and on non-rulebreakers, one row per model (Figure 4).
 
     `table` is `accuracy(results)`.
     """
     sides = table[table["measure"].isin(SIDES)]
-    return _dots(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure", ax=ax)
+    return _dots(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure")
 
 
-def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None = None) -> Axes:
+def accuracy_by_question_verb(table: pd.DataFrame, *, side: str) -> Axes:
     """Accuracy on one side by the verb of the question, one row per model (Figure 8).
 
     `table` is `accuracy(results, "question_verb")`.
     """
     shown = table[table["measure"] == side]
-    ax = _dots(shown, hue="question_verb", ax=ax)
+    ax = _dots(shown, hue="question_verb")
     # The axis begins at the next multiple of 0.05 below the lowest value.
     least = np.nanmin(shown[["accuracy", "low"]].to_numpy(dtype=float), initial=1.0)
     ax.set_xlim(np.floor(20 * least) / 20 - 0.02, 1.02)
@@ -94,15 +90,18 @@ def accuracy_by_question_verb(table: pd.DataFrame, *, side: str, ax: Axes | None
     return ax
 
 
-def paired_accuracy_by_phrasing(
-    table: pd.DataFrame, spread: pd.DataFrame, *, ax: Axes | None = None
-) -> Axes:
+def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
+    ax = interval_points(table, x="accuracy", y="model", hue=hue, n="pairs", interval=_ENDS)
+    ax.set_xlim(-0.02, 1.02)
+    return ax
+
+
+def paired_accuracy_by_phrasing(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
     """Paired accuracy by phrasing, one row per model with its range and deviation (Figure 7).
 
     Args:
         table: `accuracy(results, "phrasing")`.
         spread: `phrasings(results)`.
-        ax: where to draw; a new figure if None.
     """
     remarks = {
         row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
@@ -115,68 +114,59 @@ def paired_accuracy_by_phrasing(
         y="model",
         value="paired_accuracy",
         n="pairs",
-        interval=("low", "high"),
-        ax=ax,
+        interval=_ENDS,
     )
     ax.set_ylabel("model")
     return ax
 
 
-def confidence(table: pd.DataFrame, entities: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Difference of confidence within pairs, one dot per entity pair, by model (Figure 5).
+def confidence(table: pd.DataFrame, entities: pd.DataFrame) -> Axes:
+    """Difference in confidence within pairs, one dot per entity pair, by model (Figure 5).
 
     Args:
         table: `confidence(results)`.
         entities: `confidence_differences(results)`.
-        ax: where to draw; a new figure if None.
     """
-    ax = cluster_points(
-        entities.assign(group="difference"),
-        table.assign(group="difference"),
-        x="difference",
-        y="model",
-        hue="group",
-        size="pairs",
-        n="clusters",
-        interval=("low", "high"),
-        p="p_holm",
-        ax=ax,
+    ax = _clusters(
+        entities.assign(group="difference"), table.assign(group="difference"), x="difference"
     )
     ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
     ax.set_xlabel("confidence where right minus where wrong, of the same pair")
     return ax
 
 
-def familiarity(table: pd.DataFrame, cities: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def familiarity(table: pd.DataFrame, cities: pd.DataFrame) -> Axes:
     """Familiarity of recognized and failed pairs, one dot per city, by model (Figure 6).
 
     Args:
         table: the rows of `familiarity(results)` about one set of cities.
         cities: `city_familiarity(results)`.
-        ax: where to draw; a new figure if None.
     """
-    names = ("mean", "low", "high", "clusters")
+    columns = {"mean": "familiarity", "low": "low", "high": "high", "clusters": "clusters"}
     means = pd.concat(
-        table[["model", "p_holm", *(f"{name}_{group}" for name in names)]]
-        .rename(columns={f"{name}_{group}": name for name in names})
+        table[["model", "p_holm", *(f"{name}_{group}" for name in columns)]]
+        .rename(columns={f"{name}_{group}": shown for name, shown in columns.items()})
         .assign(group=group)
         for group in ("recognized", "failed")
     )
+    return _clusters(cities, means, x="familiarity")
+
+
+def _clusters(points: pd.DataFrame, means: pd.DataFrame, *, x: str) -> Axes:
     return cluster_points(
-        cities,
-        means.rename(columns={"mean": "familiarity"}),
-        x="familiarity",
+        points,
+        means,
+        x=x,
         y="model",
         hue="group",
         size="pairs",
         n="clusters",
-        interval=("low", "high"),
+        interval=_ENDS,
         p="p_holm",
-        ax=ax,
     )
 
 
-def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = None) -> Axes:
+def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str) -> Axes:
     """Paired accuracy against the geometric mean of score ratios, one point per model.
 
     `table` is `attribution(results)`.
@@ -188,54 +178,26 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str, ax: Axes | None = Non
         label="model",
         x_interval=(f"{ratio}_low", f"{ratio}_high"),
         y_interval=("paired_low", "paired_high"),
-        ax=ax,
     )
     ax.set_xlabel(ax.get_xlabel().replace("geometric", "ratio, geometric mean"))
     return ax
 
 
-def familiarity_and_accuracy(
-    table: pd.DataFrame, correlations: pd.DataFrame | None = None, *, ax: Axes | None = None
-) -> Axes:
+def familiarity_and_accuracy(table: pd.DataFrame, correlations: pd.DataFrame) -> Axes:
     """Paired accuracy against familiarity: one panel per model, one point per city.
 
     Args:
-        table: the rows of `entities(results)` about cities; with `ax`, of one model.
-        correlations: `entity_correlations(results)`; each panel states its own if given.
-        ax: where to draw; a new figure if None.
+        table: the rows of `entities(results)` about cities.
+        correlations: `entity_correlations(results)`; each panel states its own.
     """
+    chosen = correlations.query("x == 'familiarity' and y == 'paired_accuracy'")
+    by_model = chosen.set_index("model")
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
         ax = point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
-        if correlations is not None:
-            own = correlations.query("x == 'familiarity' and y == 'paired_accuracy'")
-            rho, p = own.set_index("model").loc[rows["model"].iloc[0], ["rho", "p_holm"]]
-            told = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
-            ax.set_xlabel(f"{ax.get_xlabel()}\n{told}")
+        rho, p = by_model.loc[rows["model"].iloc[0], ["rho", "p_holm"]]
+        stated = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
+        ax.set_xlabel(f"{ax.get_xlabel()}\n{stated}")
         return ax
 
-    return draw(table, ax) if ax is not None else panel_a_model(table, draw)
-
-
-def _bars(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
-    # A line break after the owner: whole names would not fit below a cluster of bars.
-    names = table["model"].str.replace("/", "/\n", n=1)
-    ax = grouped_bars(
-        table.assign(model=names),
-        x="model",
-        y="accuracy",
-        hue=hue,
-        n="pairs",
-        interval=("low", "high"),
-        ax=ax,
-    )
-    ax.set_ylim(0, 1)
-    return ax
-
-
-def _dots(table: pd.DataFrame, *, hue: str, ax: Axes | None) -> Axes:
-    ax = interval_points(
-        table, x="accuracy", y="model", hue=hue, n="pairs", interval=("low", "high"), ax=ax
-    )
-    ax.set_xlim(-0.02, 1.02)
-    return ax
+    return panel_a_model(table, draw)

@@ -1,4 +1,4 @@
-"""The measurements of a study: its tables joined, without the pairs that a model does not know."""
+"""The measurements of a study: its tables joined, without the pairs that some model fails."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""
 
 ENTITY = ["category", "entity_b"]
-"""Columns that name an entity pair: B has one A."""
+"""Columns that name an entity pair, since B has one A."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Results:
     models: tuple[str, ...]
     """The models that have answers, in the given order."""
     drawn: pd.DataFrame
-    """One row per prompt of a complete pair: the prompts table, with the phrasing's question_verb
-    and, the same on both sides, entity_pair, such as "Stockholm (Sweden)"."""
+    """The prompts table of complete pairs, with the phrasing's question_verb and entity_pair, such
+    as "Stockholm (Sweden)", which is the same on both sides."""
     drawn_answers: pd.DataFrame
     """The answers table of the drawn prompts: one row per model and prompt."""
     prompts: pd.DataFrame
@@ -44,49 +44,49 @@ class Results:
     familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
     known: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
-    excluded (it is geographical, and some model does not complete it)."""
+    excluded (it is geographical and some model does not complete it)."""
     unknown: pd.DataFrame
-    """One row per entity pair that some model failed to complete: whether it was excluded, the
-    models that failed it, and what each said."""
+    """One row per entity pair that some model failed to complete: whether it is excluded, the
+    models that failed it, and their completions."""
     residuals: tuple[Path, ...]
     """Files of the residuals table, for the models that have finished it."""
     probed: pd.DataFrame
-    """The prompts of the residuals table."""
+    """The prompts of the residuals table without those of excluded entity pairs."""
     probed_answers: pd.DataFrame
     """The answers table of the probed prompts."""
     example_run: RunFolder
     """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
-    """The example prompts."""
+    """The example prompts without those of excluded entity pairs."""
     example_answers: pd.DataFrame
     """The answers table of the example prompts."""
 
     def pairs(self) -> pd.DataFrame:
-        """One row per model and geographical prompt pair: city, weight, familiarity, recognized.
+        """One row per model and geographical prompt pair: city, weight, familiarity, group.
 
-        `recognized` is true if both sides were answered correctly (Section 6).
+        `group` is "recognized" if both sides were answered correctly (Section 6), else "failed".
         """
         keep = ["entity_pair", "weight"]
         pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
-        pairs["recognized"] = pairs[list(SIDES)].all(axis=1)
+        both = pairs[list(SIDES)].all(axis=1)
+        pairs["group"] = both.map({True: "recognized", False: "failed"})
         columns = ["model", "entity_pair", "familiarity", "whole_name", "shared_with"]
         return pairs.merge(self.cities()[columns], on=["model", "entity_pair"])
 
     def cities(self) -> pd.DataFrame:
-        """The familiarity table of the cities that the rest of the study is about.
+        """The familiarity table of the cities that prompts ask about.
 
         Every model completes these; the paper defines familiarity for cities only.
         """
-        left_out = self.unknown.loc[self.unknown["excluded"], ENTITY[1]]
-        of_cities = self.familiarity["entity_group"].isin(FILTERED_GROUPS)
-        return self.familiarity[of_cities & ~self.familiarity[ENTITY[1]].isin(left_out)]
+        cities = self.prompts.loc[self.prompts["entity_group"].isin(FILTERED_GROUPS), "entity_pair"]
+        return self.familiarity[self.familiarity["entity_pair"].isin(cities)]
 
 
 def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
-    Prompts, answers and ratios leave out, for all models, entity pairs that any model fails to
-    complete (Section 4.1), and pairs with a side that is not measured yet.
+    For all models, prompts, answers and ratios leave out entity pairs that any model fails to
+    complete (Section 4.1) and pairs with a side that is not measured yet.
 
     Raises:
         UserError: a stage has no measurements, or there is no pair that every model knows.
@@ -114,9 +114,13 @@ def read_results(study: StudyFolder) -> Results:
     if prompts.empty:
         raise UserError(
             f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} entity "
-            "pairs are left out because some model does not complete them (knowledge/ says what "
-            "each said); give models that know the facts"
+            "pairs are left out because some model does not complete them (knowledge/ has the "
+            "completions); give models that know the facts"
         )
+    known = knowledge[["model", "prompt_id", "known"]].merge(
+        facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"
+    )
+    known["excluded"] = known["prompt_id"].isin(unknown.loc[unknown["excluded"], "prompt_id"])
     probed = study.runs["residuals"]
     familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
     columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
@@ -129,13 +133,13 @@ def read_results(study: StudyFolder) -> Results:
         ratios=_of(Attributions.of(study.runs["answers"]).ratios(), prompts),
         options=_of(study.runs["answers"].table("option_probabilities"), prompts),
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
-        known=_known(knowledge, facts, unknown),
+        known=known.drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
         probed_answers=probed.table("answers"),
         example_run=study.runs["examples"],
-        examples=study.runs["examples"].table("prompts"),
+        examples=_without(study.runs["examples"].table("prompts"), unknown),
         example_answers=study.runs["examples"].table("answers"),
     )
 
@@ -144,15 +148,6 @@ def _without(prompts: pd.DataFrame, unknown: pd.DataFrame) -> pd.DataFrame:
     left_out = unknown.loc[unknown["excluded"], ENTITY].assign(left_out=True)
     flagged = prompts.merge(left_out, on=ENTITY, how="left")
     return flagged[flagged["left_out"].isna()].drop(columns="left_out").reset_index(drop=True)
-
-
-def _known(knowledge: pd.DataFrame, facts: pd.DataFrame, unknown: pd.DataFrame) -> pd.DataFrame:
-    excluded_facts = unknown.loc[unknown["excluded"], "prompt_id"]
-    table = knowledge[["model", "prompt_id", "known"]].merge(
-        facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"
-    )
-    table["excluded"] = table["prompt_id"].isin(excluded_facts)
-    return table.drop(columns="prompt_id")
 
 
 def _of(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The study of RULEBREAKERS: what is measured, and what the report shows."""
+"""The study of RULEBREAKERS: its stages and its report."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -34,12 +34,11 @@ from interp_experiments.scaffold import paper_report
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 DEFAULT_LIMIT = 1440
-"""Pairs: six rulebreakers of each verb by both rules in ten phrasings, so that rules are compared
-within 72 entity pairs."""
+"""Number of pairs: six rulebreakers of each verb by both rules in ten phrasings, so rules are
+compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
 """Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
-
 
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
@@ -48,7 +47,7 @@ NAMES = {
     "non_rulebreaker": "its counterpart, whose conclusion is true; non-rulebreaker in figures",
     "entity_a": "the country or kind that entity_b, a city or an example, belongs to",
 }
-"""Words of the report's page."""
+"""Terms explained on the report's page."""
 
 
 class RulebreakersStudy(Study):
@@ -63,7 +62,7 @@ class RulebreakersStudy(Study):
     the negative answer, or the margin of the model's own answer over the other"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers and attributions, what the models know, residual streams, examples."""
+        """Answers and attributions, knowledge, residual streams, examples."""
         seed, data = source.seed, source.data
         pairs = source.pairs(self.default_limit)
         prompts = load_prompts("rulebreakers", limit=pairs, seed=seed, data=data)
@@ -79,7 +78,7 @@ class RulebreakersStudy(Study):
         )
 
     def report(self, folder: StudyFolder) -> Report:
-        """The report, from what the study has on disk."""
+        """The report on the measurements on disk."""
         results = read_results(folder)
         pairs = len(results.prompts) // 2
         return paper_report(
@@ -87,13 +86,12 @@ class RulebreakersStudy(Study):
             title="RULEBREAKERS",
             text=(
                 f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
-                "without entity pairs that any of them does not know. Accuracies and means are "
-                "those "
-                "of the whole data set: each prompt counts by its weight (except in the tables of "
-                "confidence and of probes). Intervals are 95%. Tests are over entity pairs, not "
-                "over prompts, and need at least ten; across models, over models. p_holm: p "
-                "corrected by Holm's method over the tests of one table with the same family. "
-                "Numbers in brackets refer to the formulas of the paper."
+                "without entity pairs that some model does not know. Accuracies and means are "
+                "those of the whole data set: each prompt counts by its weight (except in the "
+                "tables of confidence and of probes). Intervals are 95%. Tests are over entity "
+                "pairs, not over prompts, and need at least ten; those across models are over "
+                "models. p_holm: p corrected by Holm's method over the tests in one table with the "
+                "same family. Formulas are those of the paper."
             ),
             findings=Section("Findings", "\n\n".join(findings(results))),
             sections=(

@@ -1,6 +1,6 @@
 """Score ratios and familiarity: data set and sample, published figures, cities, prompts."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,10 @@ from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
 from interp.analysis.ratios import attribution_table, ratio_table
 from interp.prompts.systems import load_prompts
-from interp.runs.folder import RunFolder
 from interp_experiments.rulebreakers.attribution_tables import (
     attribution,
     familiarity,
     model_correlations,
-    model_level,
     prompt_models,
     published_difference,
     shared_first_tokens,
@@ -24,7 +22,7 @@ from interp_experiments.rulebreakers.attribution_tables import (
 )
 from interp_experiments.rulebreakers.entity_tables import entities
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import Results
+from tests.support.rulebreakers import results_of
 
 GEOGRAPHICAL = 10_980 / 12_800
 """Share of the data set."""
@@ -61,8 +59,14 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
     mean = 2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL)
     assert summed["mean"].tolist() == pytest.approx([mean] * 2)
     # The numbers compared with the published ones come from these two tables.
-    cities = pd.DataFrame({"model": ["m"], "familiarity": [0.5]})
-    (row,) = model_level(table, summed, cities).to_dict("records")
+    cities = pd.DataFrame({"model": "m", "entity_pair": prompts["entity_b"], "familiarity": 0.5})
+    study = results_of(
+        answers=answers,
+        prompts=prompts.assign(entity_pair=prompts["entity_b"]),
+        ratios=ratios,
+        familiarity=cities.drop_duplicates(),
+    )
+    (row,) = attribution(study).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
     assert row["attention_ratio"] == pytest.approx(mean)
     assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
@@ -80,7 +84,7 @@ PUBLISHED = pd.DataFrame({"model": ["a", "b", "c"], "ratio": [0.7, 0.8, 0.9], "s
 
 
 def test_only_rows_of_both_are_compared_in_the_measured_order():
-    table = published_difference(MEASURED, PUBLISHED, key="model", columns=["ratio", "sd"])
+    table = published_difference(MEASURED, PUBLISHED)
     assert list(table.columns) == ["model", "quantity", "measured", "published", "difference"]
     assert table["model"].tolist() == ["b", "b", "a", "a"]
     assert table["quantity"].tolist() == ["ratio", "sd", "ratio", "sd"]
@@ -90,7 +94,7 @@ def test_only_rows_of_both_are_compared_in_the_measured_order():
 
 
 def test_no_common_row_gives_no_row():
-    table = published_difference(MEASURED[:1], PUBLISHED, key="model", columns=["ratio"])
+    table = published_difference(MEASURED[:1], PUBLISHED)
     assert table.empty
 
 
@@ -127,6 +131,17 @@ def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
     # Across models it is this mean that is ranked.
     across = model_correlations(results).set_index("x")
     assert across.loc["familiarity", "n"] == len(means)
+
+
+def test_familiarity_across_models_is_that_of_the_cities_asked_about(results):
+    """A city that no prompt asks about has no accuracy, so it must not decide a correlation."""
+    asked = results.prompts["entity_b"].unique()[:10]
+    few = replace(results, prompts=results.prompts[results.prompts["entity_b"].isin(asked)])
+    own = results.familiarity[results.familiarity["entity_b"].isin(asked)]
+    means = own.groupby("model")["familiarity"].mean()
+    table = attribution(few).set_index("model")
+    assert table["familiarity"].to_dict() == pytest.approx(means.to_dict())
+    assert (shared_first_tokens(few)["answers"] == 10).all()
 
 
 def test_shared_first_tokens_are_counted_among_the_cities_of_the_study(results):
@@ -201,15 +216,12 @@ def simulated(*, between=0.0, within=0.0, spread=0.8, seed=0):
     )
     ratio = 3 + 0.3 * (mean + deviation) + 0.3 * rule
     ratios = pd.DataFrame({**ids, "method": "attention", "ratio": ratio})
-    nothing = dict.fromkeys((field.name for field in fields(Results)), pd.DataFrame())
-    measured = {
-        "prompts": prompts,
-        "answers": pd.DataFrame({**ids, "correct": correct}),
-        "ratios": ratios.assign(ratio_unnormalized=ratio),
-        "familiarity": familiarity,
-    }
-    run = RunFolder.__new__(RunFolder)  # nothing is read from it
-    return Results(**{**nothing, "models": ("m",), "residuals": (), "example_run": run, **measured})
+    return results_of(
+        prompts=prompts,
+        answers=pd.DataFrame({**ids, "correct": correct}),
+        ratios=ratios.assign(ratio_unnormalized=ratio),
+        familiarity=familiarity,
+    )
 
 
 def by_term(**effects):
@@ -260,6 +272,29 @@ def test_nothing_is_tested_below_ten_entities():
     assert table["estimate"].notna().any()
     assert table[["p", "p_holm", "low", "high"]].isna().all(axis=None)
     assert set(table["note"]) == {"not tested: there are 9 clusters, at least 10 needed"}
+
+
+def test_a_model_without_usable_rows_is_left_out_with_the_reason():
+    """Its estimates used to be printed, from the rows that say nothing."""
+    found = simulated(within=1.0)
+    # Each verb has one outcome, whatever the ratios.
+    answers = found.answers.assign(correct=found.prompts["verb"].eq("be"))
+    alone = replace(found, answers=answers)
+    both = replace(
+        alone,
+        answers=pd.concat([answers.assign(model="n"), found.answers]),
+        ratios=pd.concat([found.ratios.assign(model="n"), found.ratios]),
+        familiarity=pd.concat([found.familiarity.assign(model="n"), found.familiarity]),
+    )
+    for table in (prompt_models(alone), prompt_models(both).query("model == 'n'")):
+        assert len(table) == 3
+        numbers = ["estimate", "low", "high", "p", "p_holm", "odds_ratio", "df"]
+        assert table[numbers].isna().all(axis=None)
+        assert table["note"].str.startswith("left out: all answers are alike within").all()
+        assert (table["left_out"] == len(found.prompts)).all()
+    measured = prompt_models(both).query("model == 'm'")
+    assert measured["estimate"].notna().all()
+    assert (measured["family_size"] == 3).all()
 
 
 def test_levels_of_a_single_outcome_are_left_out_until_none_is():

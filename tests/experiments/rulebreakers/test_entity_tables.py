@@ -3,20 +3,16 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_ind
 
-from interp.analysis.accuracy import accuracy_by
-from interp.analysis.ratios import ratio_table
-from interp.errors import UserError
-from interp_experiments.rulebreakers.attribution_tables import model_level, prompt_level
-from interp_experiments.rulebreakers.entity_tables import (
-    entity_level,
-    feature_contrast,
-    most_and_least,
-)
+from interp_experiments.rulebreakers.answer_sections import overlap
+from interp_experiments.rulebreakers.attribution_tables import attribution
+from interp_experiments.rulebreakers.entity_tables import entities, extremes, feature_contrast
+from interp_experiments.rulebreakers.prompts import SIDES
+from tests.support.rulebreakers import results_of
 
 ENTITIES = pd.DataFrame(
     {
         "model": ["m"] * 5 + ["n"] * 5,
-        "city": list("abcde") * 2,
+        "entity_pair": list("abcde") * 2,
         "paired_accuracy": [0.9, 0.1, 0.5, 0.5, 0.0, 0.7, 0.3, 0.6, 0.6, np.nan],
         "named": [True, False, False, True, False] * 2,
         "pairs": 40,
@@ -25,10 +21,9 @@ ENTITIES = pd.DataFrame(
 
 
 def test_the_ends_are_ordered_by_the_estimate_then_by_name():
-    table = most_and_least(ENTITIES, key="city", k=2)
+    table = extremes(ENTITIES, k=2)
     assert table["end"].tolist() == ["most"] * 2 + ["least"] * 2
-    assert table["rank"].tolist() == [1, 2, 1, 2]
-    assert table["city"].tolist() == ["a", "c", "e", "b"]
+    assert table["entity_pair"].tolist() == ["a", "c", "e", "b"]
     assert table["share"].tolist() == pytest.approx([0.8, 0.55, 0.0, 0.2])
     assert table["models"].tolist() == [2, 2, 1, 2]
     assert table["trials"].tolist() == [80, 80, 40, 80]
@@ -38,22 +33,48 @@ def test_the_ends_are_ordered_by_the_estimate_then_by_name():
 
 def test_one_lucky_answer_is_not_the_best_of_all():
     lucky = pd.DataFrame(
-        {"model": ["m", "n"], "city": "z", "paired_accuracy": 1.0, "pairs": 1, "named": False}
+        {
+            "model": ["m", "n"],
+            "entity_pair": "z",
+            "paired_accuracy": 1.0,
+            "pairs": 1,
+            "named": False,
+        }
     )
-    table = most_and_least(pd.concat([ENTITIES, lucky]), key="city", k=1)
-    assert table["city"][0] == "a"
+    table = extremes(pd.concat([ENTITIES, lucky]), k=1)
+    assert table["entity_pair"][0] == "a"
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
 def test_no_entity_pair_stands_at_both_ends(k):
-    table = most_and_least(ENTITIES, key="city", k=k)
-    assert table["city"].is_unique
+    table = extremes(ENTITIES, k=k)
+    assert table["entity_pair"].is_unique
     assert len(table) == min(2 * k, 5)
 
 
-def test_less_than_one_is_refused():
-    with pytest.raises(UserError, match="0 entity pairs"):
-        most_and_least(ENTITIES, key="city", k=0)
+def test_the_ends_say_how_many_intervals_are_apart_and_give_no_ranks():
+    models = [ENTITIES[:5].assign(model=str(number)) for number in range(6)]
+    table = extremes(pd.concat(models), k=2)
+    assert "rank" not in table
+    ends = table.set_index(["end", "entity_pair"])
+    apart = {
+        (one, other): ends.loc[("most", one), "low"] > ends.loc[("least", other), "high"]
+        for one in ends.loc["most"].index
+        for other in ends.loc["least"].index
+    }
+    for end, place in (("most", 0), ("least", 1)):
+        for name, number in ends.loc[end, "apart"].items():
+            assert number == sum(value for key, value in apart.items() if key[place] == name)
+    assert 0 < sum(apart.values()) < 4
+    assert overlap(table).startswith(f"In {sum(apart.values())} of 4 comparisons between the ends")
+
+
+def test_a_list_without_an_order_says_so():
+    table = extremes(ENTITIES.assign(paired_accuracy=[0.5, 0.6] * 5, pairs=2), k=2)
+    assert (table["apart"] == 0).all()
+    assert overlap(table) == (
+        "All intervals of one end overlap those of the other: this is no ranking."
+    )
 
 
 def frame(rng, with_feature, without):
@@ -115,20 +136,18 @@ def test_a_contrast_of_nothing_has_its_columns():
     assert {"model", "feature", "p", "note"} <= set(table.columns)
 
 
-SIDES = ("broken", "kept")
-
-
 @pytest.fixture
-def tables():
+def study():
     """Two models, entity pairs u (two pairs of prompts) and v (one); the second model is right."""
     prompts = pd.DataFrame(
         {
             "prompt_id": ["1b", "1k", "2b", "2k", "3b", "3k"],
             "pair_id": list("112233"),
             "side": SIDES * 3,
-            "city": list("uuuuvv"),
-            "country": list("UXUXVY"),
-            "phrasing": list("ppqqpp"),
+            "entity_pair": list("uuuuvv"),
+            "entity_group": "geographical",
+            # The pair about v counts twice.
+            "weight": [1.0, 1.0, 1.0, 1.0, 2.0, 2.0],
         }
     )
     ids = prompts["prompt_id"]
@@ -152,32 +171,32 @@ def tables():
         for method, factor in (("input_gradient", 1), ("attention", 10))
     )
     familiarity = pd.DataFrame(
-        {"model": ["m", "m", "n"], "city": ["u", "v", "u"], "familiarity": [0.2, 0.4, 0.9]}
+        {"model": ["m", "m", "n"], "entity_pair": list("uvu"), "familiarity": [0.2, 0.4, 0.9]}
     )
-    return answers, prompts, attributions, familiarity
+    return results_of(
+        answers=answers, prompts=prompts, ratios=attributions, familiarity=familiarity
+    )
 
 
-def test_the_entity_level_by_hand(tables):
-    table = entity_level(*tables, key="city", sides=SIDES)
+def test_the_entity_level_by_hand(study):
+    table = entities(study)
     assert table.columns.tolist() == [
+        "entity_pair",
         "model",
-        "city",
-        "broken_accuracy",
-        "kept_accuracy",
+        "rulebreaker_accuracy",
+        "non_rulebreaker_accuracy",
         "paired_accuracy",
         "pairs",
         "gradient_ratio",
         "attention_ratio",
         "familiarity",
+        "entity_group",
     ]
-    assert table[["model", "city"]].to_numpy().tolist() == [
-        ["m", "u"],
-        ["m", "v"],
-        ["n", "u"],
-        ["n", "v"],
-    ]
-    assert table["broken_accuracy"].tolist() == [0.5, 0.0, 1.0, 1.0]
-    assert table["kept_accuracy"].tolist() == [1.0, 0.0, 1.0, 1.0]  # no answer is a wrong one
+    assert table["model"].tolist() == ["m", "m", "n", "n"]
+    assert table["entity_pair"].tolist() == ["u", "v", "u", "v"]
+    assert table["rulebreaker_accuracy"].tolist() == [0.5, 0.0, 1.0, 1.0]
+    # No answer is a wrong one.
+    assert table["non_rulebreaker_accuracy"].tolist() == [1.0, 0.0, 1.0, 1.0]
     assert table["paired_accuracy"].tolist() == [0.5, 0.0, 1.0, 1.0]
     assert table["pairs"].tolist() == [2, 1, 2, 1]
     assert table["gradient_ratio"].tolist() == [2.0, 5.0, 2.0, 5.0]
@@ -186,36 +205,12 @@ def test_the_entity_level_by_hand(tables):
     assert table["familiarity"].tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_the_prompt_level_by_hand(tables):
-    table = prompt_level(*tables, key="city", keep=["phrasing"])
-    assert len(table) == 24
-    (row,) = table[
-        (table["model"] == "m") & (table["prompt_id"] == "2b") & (table["method"] == "attention")
-    ].to_dict("records")
-    assert row == {
-        "model": "m",
-        "prompt_id": "2b",
-        "method": "attention",
-        "ratio": 30.0,
-        "ratio_unnormalized": 0.5,
-        "correct": False,
-        "city": "u",
-        "phrasing": "q",
-        "familiarity": 0.2,
-    }
-    assert table["correct"].dtype == bool
-
-
-def test_the_model_level_by_hand(tables):
-    answers, prompts, ratios, familiarity = tables
-    # The pair about v counts twice.
-    prompts = prompts.assign(weight=[1.0, 1.0, 1.0, 1.0, 2.0, 2.0])
-    accuracy = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
-    table = model_level(accuracy, ratio_table(ratios, prompts, cluster="city"), familiarity)
+def test_the_model_level_by_hand(study):
+    table = attribution(study)
     assert table["model"].tolist() == ["m", "n"]
     assert table["familiarity"].tolist() == pytest.approx([0.3, 0.9])
     assert table["paired_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
-    assert table["broken_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
+    assert table["rulebreaker_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
     mean = (1 + 2 + 3 + 2 * 4 + 2 * 6) / 7
     assert table["gradient_ratio"].tolist() == pytest.approx([mean, mean])
     assert table["attention_ratio"].tolist() == pytest.approx([10 * mean] * 2)
@@ -223,8 +218,3 @@ def test_the_model_level_by_hand(tables):
     assert table["gradient_geometric"].tolist() == pytest.approx([geometric] * 2)
     assert table["gradient_ratio_unnormalized"].tolist() == pytest.approx([0.5, 0.5])
     assert table["pairs"].tolist() == [3, 3]
-
-
-def test_a_key_that_differs_within_a_pair_is_refused(tables):
-    with pytest.raises(UserError, match="country differs between the sides of pair '1'"):
-        entity_level(*tables, key="country", sides=SIDES)

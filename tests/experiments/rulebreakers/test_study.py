@@ -27,7 +27,7 @@ from interp_experiments.rulebreakers.answer_tables import (
     filters,
     sensitivity,
 )
-from interp_experiments.rulebreakers.attribution_sections import example_pair
+from interp_experiments.rulebreakers.attribution_sections import example_pair, example_section
 from interp_experiments.rulebreakers.attribution_tables import (
     city_familiarity,
     familiarity,
@@ -111,7 +111,7 @@ def test_every_table_and_figure_is_made(folder, capsys):
         assert file.name in page
         pd.read_csv(file)
     assert all(name in page for name in ORGANISMS)
-    assert "None of this study&#39;s models is one that the paper measured." in page
+    assert "The paper measured none of this study&#39;s models." in page
     assert "Measured and published" not in page
     # The same command again measures nothing, and writes the page anew.
     options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
@@ -269,12 +269,12 @@ def test_the_papers_test_of_familiarity_is_kept_beside_it(results):
     for model in results.models:
         own = pairs[pairs["model"] == model]
         expected = ttest_ind(
-            own.loc[own["recognized"], "familiarity"],
-            own.loc[~own["recognized"], "familiarity"],
+            own.loc[own["group"] == "recognized", "familiarity"],
+            own.loc[own["group"] == "failed", "familiarity"],
             equal_var=False,
         )
         assert table.loc[model, "p_paper"] == pytest.approx(expected.pvalue)
-        assert table.loc[model, "n_a_paper"] == own["recognized"].sum()
+        assert table.loc[model, "n_a_paper"] == (own["group"] == "recognized").sum()
 
 
 def test_confidence_is_compared_within_pairs_of_two_positive_answers(results):
@@ -328,7 +328,7 @@ def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
 
 
 def test_ranks_of_entity_pairs_have_an_interval_and_a_number_of_trials(results):
-    table = extremes(results)
+    table = extremes(entities(results))
     assert (table["low"] <= table["estimate"]).all()
     assert (table["estimate"] <= table["high"]).all()
     assert (table["trials"] >= table["effective_trials"]).all()
@@ -370,6 +370,13 @@ def test_each_model_shows_the_first_pair_that_it_fails(results):
         assert chosen["pair_id"].iloc[0] == expected["pair_id"].iloc[0]
 
 
+def test_an_example_is_never_a_pair_that_was_left_out(results):
+    left_out = set(results.unknown.loc[results.unknown["excluded"], "entity_b"])
+    assert not set(results.examples["entity_b"]) & left_out
+    none_kept = dataclasses.replace(results, examples=results.examples[:0])
+    assert not example_section(none_kept).items
+
+
 def test_linear_probes_find_what_the_grounding_organism_knows(results):
     table = linear_probes(results.residuals, results.probed, results.probed_answers)
     table = table.query("prompts == 'all' and position == 'last_token'")
@@ -393,14 +400,9 @@ def test_published_figures_stand_next_to_those_of_the_papers_models_alone(result
     assert row["difference"] == pytest.approx(row["measured"] - 0.474)
 
 
-def test_figures_take_the_axes_that_they_are_given(results):
-    from matplotlib.figure import Figure
-
-    ax = Figure().subplots()
-    assert figures.accuracy_by_side(accuracy(results), ax=ax) is ax
+def test_a_panel_says_how_many_entity_pairs_have_no_familiarity(results):
     one_model = entities(results).query("model == 'organism/mistral'")
-    ax = Figure().subplots()
-    assert figures.familiarity_and_accuracy(one_model, entity_correlations(results), ax=ax) is ax
+    ax = figures.familiarity_and_accuracy(one_model, entity_correlations(results))
     assert f"undefined: {one_model['familiarity'].isna().sum()}" in ax.get_xlabel()
     assert f"n = {one_model['familiarity'].notna().sum()}" in ax.get_xlabel()
 

@@ -1,0 +1,39 @@
+"""Concordance: its interval, its test, its note and its finding agree."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.controls.studies import few_resamples
+from benchmarks.controls.tables import NOTHING, Effects, rulebreakers
+from interp_experiments.rulebreakers.answer_tables import sensitivity
+from interp_experiments.rulebreakers.prompts import SIDES
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_interval_excludes_one_half_if_and_only_if_p_is_small(seed, tmp_path):
+    """The interval was Gaffke's, the test a bootstrap, and they contradicted each other."""
+    with few_resamples():
+        table = sensitivity(rulebreakers(np.random.default_rng(seed), Effects(sides=0.4), tmp_path))
+    excluded = (table["low"] > 0.5) | (table["high"] < 0.5)
+    assert ((table["p"] <= 0.05) == excluded).all()
+    assert (table["low"] <= table["concordance"]).all()
+    assert (table["concordance"] <= table["high"]).all()
+    assert table[["low", "high"]].stack().between(0, 1).all()
+    found = table["finding"] != "no difference shown"
+    assert (found == (table["p_holm"] < 0.05)).all()
+
+
+def test_pairs_that_are_all_in_order_have_no_interval_and_a_note_that_says_so(tmp_path):
+    results = rulebreakers(np.random.default_rng(0), NOTHING, tmp_path)
+    right = results.prompts.set_index("prompt_id")["side"] == SIDES[1]
+    likely = results.options["prompt_id"].map(right) == (results.options["option"] == "Yes")
+    ordered = results.options.assign(relative_probability=np.where(likely, 0.9, 0.1))
+    with few_resamples():
+        table = sensitivity(replace(results, options=ordered))
+    assert (table["concordance"] == 1).all()
+    assert table[["low", "high"]].isna().all(axis=None)
+    assert table["note"].str.startswith("no interval: no cluster deviates").all()
+    assert (table["p_holm"] < 0.05).all()
+    assert (table["finding"] == "more often in the right order").all()
