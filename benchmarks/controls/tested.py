@@ -1,4 +1,4 @@
-"""What is kept of one test of one simulated study."""
+"""The result of one test on one simulated study."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ class Tested:
     test: str
     p: float
     family: str = ""
-    """The table over which p_holm is corrected; empty where a test is not corrected."""
+    """The table within which p_holm is corrected; empty if the test is not corrected."""
     p_holm: float = np.nan
     naive: float = np.nan
-    """p of a test that takes prompts as independent."""
+    """p of a test that treats prompts as independent."""
     low: float = np.nan
     high: float = np.nan
