@@ -205,7 +205,7 @@ def _of_model(rng: np.random.Generator, effects: Effects, place: int) -> tuple[p
 def _residuals(
     rng: np.random.Generator, effects: Effects, prompts: pd.DataFrame, file: Path
 ) -> Path:
-    """Vectors of the first model in two layers; each entity pair shifts its sides by its own vector."""
+    """Vectors of the first model in two layers; each entity pair has its own shift."""
     sign = np.where(prompts["side"] == SIDES[0], 1.0, -1.0)[:, None]
     parts = []
     for layer in (0, 1):
@@ -243,9 +243,9 @@ def logical_forms(
     """The scores of models on LogicalForms, to which mixed models are fitted.
 
     Effects are in soft accuracy: those of necessity, of modus ponens, of their interaction, and of
-    perplexity per standard deviation. If there are several models, each has its own effects of every
-    modality and argument form. Each interpretation has its own effect on all questions of a
-    modality, with a standard deviation of `words`.
+    perplexity per standard deviation. Each of several models has its own effects of every modality
+    and argument form. Each interpretation has its own effect on all questions of a modality, with a
+    standard deviation of `words`.
     """
     forms = pd.DataFrame(
         {
