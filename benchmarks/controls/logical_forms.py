@@ -7,8 +7,8 @@ import pandas as pd
 from scipy import stats
 from scipy.special import expit, roots_hermitenorm
 
+from benchmarks.controls.rates import Tested
 from benchmarks.controls.tables import logical_forms
-from benchmarks.controls.tested import Tested
 from interp.statistics.decisions import holm
 from interp.statistics.mixed.design import MixedFormula
 from interp.statistics.mixed.linear import MixedModel, fit_mixed_model, wald_test

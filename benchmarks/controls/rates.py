@@ -1,5 +1,7 @@
 """Rates over simulated studies: how often tests reject and intervals contain the truth."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -11,6 +13,21 @@ UNPLANTED = (
     "across entity pairs, familiarity, attention ratio",
 )
 """Tests whose effect cannot be planted together with the others."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One test of one study."""
+
+    test: str
+    p: float
+    family: str = ""
+    """The table within which p_holm is corrected; empty if the test is not corrected."""
+    p_holm: float = np.nan
+    naive: float = np.nan
+    """p of a test that treats prompts as independent."""
+    low: float = np.nan
+    high: float = np.nan
 
 
 def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:

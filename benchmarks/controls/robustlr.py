@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from benchmarks.controls.tested import Tested
+from benchmarks.controls.rates import Tested
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,
     BETWEEN_MODELS,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from benchmarks.controls.tested import Tested
+from benchmarks.controls.rates import Tested
 from interp.statistics.contrasts import mcnemar
 from interp.statistics.proportions import proportions
 from interp_experiments.rulebench.comparisons import MODELS, comparisons

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from benchmarks.controls.rates import Tested
 from benchmarks.controls.tables import EVERYTHING, NOTHING, rulebreakers
-from benchmarks.controls.tested import Tested
 from interp.analysis.accuracy import pairs_of
 from interp.statistics import contrasts
 from interp.statistics.classical import spearman

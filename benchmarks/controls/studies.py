@@ -18,10 +18,10 @@ from benchmarks.controls.logical_forms import (
     of_three_models,
     pooled_models,
 )
+from benchmarks.controls.rates import Tested
 from benchmarks.controls.robustlr import of_robustlr
 from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
-from benchmarks.controls.tested import Tested
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from benchmarks.controls.tested import Tested
+from benchmarks.controls.rates import Tested
 from interp.statistics.clusters import cluster_mean
 from interp.statistics.contrasts import difference
 from interp.statistics.decisions import SMALLEST
