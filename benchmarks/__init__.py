@@ -1,1 +1,1 @@
-"""Measurements beside the peers, each run by `python -m benchmarks.NAME`."""
+"""Speed next to other libraries, and error rates of tests: `python -m benchmarks.NAME`."""

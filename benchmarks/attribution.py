@@ -1,17 +1,16 @@
-"""Attribution side by side with inseq, and with its own limit.
+"""Attribution side by side with inseq, and with bare forward and backward passes.
 
     python -m benchmarks.attribution [--full]
 
-In one process, on one CPU thread, same model, same prompts, both attributions, in turns:
-  1. prompts per second of inseq, of this toolkit as a whole run (tokenizing, measuring, writing),
-     and of the bare forward and input-gradient backward of the same batches;
-  2. memory as the data set grows.
+In one process, on one CPU thread, with the same model, prompts and both attributions:
+  1. prompts per second of inseq, of a whole run of this toolkit (tokenizing, measuring, writing),
+     and of only the forward and input-gradient backward passes of the same batches, in turns;
+  2. peak memory as the data set grows.
 With --full, on all cores: the 256,000 prompts of RULEBREAKERS on the packaged organism.
 """
 
 import argparse
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ import torch
 from transformers import AutoTokenizer, LlamaForCausalLM
 
 import interp
-from benchmarks.side_by_side import machine, random_llama, timed
+from benchmarks.side_by_side import lines, machine, random_llama, timed
 from interp.measurements.core import bind
 from interp.measurements.specs import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
@@ -68,16 +67,18 @@ def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPE
         run()
     seconds = timed(ways, repeats, min)
     count, tokens = len(prompts), sum(map(len, tokenized))
-    print(f"\nhidden {hidden}, {layers} layers, {count} prompts of {tokens / count:.0f} tokens")
-    for name, value in seconds.items():
-        print(f"  {name:32} {count / value:8.1f} prompts/s")
     theirs, ours, bare = seconds.values()
-    print(f"  interp against inseq             {theirs / ours:8.2f} times")
-    print(f"  interp adds to the bare passes   {ours / bare - 1:8.1%}")
+    numbers = {f"prompts/s, {name}": count / value for name, value in seconds.items()}
+    numbers |= {
+        "interp against inseq": theirs / ours,
+        "interp against the bare passes": bare / ours,
+    }
+    title = f"\nhidden {hidden}, {layers} layers, {count} prompts of {tokens / count:.0f} tokens"
+    print(lines(title, numbers))
 
 
 def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
-    """Both attributions as a user of inseq calls them, answers forced, on a copy of the model."""
+    """Both attributions as a user of inseq calls them, with forced answers."""
     hf = LlamaForCausalLM(model.hf.config).eval()
     hf.load_state_dict(model.hf.state_dict())
     hf.set_attn_implementation("eager")
@@ -125,7 +126,7 @@ def bare_passes(model: interp.Model, prepared: list[Batch]) -> None:
 
 def memory() -> None:
     model = interp.load_model(DEFAULT, device="cpu")
-    print("\nmost memory held so far, after runs of more and more prompts on the organism")
+    print("\npeak memory so far, after runs of more and more prompts on the organism")
     for pairs in MEMORY_PAIRS:
         prompts = interp.load_prompts(limit=pairs)
         whole_run(model, prompts, budget=2048)
@@ -144,4 +145,4 @@ def full_set() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

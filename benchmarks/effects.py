@@ -1,19 +1,19 @@
-"""Exact Shapley values of segments beside captum's, and backward rules beside the input gradient.
+"""Shapley values of segments, side by side with captum's, and the cost of backward rules.
 
     python -m benchmarks.effects
 
 In one process, on one CPU thread, on a random Llama:
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
-     perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand)
-     and by `interp effects`, texts and tokens included, each at the fastest of the same budgets of
-     tokens a batch. The bound is what the number of tokens allows: those of the prompts that captum
-     reads over those that are left when whatever any texts begin with is read once;
+     perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand) and by
+     `interp effects`, tokenization included, each at the fastest of the same token budgets. The
+     bound is the ratio of the tokens that captum reads to those that remain when shared beginnings
+     are read once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 The ways take turns; the median counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
 
@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 import interp
-from benchmarks.side_by_side import machine, random_llama, timed, tokens_once
+from benchmarks.side_by_side import lines, machine, random_llama, timed, tokens_once
 from interp.attribution.games import Coalitions
 from interp.measurements.core import bind
 from interp.measurements.effects import option_logits
@@ -46,42 +46,19 @@ def main() -> None:
     print(machine("captum"))
     model = random_llama(HIDDEN, LAYERS)
     prompts = prompts_of(PAIRS)
-    print(table(compare(model, prompts, repeats=REPEATS), backward(model, prompts, REPEATS)))
+    title = f"Shapley values of three segments over eight donors, {len(prompts)} prompts"
+    print(lines(title, compare(model, prompts, repeats=REPEATS)))
+    print(lines("Time relative to input_gradient", backward(model, prompts, REPEATS)))
 
 
 def prompts_of(pairs: int) -> list[Prompt]:
-    """Both sides of some pairs, with eight donors each, which small categories do not have."""
+    """Both sides of some pairs whose categories are large enough for eight donors."""
     found = with_donors(interp.load_prompts(limit=4 * pairs), count=8)
     return [prompt for prompt in found if len(donors_of(prompt, "instance")) == 8][: 2 * pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What captum's ShapleyValues and `interp effects` took."""
-
-    prompts: int
-    captum_seconds: Mapping[int, float]
-    """By budget of tokens a batch."""
-    seconds: Mapping[int, float]
-    """The same of `interp effects`."""
-    captum_tokens: int
-    tokens_left: int
-    difference: float
-    """Largest difference of a Shapley value, in logits."""
-
-    @property
-    def ratio(self) -> float:
-        """How many times as fast `interp effects` is."""
-        return min(self.captum_seconds.values()) / min(self.seconds.values())
-
-    @property
-    def bound(self) -> float:
-        """How many times as fast the number of tokens lets it be."""
-        return self.captum_tokens / self.tokens_left
-
-
 class Captums:
-    """captum's ShapleyValues of one prompt's segments, over its donors from other instances."""
+    """captum's ShapleyValues of one prompt's segments, over donors from other instances."""
 
     def __init__(self, model: interp.Model, prompt: Prompt) -> None:
         self._model = model
@@ -116,7 +93,7 @@ class Captums:
         return found.view(len(coalitions), -1).mean(1)
 
 
-def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> Comparison:
+def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> dict[str, float]:
     """Measure both ways."""
     captums = [Captums(model, prompt) for prompt in prompts]
     # captum has donors of one kind.
@@ -130,14 +107,20 @@ def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> 
     rows = bind(spec, model)(alone)["segment_effects"]
     ours = np.array([row["shapley"] for row in rows if row.get("other_segment") is None])
     seconds = timed(ways, repeats, median)
-    return Comparison(
-        prompts=len(prompts),
-        captum_seconds={budget: seconds["captum", budget] for budget in BUDGETS},
-        seconds={budget: seconds["effects", budget] for budget in BUDGETS},
-        captum_tokens=sum(own.tokens for own in captums),
-        tokens_left=tokens_left(model, alone),
-        difference=float(np.abs(np.abs(ours.reshape(theirs.shape)) - np.abs(theirs)).max()),
-    )
+    fastest = {
+        way: min(seconds[way, budget] for budget in BUDGETS) for way in ("captum", "effects")
+    }
+    return {
+        **{
+            f"prompts/s, {way}, {budget:,} tokens per batch": len(prompts) / seconds[way, budget]
+            for way, budget in ways
+        },
+        "ratio": fastest["captum"] / fastest["effects"],
+        "bound by token counts": sum(own.tokens for own in captums) / tokens_left(model, alone),
+        "largest difference, in logits": float(
+            np.abs(np.abs(ours.reshape(theirs.shape)) - np.abs(theirs)).max()
+        ),
+    }
 
 
 def shapley_values(captums: Sequence[Captums], budget: int) -> list[NDArray[np.float64]]:
@@ -145,12 +128,12 @@ def shapley_values(captums: Sequence[Captums], budget: int) -> list[NDArray[np.f
 
 
 def with_instances(prompt: Prompt) -> Prompt:
-    """The prompt with donors from other instances alone."""
+    """The prompt with only donors from other instances."""
     return replace(prompt, donors=donors_of(prompt, "instance"))
 
 
 def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
-    """Tokens of the texts, when whatever any of them begin with is read once."""
+    """Tokens of all coalitions' prompts, with shared beginnings counted once."""
     read: list[TokenizedPrompt] = []
     for prompt in prompts:
         game = Coalitions(prompt, donors_of(prompt, "instance"))
@@ -158,34 +141,16 @@ def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
     return tokens_once(prompt.token_ids for prompt in read)
 
 
-def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> Mapping[str, float]:
-    """Seconds of each method of one backward pass."""
+def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> dict[str, float]:
+    """Seconds of each method of one backward pass, relative to those of input_gradient."""
     ways = {
         name: partial(bind(Attribute(methods=(name,), target="contrast"), model), prompts)
         for name in METHODS
     }
     for run in ways.values():
         run()
-    return timed(ways, 3 * repeats, median)
-
-
-def table(found: Comparison, methods: Mapping[str, float]) -> str:
-    gradient = methods["input_gradient"]
-    lines = [
-        f"Shapley values of three segments over eight donors, {found.prompts} prompts",
-        "Prompts a second, by tokens a batch",
-        "  " + " " * 27 + "".join(f"{budget:8,}" for budget in BUDGETS),
-        *(
-            f"  {way:27}" + "".join(f"{found.prompts / seconds[b]:8.2f}" for b in BUDGETS)
-            for way, seconds in (("captum", found.captum_seconds), ("effects", found.seconds))
-        ),
-        f"  ratio                        {found.ratio:8.2f}",
-        f"  bound by token counts        {found.bound:8.2f}",
-        f"  largest difference           {found.difference:8.1e} logits",
-        "Seconds over those of input_gradient",
-        *(f"  {name:27}  {seconds / gradient:8.2f}" for name, seconds in methods.items()),
-    ]
-    return "\n".join(lines)
+    seconds = timed(ways, 3 * repeats, median)
+    return {name: taken / seconds["input_gradient"] for name, taken in seconds.items()}
 
 
 if __name__ == "__main__":

@@ -1,23 +1,22 @@
-"""Texts generated in batches, side by side with transformers' generate, prompt by prompt.
+"""Texts generated in batches, side by side with transformers' `generate`, one prompt at a time.
 
     python -m benchmarks.generation
 
-In one process, on one CPU thread, same model, same prompts (questions with few rules, of many
-lengths), greedy, fp32, the same number of new tokens at most: seconds from tokenized prompts to
-token ids, by `PreTrainedModel.generate` for one prompt after the other, and in batches as
-`interp.generate` makes them. The ways take turns; the median counts. Both must give the same
-tokens, or the benchmark says of how many texts it is not so.
+In one process, on one CPU thread, with the same model and prompts (questions with few rules, of
+many lengths), greedy, in fp32, with the same limit of new tokens: seconds from tokenized prompts to
+token ids, by `PreTrainedModel.generate` for one prompt after another, and in batches as
+`interp.generate` makes them. The ways take turns; the median counts. Both must generate the same
+tokens; the benchmark counts the texts that differ.
 """
 
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 
 import torch
 
 import interp
-from benchmarks.side_by_side import machine, random_llama, timed
+from benchmarks.side_by_side import lines, machine, random_llama, timed
 from interp.measurements.core import bind
 from interp.measurements.specs import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
@@ -34,68 +33,41 @@ REPEATS = 3
 def main() -> None:
     torch.set_num_threads(1)
     print(machine())
-    print(table(compare(HIDDEN, LAYERS, prompts=PROMPTS, new_tokens=NEW_TOKENS, repeats=REPEATS)))
+    found = compare(HIDDEN, LAYERS, prompts=PROMPTS, new_tokens=NEW_TOKENS, repeats=REPEATS)
+    print(lines(f"hidden {HIDDEN}, {LAYERS} layers", found))
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What both ways took."""
-
-    hidden: int
-    layers: int
-    prompts: int
-    lengths: tuple[int, int]
-    """Tokens of the shortest and of the longest prompt."""
-    new_tokens: int
-    """Of all texts together."""
-    batches: int
-    single_seconds: float
-    batched_seconds: float
-    different: int
-    """Texts that are not the same token for token."""
-
-    @property
-    def ratio(self) -> float:
-        """How many times as fast batches are."""
-        return self.single_seconds / self.batched_seconds
-
-
-def compare(hidden: int, layers: int, *, prompts: int, new_tokens: int, repeats: int) -> Comparison:
+def compare(
+    hidden: int, layers: int, *, prompts: int, new_tokens: int, repeats: int
+) -> dict[str, float]:
     """Measure both ways."""
     model = random_llama(hidden, layers)
     asked = RuleBench("few", (Setting(quantity="few"),), short_kinship_set)
     tokenized = tokenize(model, asked.prompts(seed=0, data=None).spread(prompts))
-    found = {
-        "single": single(model, tokenized, new_tokens),
-        "batched": batched(model, tokenized, new_tokens),
+    ways: dict[str, Callable[[], list[tuple[int, ...]]]] = {
+        "single": partial(single, model, tokenized, new_tokens),
+        "batched": partial(batched, model, tokenized, new_tokens),
     }
-    seconds = timed(
-        {
-            "single": lambda: single(model, tokenized, new_tokens),
-            "batched": lambda: batched(model, tokenized, new_tokens),
-        },
-        repeats,
-        median,
-    )
-    pairs = zip(found["single"], found["batched"], strict=True)
-    measurement = bind(Generate(max_new_tokens=new_tokens), model)
-    return Comparison(
-        hidden=hidden,
-        layers=layers,
-        prompts=len(tokenized),
-        lengths=(min(map(len, tokenized)), max(map(len, tokenized))),
-        new_tokens=sum(map(len, found["single"])),
-        batches=len(list(measurement.batches(tokenized))),
-        single_seconds=seconds["single"],
-        batched_seconds=seconds["batched"],
-        different=sum(one != other for one, other in pairs),
-    )
+    ones, others = (way() for way in ways.values())
+    seconds = timed(ways, repeats, median)
+    made, lengths = sum(map(len, ones)), [*map(len, tokenized)]
+    return {
+        "prompts": len(tokenized),
+        "tokens of the shortest prompt": min(lengths),
+        "tokens of the longest prompt": max(lengths),
+        "new tokens": made,
+        "batches": len(list(bind(Generate(max_new_tokens=new_tokens), model).batches(tokenized))),
+        "tokens/s, one by one": made / seconds["single"],
+        "tokens/s, in batches": made / seconds["batched"],
+        "ratio": seconds["single"] / seconds["batched"],
+        "different texts": sum(one != other for one, other in zip(ones, others, strict=True)),
+    }
 
 
 def single(
     model: interp.Model, prompts: Sequence[TokenizedPrompt], new_tokens: int
 ) -> list[tuple[int, ...]]:
-    """The tokens behind each prompt, by transformers alone, up to an end token."""
+    """The tokens that transformers generates for each prompt, up to an end token."""
     ends = model.end_tokens
     found = []
     with torch.inference_mode():
@@ -118,7 +90,7 @@ def single(
 def batched(
     model: interp.Model, prompts: Sequence[TokenizedPrompt], new_tokens: int
 ) -> list[tuple[int, ...]]:
-    """The same in the batches in which texts are measured."""
+    """The same, in the batches in which texts are measured."""
     measurement = bind(Generate(max_new_tokens=new_tokens), model)
     decoding = Decoding(max_new_tokens=new_tokens)
     found: dict[int, tuple[int, ...]] = {}
@@ -129,21 +101,5 @@ def batched(
     return [found[index] for index in range(len(prompts))]
 
 
-def table(found: Comparison) -> str:
-    shortest, longest = found.lengths
-    single, batched = (
-        found.new_tokens / seconds for seconds in (found.single_seconds, found.batched_seconds)
-    )
-    lines = [
-        f"hidden {found.hidden}, {found.layers} layers, {found.prompts} prompts of {shortest} to "
-        f"{longest} tokens, {found.new_tokens} new tokens",
-        f"  one by one        {single:9.1f} tokens/s",
-        f"  in {found.batches:3} batches    {batched:9.1f} tokens/s",
-        f"  ratio             {found.ratio:9.2f}",
-        f"  different texts   {found.different:9}",
-    ]
-    return "\n".join(lines)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

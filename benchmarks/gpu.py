@@ -3,18 +3,17 @@
     python -m benchmarks.gpu [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
 
 1. Build a model with random weights on the device, in bf16 on a GPU.
-2. Multiply large matrices: the fastest product is the peak that shares are of.
-3. Time evaluate and attribute by this toolkit, from prompts to tables in memory, then plain
-   transformers (batches of 128, all logits). After each, print a line and write the
-   record.
-4. With --sweep, time both again under other budgets of tokens and with more prompts at a time.
+2. Multiply large matrices: the fastest product is the peak for all shares.
+3. Time evaluate and attribute, from prompts to tables in memory, then plain transformers (batches
+   of 128, all logits). After each, print a line and write the record.
+4. With --sweep, time both again with other token budgets and more prompts at a time.
 
-Work is counted as it is done: a hook sees the tokens that pass through the layers, padding not
-counted. A token costs two operations a weight of the layers in the forward pass and two more in the
-backward pass, whose gradient goes to the inputs alone; a query and key that meet cost four a head
-dimension forward and eight backward; the unembedding counts for the last token of each prompt.
-Prompts are written by the tokenizer and template of the packaged organism/llama-shallow, since no
-tokenizer of a large model can be packaged; the record says how long they are.
+A hook counts the tokens that pass through the layers, without padding. A token costs two operations
+per weight in the forward pass and two more in the backward pass, whose gradient goes only to the
+inputs; a pair of query and key costs four per head dimension forward and eight backward; the
+unembedding counts for the last token of each prompt. Prompts are written with the tokenizer and
+template of organism/llama-shallow, since no large model's tokenizer can be packaged; the record
+gives their length.
 """
 
 import argparse
@@ -82,7 +81,7 @@ SWEEP = (
     (Attribute(), 8192, 960),
     (Attribute(), 16_384, 960),
 )
-"""What is measured, budget of tokens a batch, prompts that it is given at a time."""
+"""Measurement, tokens per batch, and prompts at a time."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -115,7 +114,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def random_model(shape: str, device: torch.device) -> interp.Model:
-    """Made where it stays, so that no second copy of the weights exists anywhere."""
+    """A random model, made on its device, so that no second copy of the weights exists."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     special = {
         f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")
@@ -129,7 +128,7 @@ def random_model(shape: str, device: torch.device) -> interp.Model:
 
 
 def some_prompts(count: int) -> list[Prompt]:
-    """Whole shards of RULEBREAKERS, evenly spread over it, in its own order as in a full run."""
+    """Whole shards of RULEBREAKERS, evenly spread and in the order of a full run."""
     everything = interp.load_prompts(limit="all")
     shards = max(1, min(count, len(everything)) // SHARD_PROMPTS)
     starts = [len(everything) * shard // shards for shard in range(shards)]
@@ -170,7 +169,7 @@ def driver(device: torch.device) -> str | None:
 
 
 def matrix_peak(model: interp.Model) -> float:
-    """Operations a second of the fastest of some large matrix products in the model's type."""
+    """Operations per second of the fastest of some large matrix products in the model's dtype."""
     rates = []
     for rows, inner, columns in PEAK_SHAPES[model.device.type]:
         options = {"device": model.device, "dtype": model.hf.dtype}
@@ -222,7 +221,7 @@ class Bench:
 
     model: interp.Model
     peak: float
-    """Operations a second that shares are of."""
+    """Operations per second, for the shares."""
 
     def row(
         self,
@@ -233,9 +232,9 @@ class Bench:
         gradient: bool | None = None,
         warm_up: int = SHARD_PROMPTS,
     ) -> dict[str, Any]:
-        """Speed and memory of work on prompts, after some to warm up.
+        """Speed and memory of work on prompts, after a warm-up.
 
-        With shares of the peak where it is said whether the work has a backward pass.
+        Also shares of the peak, if `gradient` says whether the work has a backward pass.
         """
         work(prompts[:warm_up])
         device = self.model.device
@@ -254,7 +253,7 @@ class Bench:
     def shares(
         self, prompts: Sequence[Prompt], read: torch.Tensor, taken: float, *, gradient: bool
     ) -> dict[str, float]:
-        """Tokens that were read, operations that took, and what they were if all were read."""
+        """Shares of tokens read and of the peak, and the latter as if all tokens were read."""
         lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
         done, whole = (
             operations(self.model, counts, len(prompts), gradient=gradient) / taken / self.peak
@@ -269,7 +268,7 @@ class Bench:
 
 @contextmanager
 def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
-    """Within the block: for each pass, (tokens read, tokens seen) of each row, padding left out."""
+    """Within the block, (tokens read, tokens seen) of each row of each pass, without padding."""
     counts: list[torch.Tensor] = []
 
     def count(module: torch.nn.Module, args: object, inputs: dict[str, Any]) -> None:
@@ -291,7 +290,7 @@ def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
 
 
 def operations(model: interp.Model, counts: torch.Tensor, prompts: int, *, gradient: bool) -> float:
-    """Floating-point operations of rows of which (tokens read, tokens seen) are given."""
+    """Floating-point operations for rows with these (tokens read, tokens seen)."""
     config = model.hf.config
     layers = layers_of(model.hf, model.architecture)
     weights = sum(p.numel() for layer in layers for p in layer.parameters() if p.dim() == 2)
@@ -303,7 +302,7 @@ def operations(model: interp.Model, counts: torch.Tensor, prompts: int, *, gradi
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most memory of the device, in bytes; on a CPU the most that the process held so far."""
+    """Peak memory of the device, in bytes; on a CPU, of the process so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -311,7 +310,7 @@ def peak_memory(device: torch.device) -> int:
 
 @torch.no_grad()
 def plain(model: interp.Model, prompts: Sequence[Prompt]) -> list[list[float]]:
-    """Next-token probabilities as the documentation of transformers has one compute them."""
+    """Next-token probabilities, computed as in the documentation of transformers."""
     answers = model.tokenizer(["Yes", "No"], add_special_tokens=False)["input_ids"]
     first = [ids[0] for ids in answers]
     found = []

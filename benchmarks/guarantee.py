@@ -2,15 +2,15 @@
 
     python -m benchmarks.guarantee --pairs 96 --splits 60
 
-All cells of the pairs are run exactly and estimated (`resid_pre`, by role, denoising). Then it is
-drawn again and again which pairs were checked, and the guarantee is computed as if nothing were
-known of the others. Counted are, over the draws:
+All cells of the pairs are run exactly and estimated (`resid_pre`, by role, denoising). Then checked
+pairs are drawn many times, and the guarantee is computed as if nothing were known about the others.
+The columns, over the draws:
 
 - coverage: the mean share of unchecked pairs none of whose cells has an effect above its bound;
 - covered_low holds: the share of draws in which at least `covered_low` of the unchecked pairs are
   covered;
 - coverage by stratum: the mean share of unchecked pairs that hold the bound of a layer and role;
-- bound: the median of the site's bound, beside that which checked pairs give without any estimate;
+- bound: the median of the site's bound, and of the bound from checked pairs without estimates;
 - strata below 1 logit: the mean share of layers and roles whose own bound is below 1 logit.
 """
 
@@ -28,7 +28,7 @@ from interp.patching.pairs import is_checked
 ESTIMATES = ("gradient", "integrated")
 LEVELS = (0.8, 0.95)
 SHARE = 0.4
-"""Of the pairs that are checked: enough for a bound at each level."""
+"""Share of the pairs that are checked, enough for a bound at each level."""
 
 _CELL = ["pair_id", "site", "layer", "head", "role"]
 

@@ -1,11 +1,11 @@
-"""What models of some shapes need of a GPU: weights, and what attribution keeps of a batch.
+"""The memory that models of some shapes need: weights, and what attribution keeps per token.
 
     python -m benchmarks.memory [--shapes NAME ...]
 
 Weights are counted: a model of each shape is built on PyTorch's meta device, which allocates
-nothing. What is kept for the backward pass is measured, on the CPU in bf16: the sizes of all
-tensors that autograd saves in the pass of two prompts by two layers of random weights, minus those
-by one layer.
+nothing. Memory kept for the backward pass is measured on the CPU in bf16: the sizes of all
+tensors that autograd saves for two prompts in two layers of random weights, minus those in one
+layer.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 VOCABULARY = 128_256
 NF4_BYTES = 0.5 + 4 / 64
-"""A weight, and its part of the fp32 scale of its block, in bytes."""
+"""Bytes of a weight and its share of its block's fp32 scale."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a Llama."""
+    """The shape of a Llama."""
 
     hidden: int
     mlp: int
@@ -44,7 +44,7 @@ class Shape:
     """Whether embedding and unembedding are one matrix."""
 
     def config(self, *, layers: int, vocabulary: int) -> LlamaConfig:
-        """With so many layers and tokens."""
+        """The configuration with this number of layers and tokens."""
         return LlamaConfig(
             vocab_size=vocabulary,
             hidden_size=self.hidden,
@@ -79,7 +79,7 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
         whole = AutoModelForCausalLM.from_config(
             shape.config(layers=shape.layers, vocabulary=VOCABULARY)
         )
-    # bitsandbytes quantizes the linear layers but the unembedding.
+    # bitsandbytes quantizes all linear layers except the unembedding.
     in_layers = sum(p.numel() for p in whole.model.layers.parameters() if p.dim() == 2)
     outside = whole.num_parameters() - in_layers
     plain, padded = kept_per_layer(shape, prompts)
@@ -93,7 +93,7 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
 
 
 def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, float]:
-    """Bytes per token in the two shortest of one length, and in one of them and the longest."""
+    """Bytes per token for the two shortest prompts of equal length, and for one and the longest."""
     kept = []
     for layers in (1, 2):
         model = random_model(shape, layers)
@@ -106,7 +106,7 @@ def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, floa
 
 
 def random_model(shape: Shape, layers: int) -> interp.Model:
-    """A few layers in bf16; the vocabulary has no part in what a layer keeps, and is small."""
+    """A few layers in bf16, with a small vocabulary, which does not affect what a layer keeps."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     config = shape.config(layers=layers, vocabulary=len(tokenizer))
     config.pad_token_id = tokenizer.pad_token_id
@@ -115,14 +115,14 @@ def random_model(shape: Shape, layers: int) -> interp.Model:
 
 
 def saved(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> float:
-    """Bytes per token, padding included, that autograd keeps of one batch, without weights."""
+    """Bytes per token, padding included, that autograd keeps for a batch, without weights."""
     weights = {tensor.untyped_storage().data_ptr() for tensor in model.hf.state_dict().values()}
     kept: dict[int, torch.Tensor] = {}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         place = tensor.untyped_storage().data_ptr()
         if place not in weights:
-            kept[place] = tensor  # held, so that nothing else is put in its place
+            kept[place] = tensor  # held, so that its memory is not reused
         return tensor
 
     batch = pad(model, prompts)

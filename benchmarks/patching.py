@@ -4,18 +4,18 @@
 
 In one process, on one CPU thread, same model, same pair, same metric:
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
-     TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight's best batched form, and
-     by this toolkit, exact and estimated; the largest difference of the metric from the first;
-  2. with --grown, how the grid's seconds grow with layers, tokens and pairs.
+     TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight in batches, and by this
+     toolkit, exact and estimated; the largest difference of the metric from TransformerLens's;
+  2. with --grown, the time of the exact grid by layers, tokens and pairs.
 """
 
 import argparse
 import copy
-import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
+import numpy as np
+import pandas as pd
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformer_lens import patching as lens
@@ -49,28 +49,20 @@ REPEATS = 5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--grown", action="store_true", help="also how the seconds grow")
+    parser.add_argument("--grown", action="store_true", help="also time larger grids")
     grown = parser.parse_args().grown
     torch.set_num_threads(1)
     print(machine("transformer-lens", "nnsight"))
     for kind in ("llama", "gemma2"):
         print(f"\n{kind}: {LAYERS} layers x {TOKENS} tokens, first difference at {TOKENS // 3}")
-        print(table(compare(kind, layers=LAYERS, tokens=TOKENS, repeats=REPEATS)))
+        found = compare(kind, layers=LAYERS, tokens=TOKENS, repeats=REPEATS)
+        print(found.to_string(float_format="{:.3g}".format))
     if grown:
         growth()
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What one way of making a grid took, and how far its metric is from TransformerLens's."""
-
-    seconds: float
-    difference: float
-    """The largest of any cell, in logits."""
-
-
-def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> Mapping[str, Measured]:
-    """Measure each way, TransformerLens first."""
+def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> pd.DataFrame:
+    """One row per way: seconds, times as fast as TransformerLens, largest difference in logits."""
     model = made(kind, layers)
     pair = made_pair(model, tokens)
     ways: dict[str, Callable[[], list[float]]] = {
@@ -80,30 +72,21 @@ def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> Mapping[str
         "interp, gradient estimate": estimated_grid(model, pair, "gradient"),
         "interp, integrated estimate": estimated_grid(model, pair, "integrated"),
     }
-    values = {name: way() for name, way in ways.items()}
-    reference = values["TransformerLens, no_grad"]
-    return {
-        name: Measured(
-            seconds, max(abs(a - b) for a, b in zip(values[name], reference, strict=True))
-        )
-        for name, seconds in timed(ways, repeats, min).items()
-    }
-
-
-def table(found: Mapping[str, Measured]) -> str:
-    theirs = next(iter(found.values())).seconds
-    lines = [
-        f"  {'':30}{'seconds':>9}{'x faster':>10}{'largest difference':>20}",
-        *(
-            f"  {name:30}{way.seconds:9.3f}{theirs / way.seconds:10.1f}{way.difference:20.1e}"
-            for name, way in found.items()
-        ),
-    ]
-    return "\n".join(lines)
+    values = {name: np.array(way()) for name, way in ways.items()}
+    seconds = timed(ways, repeats, min)
+    first = next(iter(ways))
+    return pd.DataFrame(
+        {
+            "seconds": seconds[name],
+            "x faster": seconds[first] / seconds[name],
+            "largest difference": np.abs(values[name] - values[first]).max(),
+        }
+        for name in ways
+    ).set_axis(list(ways))
 
 
 def growth() -> None:
-    print("\nseconds of exact grids of a llama, as one thing grows")
+    print("\nseconds of exact grids of a llama, by layers, tokens and pairs")
     for layers, tokens, pairs in [
         *((layers, 60, 1) for layers in (2, 4, 8, 16)),
         *((4, tokens, 1) for tokens in (60, 120, 240)),
@@ -116,7 +99,7 @@ def growth() -> None:
         cells = layers * tokens * pairs
         print(
             f"  {layers:3} layers {tokens:4} tokens {pairs:3} pairs {seconds:9.3f} s"
-            f"{1e3 * seconds / cells:9.2f} ms a cell"
+            f"{1e3 * seconds / cells:9.2f} ms per cell"
         )
 
 
@@ -212,4 +195,4 @@ def transformer_lens_grid(model: interp.Model, pair: PatchingPair) -> Callable[[
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

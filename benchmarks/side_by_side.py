@@ -1,4 +1,4 @@
-"""What the benchmarks share: a line about the machine, random models, ways that take turns."""
+"""Shared by the benchmarks: the machine in one line, random models, ways timed in turns."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def machine(*packages: str) -> str:
-    """One line: the day, the processor, its load, PyTorch's threads, and versions."""
+    """The day, the processor, its load, PyTorch's threads and versions, in one line."""
     return ", ".join(
         [
             str(date.today()),
@@ -39,7 +39,7 @@ def processor() -> str:
 
 
 def random_llama(hidden: int, layers: int) -> interp.Model:
-    """Random weights, large enough that answers are not uniform, with a packaged tokenizer."""
+    """A model whose random weights are so large that answers are not uniform."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -58,7 +58,7 @@ def random_llama(hidden: int, layers: int) -> interp.Model:
 
 
 def enlarged(hf: PreTrainedModel, factor: float) -> PreTrainedModel:
-    """The model, its weight matrices multiplied in place."""
+    """The model, with its weight matrices multiplied in place."""
     with torch.no_grad():
         for parameter in hf.parameters():
             if parameter.dim() > 1:
@@ -71,7 +71,7 @@ def timed(
     repeats: int,
     summary: Callable[[Sequence[float]], float],
 ) -> dict[K, float]:
-    """Seconds of each way, such as their median, over rounds in which the ways take turns."""
+    """The median or another summary of each way's seconds, over rounds in which ways take turns."""
     times: dict[K, list[float]] = {way: [] for way in ways}
     for _, way in product(range(repeats), ways):
         gc.collect()
@@ -82,7 +82,13 @@ def timed(
 
 
 def tokens_once(prompts: Iterable[Tokens]) -> int:
-    """The tokens of the prompts, when what any of them begin with is counted once."""
+    """The number of tokens of the prompts, with shared beginnings counted once."""
     ordered = sorted(prompts)
     again = sum(shared_tokens(one, other) for one, other in pairwise(ordered))
     return sum(map(len, ordered)) - again
+
+
+def lines(title: str, numbers: Mapping[str, float]) -> str:
+    """A title, and one line for each number with its name."""
+    rows = (f"  {name:45}{number:12,.4g}" for name, number in numbers.items())
+    return "\n".join([title, *rows])

@@ -1,1 +1,1 @@
-"""False findings, power and coverage of the tests in reports, on simulated studies."""
+"""False positives, power and coverage of the tests in reports, on simulated studies."""

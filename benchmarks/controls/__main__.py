@@ -1,19 +1,18 @@
-"""False findings, power and coverage of the tests in reports, on simulated studies.
+"""False positives, power and coverage of the tests in reports, on simulated studies.
 
     python -m benchmarks.controls --studies 1000 --jobs 2 --out FOLDER
 
-With a folder, studies are written there as they are done, and those that are there are not
-simulated again. Rerun to resume; or simulate other ranges (--first) elsewhere, copy the files into
-one folder, and rerun for the tables of all.
+With a folder, finished studies are written there and not simulated again. Rerun to resume. Or
+simulate other ranges (--first) elsewhere, copy the files into one folder, and rerun for all tables.
 
-No model is run. A study is made of tables with the structure of a real one (`simulated`), with
-effects or with none, and the functions that make the report's tables are called on it. Counted are:
+No model is run. A simulated study has tables with the structure of a real one, with effects or
+without, and the functions that make the report's tables are called on them. The rates are:
 
 - false positives: the share of studies without the effect in which p is at most 0.05;
-- the same of a test that takes prompts as independent;
-- coverage: the share of these studies whose 95% interval holds the truth, which is no difference;
+- the same for a test that treats prompts as independent;
+- coverage: the share of these studies whose 95% interval contains the truth, no difference;
 - power: the share of studies with the effect in which p is at most 0.05;
-- findings: the share of studies without any effect in which a table has a p_holm of at most 0.05.
+- findings: the share of studies without effects in which a table has a p_holm of at most 0.05.
 """
 
 import argparse
@@ -29,7 +28,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first study")
-    parser.add_argument("--out", type=Path, help="folder that studies are kept in")
+    parser.add_argument("--out", type=Path, help="folder of finished studies")
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.studies)
     how = {"seed": options.seed, "jobs": options.jobs}

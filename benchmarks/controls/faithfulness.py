@@ -2,18 +2,18 @@
 
     python -m benchmarks.controls.faithfulness --studies 500
 
-No model is run. Each method finds the top segment of a prompt with a probability of its own, alike
-within prompts and within clusters, and the functions that make the page's tables judge the hits.
-Printed are, by setting and size, the shares of studies:
+No model is run. Each method finds the top segment of a prompt with its own probability, correlated
+within prompts and clusters, and the functions that make the page's tables judge the hits. Printed
+are, by setting and size, the shares of studies:
 
-- worse: in which some method is called worse (weaker or refuted) though none is better;
+- worse: in which one of the best methods is called worse (weaker or refuted);
 - above: in which some method that is no better than chance is shown to be above it;
-- best: whose interval of the method with the highest value holds that method's true value;
-- all: whose intervals of all methods hold theirs;
-- ahead: whose intervals of how far that method is ahead of the others hold all true differences;
+- best: whose interval for the method with the highest value contains that method's true value;
+- all: whose intervals for all methods contain theirs;
+- ahead: whose intervals for that method's lead over the others contain all true differences;
 
-the mean bias of its value and of the corrected one; the mean size of the set that holds the best;
-and the shares of methods worse than the best, or above chance, that are shown to be.
+the mean bias of its value and of its corrected value; the mean number of methods that may be the
+best; and the shares of methods worse than the best, or above chance, that are shown to be so.
 """
 
 import argparse
@@ -45,15 +45,15 @@ CHANCE = 0.5
 
 
 class Setting(NamedTuple):
-    """What methods are worth, and what makes their hits alike."""
+    """The methods' true values, and the correlation of their hits."""
 
     name: str
     values: tuple[float, ...]
     """Repeated for as many methods as there are."""
     prompt: float = 0.3
-    """Share of the variance that all methods have in common in a prompt."""
+    """Share of the variance that all methods have in common within a prompt."""
     cluster: tuple[float, ...] = (0.2,)
-    """Share that a method has in common in a cluster, repeated for all methods."""
+    """Share that a method has in common within a cluster, repeated for all methods."""
 
 
 SETTINGS = (
@@ -70,7 +70,7 @@ NAMES = [name for name in method_names() if not find_method(name).reads_coalitio
 def hits(
     rng: np.random.Generator, setting: Setting, methods: int, clusters: int, prompts: int
 ) -> Float[np.ndarray, "methods clusters prompts"]:
-    """Which method finds the top segment of which prompt: 1 or 0."""
+    """Whether each method finds the top segment of each prompt: 1 or 0."""
     shared = np.resize(setting.cluster, methods)[:, None, None]
     latent = (
         np.sqrt(setting.prompt) * rng.normal(size=(1, clusters, prompts))
@@ -106,11 +106,11 @@ def trials_of_hits(found: Float[np.ndarray, "methods clusters prompts"]) -> Tria
 def study(
     rng: np.random.Generator, setting: Setting, methods: int, clusters: int, prompts: int
 ) -> dict[str, float]:
-    """What one study says, held against the truth."""
+    """The results of one study, compared with the truth."""
     trials = trials_of_hits(hits(rng, setting, methods, clusters, prompts))
     judgements = judge([trials], METRICS[:1])
     differences = difference_table(judgements)
-    # Whether the metric ranks what is known is another question.
+    # Whether the metric ranks the controls correctly is another question.
     checks = check_table(judgements).assign(used=True)
     found = verdict_table(metric_table(judgements), checks, differences)
     values = np.resize(setting.values, methods)
@@ -137,7 +137,7 @@ def study(
 
 
 def _ahead(differences: pd.DataFrame, truth: dict[tuple[str, str], float], best: float) -> float:
-    """Whether all intervals of differences hold; of two that never differ there is none."""
+    """Whether all intervals of differences contain the truth; equal methods have none."""
     rows = differences.dropna(subset=["low"])
     true = best - np.array(
         [truth[pair] for pair in zip(rows["method"], rows["score"], strict=True)]
@@ -150,7 +150,7 @@ def _share(judged: np.ndarray) -> float:
 
 
 def rates(setting: Setting, methods: int, clusters: int, prompts: int, studies: int) -> pd.Series:
-    """The means over studies; what a study draws depends on its number alone."""
+    """The means over studies; the draws of a study depend only on its number."""
     drawn = (np.random.default_rng([0, number]) for number in range(studies))
     return pd.DataFrame([study(rng, setting, methods, clusters, prompts) for rng in drawn]).mean()
 

@@ -7,8 +7,8 @@ import pandas as pd
 from scipy import stats
 from scipy.special import expit, roots_hermitenorm
 
+from benchmarks.controls.rates import Tested
 from benchmarks.controls.tables import logical_forms
-from benchmarks.controls.tested import Tested
 from interp.statistics.decisions import holm
 from interp.statistics.mixed.design import MixedFormula
 from interp.statistics.mixed.linear import MixedModel, fit_mixed_model, wald_test
@@ -24,7 +24,7 @@ from interp_experiments.logical_forms.results import CLUSTER
 from interp_experiments.logical_forms.tables import rank_correlation
 
 RAW = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
-"""Without perplexity, as the confirmatory contrasts."""
+"""Without perplexity, like the confirmatory contrasts."""
 
 WIDER = MixedFormula(SHOWN, (*FACTORS, "modality:argument_form"), "model", varying=FACTORS)
 
@@ -32,7 +32,7 @@ ADJUSTED = MixedFormula(SHOWN, (*FACTORS, PERPLEXITY), "model", PERPLEXITY, FACT
 """The paper's formula 4."""
 
 MEAN, SD = 0.6, float(np.hypot(0.05, 0.15))
-"""Of the soft accuracy of every form in studies of one model without effects."""
+"""Mean and standard deviation of a form's soft accuracy, for one model without effects."""
 
 SKEWED = (2.2, 8.0)
 """Log-odds at the mean, and per unit of soft accuracy: most answers are right, a few wrong."""
@@ -40,17 +40,17 @@ SKEWED = (2.2, 8.0)
 MODELS = (2, 3, 4, 6, 10, 20)
 
 SPREADS = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Of true values between models, in units of the mean error."""
+"""Standard deviations of true values between models, in units of the mean error."""
 
 ERRORS = (0.01, 0.06)
-"""The least and the greatest standard error of a model's contrast."""
+"""Smallest and largest standard error of a model's contrast."""
 
 SHAPE = 4.0
-"""Of the gamma distribution of skewed true values: a skewness of 1."""
+"""Shape of the gamma distribution of skewed true values, for a skewness of 1."""
 
 
 def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Raw means and formula 4 with one model: least squares, errors robust to interpretations."""
+    """Raw means and formula 4 for one model: least squares, errors clustered by interpretation."""
     effect = {"modality": -0.08, "argument_form": 0.05, "interaction": 0.1, "perplexity": 0.02}
     rows = logical_forms(rng, models=1, **(effect if planted else {}))
     valid, name = rows[rows["gold"] == "Yes"], "one model"
@@ -71,7 +71,7 @@ def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def of_skewed_answers(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Raw means with one model whose soft accuracies are near 1 and skewed."""
+    """Raw means for one model whose soft accuracies are near 1 and skewed."""
     rows = logical_forms(rng, models=1, argument_form=0.05 * planted, modality=-0.08 * planted)
     middle, slope = SKEWED
     skewed = rows.assign(soft_accuracy=expit(middle + slope * (rows[SHOWN] - MEAN)))
@@ -96,7 +96,7 @@ def of_three_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Contrasts pooled over few and many models that differ little and much, and a further model.
+    """Contrasts pooled over different numbers of models and spreads, and one more model.
 
     Errors are unequal and estimated with 39 degrees of freedom; true values are normal or skewed.
     """
@@ -152,7 +152,7 @@ SHOWN_PAIRS = ("box - none", "none - box", "mp - mt")
 
 
 def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> Iterator[Tested]:
-    """Tests of pairs of levels, and those that take the rows as independent."""
+    """Tests of pairs of levels, and tests that treat the rows as independent."""
     naive = dict.fromkeys(range(len(tests)), np.nan)
     if rows is not None:
         alone = rows.assign(model="all")
@@ -176,7 +176,7 @@ def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) 
 
 
 def _of_a_mean(rows: pd.DataFrame, name: str, mean: float) -> Tested:
-    """The mean of the first level, whose truth is known where nothing is planted."""
+    """The mean of the first level, whose true value is known if nothing is planted."""
     first = level_means(rows, SHOWN).iloc[0]
     return Tested(
         f"{name}, mean of a modality", np.nan, low=first["low"] - mean, high=first["high"] - mean
@@ -199,7 +199,7 @@ def _adjusted(rows: pd.DataFrame, name: str) -> Iterator[Tested]:
 def _of_terms(
     rows: pd.DataFrame, model: MixedModel, name: str, terms: Sequence[str]
 ) -> Iterator[Tested]:
-    """F tests, and as the naive ones those over independent rows without random effects."""
+    """F tests, and naive ones over independent rows without random effects."""
     by_rows = fit_mixed_model(rows.assign(model="all"), model.formula)
     for term in terms:
         naive = wald_test(by_rows, term)

@@ -1,4 +1,6 @@
-"""How often tests reject and intervals hold the truth, over simulated studies."""
+"""Rates over simulated studies: how often tests reject and intervals contain the truth."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,22 @@ UNPLANTED = (
     "across entity pairs, familiarity, gradient ratio",
     "across entity pairs, familiarity, attention ratio",
 )
-"""Tests for whose effect there is none to plant beside the others."""
+"""Tests whose effect cannot be planted together with the others."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One test of one study."""
+
+    test: str
+    p: float
+    family: str = ""
+    """The table within which p_holm is corrected; empty if the test is not corrected."""
+    p_holm: float = np.nan
+    naive: float = np.nan
+    """p of a test that treats prompts as independent."""
+    low: float = np.nan
+    high: float = np.nan
 
 
 def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
@@ -29,7 +46,7 @@ def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per test of a first model: rejected, naive and covered, shares of studies."""
+    """One row per test of the first model: the shares of studies rejected, naive and covered."""
     name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
     rows = found[model.isin(["", "first"])].assign(test=name)
     judged = pd.DataFrame(
@@ -50,14 +67,14 @@ def _at_most(p: pd.Series) -> pd.Series:
 
 
 def families_of(null: pd.DataFrame) -> str:
-    """One line per family of corrected tests, and one of all, in studies without effects."""
+    """One line per family of corrected tests, and one for all, in studies without effects."""
     shares = findings(null)
     lines = ["| corrected together | studies with a finding |", "|---|---|"]
     return "\n".join([*lines, *(f"| {name} | {share:.3f} |" for name, share in shares.items())])
 
 
 def findings(null: pd.DataFrame) -> dict[str, float]:
-    """Share of studies in which a family has a p_holm of at most 0.05, and in which any has."""
+    """Share of studies in which each family, or any, has a p_holm of at most 0.05."""
     corrected = null[null["family"] != ""].assign(found=lambda rows: _at_most(rows["p_holm"]) == 1)
     by_family = corrected.groupby(["family", "study"], sort=False)["found"].any()
     shares = by_family.groupby("family", sort=False).mean().to_dict()

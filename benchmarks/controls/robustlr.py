@@ -1,8 +1,8 @@
 """The tests and intervals in the report of RobustLR, run on one simulated study.
 
-A theory is easier for a model or harder, which all of its variants share; wrong answers are any of
-the other two. Without effects two models score as high on every set as the best constant guess,
-and a third one the same on all contrast sets.
+Theories differ in how easy they are for a model, and the variants of a theory share this. A wrong
+answer is either of the other two labels. Without effects, two models score as high on every set as
+the best constant guess, and a third scores the same on all contrast sets.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from benchmarks.controls.tested import Tested
+from benchmarks.controls.rates import Tested
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,
     BETWEEN_MODELS,
@@ -25,10 +25,10 @@ from interp_experiments.robustlr.tables import averages
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 
 THEORIES = 40
-"""Of each set, as in a study of the default size."""
+"""Theories of each set, as in a study of the default size."""
 
 SPREAD = 1.5
-"""Standard deviation of how easy theories are, in log-odds of a right answer."""
+"""Standard deviation of the ease of theories, in log-odds of a right answer."""
 
 POPULATION = 20_000
 """Theories from which true scores are computed."""
@@ -37,7 +37,7 @@ LEVEL, LEVELLED = 0.4, "level"
 """Weighted F1 of the third model on every contrast set, and its name."""
 
 EFFECT = 0.7
-"""What is planted, in log-odds of a right answer."""
+"""The planted effect, in log-odds of a right answer."""
 
 
 def of_robustlr(rng: np.random.Generator, planted: bool) -> list[Tested]:
@@ -72,7 +72,7 @@ def _of_comparisons(table: pd.DataFrame) -> Iterator[Tested]:
 
 
 def _of_scores(rows: pd.DataFrame) -> Iterator[Tested]:
-    """Intervals of the first model, less what they are to hold."""
+    """Intervals of the first model's scores, minus the true values."""
     own = rows[rows["model"] == "first"]
     means, consistent = _truth()
     for row in score_table(own, ["set"]).to_dict("records"):
@@ -91,7 +91,7 @@ def _interval(test: str, low: float, high: float) -> Tested:
 
 
 def _prompts(rng: np.random.Generator, theories: int) -> pd.DataFrame:
-    """The labels of so many theories of each set; half of the bases are True, half False."""
+    """The labels of the theories of each set; half of the bases are True, half False."""
     parts = []
     for name in (*CONTRAST_SETS, *EQUIVALENCE_SETS):
         for number in range(theories):
@@ -121,7 +121,7 @@ def _answered(
 
 @cache
 def _levels(levelled: bool) -> dict[str, float]:
-    """The log-odds at which a set's mean F1 is the best constant guess's, or `LEVEL`."""
+    """The log-odds at which each set's mean F1 equals the best constant guess's, or `LEVEL`."""
     prompts = _prompts(np.random.default_rng(0), POPULATION // 10)
     guesses = theory_scores(with_baselines(prompts.assign(model="", answer="")), ["model", "set"])
     constant = guesses[guesses["model"].isin([f"always {label}" for label in LABELS])]
@@ -133,7 +133,7 @@ def _levels(levelled: bool) -> dict[str, float]:
 
 
 def _solved(prompts: pd.DataFrame, target: float) -> float:
-    """The log-odds at which the mean F1 is the target, by bisection."""
+    """The log-odds at which the mean F1 reaches the target, by bisection."""
     low, high = -6.0, 6.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -163,7 +163,7 @@ def _mean_scores(prompts: pd.DataFrame, level: float) -> tuple[float, float]:
 
 @cache
 def _truth() -> tuple[dict[str, float], dict[str, float]]:
-    """Mean F1 and consistency of each set, of a model without effects."""
+    """Mean F1 and consistency on each set, for a model without effects."""
     prompts, levels = _prompts(np.random.default_rng(0), POPULATION // 10), _levels(False)
     both = {name: _mean_scores(rows, levels[str(name)]) for name, rows in prompts.groupby("set")}
     return ({str(n): f1 for n, (f1, _) in both.items()}, {str(n): c for n, (_, c) in both.items()})

@@ -1,7 +1,7 @@
 """The tests and intervals in the report of RuleBench, run on one simulated study.
 
-Each golden rule is easier for a model or harder, and more so under one setting than under another;
-so is each question. Some rules have many questions, as in generated sets.
+Golden rules differ in how easy they are for a model, and under each setting; so do questions. Some
+rules have many questions, as in generated sets.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from benchmarks.controls.tested import Tested
+from benchmarks.controls.rates import Tested
 from interp.statistics.contrasts import mcnemar
 from interp.statistics.proportions import proportions
 from interp_experiments.rulebench.comparisons import MODELS, comparisons
@@ -18,13 +18,13 @@ from interp_experiments.rulebench.results import Results
 from interp_experiments.rulebench.tables import accuracy
 
 QUESTIONS, RULES = 160, 60
-"""Of a study; rules that are drawn from, the first ones more often."""
+"""Questions of a study; rules from which they are drawn, the first ones more often."""
 
 OF_RULE, OF_SETTING, OF_QUESTION = 1.5, 1.0, 0.7
-"""Standard deviations in log-odds: of rules for a model, of these under a setting, of questions."""
+"""Standard deviations in log-odds: of rules, of rules under a setting, of questions."""
 
 EFFECT = 1.0
-"""What is planted for the second model, in log-odds of a right answer."""
+"""The effect planted in the second model, in log-odds of a right answer."""
 
 SETTINGS = ("no", "golden", "few")
 
@@ -39,7 +39,7 @@ def of_rulebench(rng: np.random.Generator, planted: bool) -> list[Tested]:
         [_texts(rng, rule, model, EFFECT * planted * place) for place, model in enumerate("ab")],
         ignore_index=True,
     )
-    if planted:  # with the golden rule 3 of 10 questions more are right
+    if planted:  # with the golden rule, 3 of 10 wrong answers become right
         texts["correct"] |= (texts["rules"] == "golden") & (rng.random(len(texts)) < 0.3)
     results = Results(texts, pd.DataFrame(columns=["model", "error"]))
     return [*_of_comparisons(results), *_of_accuracy(results)]
@@ -69,7 +69,7 @@ def _of_comparisons(results: Results) -> Iterator[Tested]:
 
 
 def _of_accuracy(results: Results) -> Iterator[Tested]:
-    """Intervals of the accuracy, less the truth: clustered, and Wilson's over questions."""
+    """Intervals of the accuracy minus the truth: clustered, and Wilson's over questions."""
     truth, own = _truth(), results.texts[results.texts["model"] == "a"]
     naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
     both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}
@@ -80,7 +80,7 @@ def _of_accuracy(results: Results) -> Iterator[Tested]:
 
 
 def _truth() -> float:
-    """The accuracy over all rules and questions that might have been drawn."""
+    """The accuracy over all rules and questions that could have been drawn."""
     spread = np.sqrt(OF_RULE**2 + OF_SETTING**2 + OF_QUESTION**2)
     return float(expit(np.random.default_rng(0).normal(0, spread, POPULATION)).mean())
 

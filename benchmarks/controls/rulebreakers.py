@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from benchmarks.controls.rates import Tested
 from benchmarks.controls.tables import EVERYTHING, NOTHING, rulebreakers
-from benchmarks.controls.tested import Tested
 from interp.analysis.accuracy import pairs_of
 from interp.statistics import contrasts
 from interp.statistics.classical import spearman
@@ -48,7 +48,7 @@ def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def _prompt_models(results: Results) -> pd.DataFrame:
-    """The regression of one model and method: each takes as long as all other tests together."""
+    """The regression for one model and method; each takes as long as all other tests together."""
     answers, ratios = results.answers, results.ratios
     return prompt_models(
         replace(
@@ -60,7 +60,7 @@ def _prompt_models(results: Results) -> pd.DataFrame:
 
 
 def _of_table(table: pd.DataFrame, name: str, *, by: str | list[str] = ()) -> Iterator[Tested]:
-    """The tests of a table with p and p_holm, one for each row."""
+    """The tests of a table with p and p_holm, one per row."""
     keys = [by] if isinstance(by, str) else list(by)
     for row in table.to_dict("records"):
         label = ", ".join([name, *(str(row[key]).replace("_", " ") for key in keys)])
@@ -93,7 +93,7 @@ def _of_concordance(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
 
 
 def of_contrasts(results: Results) -> Iterator[Tested]:
-    """The contrasts, and chi-square tests that take pairs as independent."""
+    """The contrasts, and chi-square tests that treat pairs as independent."""
     pairs = pairs_of(
         results.answers,
         results.prompts,
@@ -134,7 +134,7 @@ def _of_probes(results: Results) -> Iterator[Tested]:
 
 
 def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
-    """What sentences of the report are written from: intervals that exclude something."""
+    """The intervals behind the report's sentences, which say what they exclude."""
     above = table["paired_low"] > table["chance_yes_rate"]
     ends = accuracy(results).set_index(["measure", "model"])[["low", "high"]]
     lower = ends.loc[SIDES[0], "high"] < ends.loc[SIDES[1], "low"]
@@ -144,7 +144,7 @@ def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
 
 
 def across_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Rank correlations over six models, and what they would be over prompts."""
+    """Rank correlations over six models, and naive ones over prompts."""
     x = rng.normal(size=6)
     y = rng.normal(size=6) + 2.5 * x * planted
     found = spearman(pd.Series(x), pd.Series(y))

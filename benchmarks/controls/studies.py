@@ -1,4 +1,4 @@
-"""Simulated studies, by kind: drawn from their numbers, tested, and kept in a folder."""
+"""Simulated studies, by kind: drawn, tested, and kept in a folder."""
 
 import gc
 import re
@@ -18,10 +18,10 @@ from benchmarks.controls.logical_forms import (
     of_three_models,
     pooled_models,
 )
+from benchmarks.controls.rates import Tested
 from benchmarks.controls.robustlr import of_robustlr
 from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
-from benchmarks.controls.tested import Tested
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
@@ -29,7 +29,7 @@ from interp_experiments.rulebreakers import entity_tables
 from interp_probes import linear
 
 RESAMPLES = 199
-"""Of each test by resampling; reports take up to 9,999, which changes the rates little."""
+"""Resamples of each test; reports take up to 9,999, which changes the rates little."""
 
 
 BLOCK = 20
@@ -53,10 +53,9 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
 def kept(
     folder: Path, kind: str, studies: Iterable[int], *, planted: bool, seed: int = 0, jobs: int = 1
 ) -> pd.DataFrame:
-    """What `simulated` gives of these studies and of all others in the folder.
+    """The rows of `simulated` for these studies and for all others in the folder.
 
-    Studies that are in the folder are not simulated again; others are written there, `BLOCK` at a
-    time.
+    Studies in the folder are not simulated again; others are written there, `BLOCK` at a time.
     """
     effects = "effects" if planted else "nothing"
     stem = f"{re.sub('[^a-z]+', '-', kind.lower())}-{effects}-{seed}"
@@ -80,7 +79,7 @@ def simulated(
 
     Args:
         kind: a name of `KINDS`.
-        studies: the numbers of the studies; what a study draws depends on its number and the seed.
+        studies: the numbers of the studies; a study's draws depend on its number and the seed.
         planted: with effects, or without any.
         seed: decides the draws.
         jobs: processes.
@@ -89,7 +88,7 @@ def simulated(
     if jobs == 1:
         parts = map(measure, studies)
         return pd.concat(parts, ignore_index=True)
-    # statsmodels collects garbage at every correction; what is imported need not be looked at.
+    # statsmodels collects garbage at every correction; imported modules need no inspection.
     with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
         return pd.concat(pool.map(measure, studies, chunksize=5), ignore_index=True)
 
@@ -102,7 +101,7 @@ def _study(kind: str, planted: bool, seed: int, number: int) -> pd.DataFrame:
 
 @contextmanager
 def few_resamples() -> Iterator[None]:
-    """Tests by resampling take `RESAMPLES` for as long."""
+    """Within the block, tests by resampling take `RESAMPLES`."""
     names = {
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),

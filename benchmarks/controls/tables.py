@@ -1,8 +1,8 @@
-"""Simulated studies: the tables that a study measures, without a model, with effects or none.
+"""Simulated studies: the tables that a study measures, without a model, with or without effects.
 
-Answers are correlated as they are in real studies: each model has an inclination of its own to
-accept what it is asked about an entity pair, and tells the sides of its pairs apart better or
-worse, in one direction or the other. Without effects these are symmetrical around zero.
+Answers are correlated as in real studies: for each entity pair a model has its own inclination to
+accept, and its own ability to distinguish the sides, in either direction. Without effects these
+are symmetrical around zero.
 """
 
 from dataclasses import dataclass
@@ -23,45 +23,45 @@ from interp_experiments.rulebreakers.templates import PHRASINGS, RULES
 MODELS = ("first", "second")
 
 CITIES, KINDS = 32, 20
-"""Entity pairs of either group."""
+"""Number of entity pairs in each group."""
 
 NAMED_WITHIN = 12
-"""Cities whose name contains their country's."""
+"""Number of cities whose name contains their country's."""
 
 ASKED = tuple(phrasing.id for phrasing in PHRASINGS)[:3]
-"""Phrasings of every instance, all of Yes and No."""
+"""The phrasings of each instance, all answered by Yes or No."""
 
 WEIGHTS = {"geographical": 6.0, "categorical": 1.0}
 """Pairs of the data set for each pair drawn."""
 
 DIMENSIONS = 8
-"""Of the residual stream."""
+"""Width of the residual stream."""
 
 
 @dataclass(frozen=True)
 class Effects:
-    """What is planted, in log-odds unless stated; all zero is a study in which nothing is so."""
+    """The planted effects, in log-odds unless stated; none if all are zero."""
 
     sides: float = 0.0
-    """How much rather a non-rulebreaker is accepted than a rulebreaker."""
+    """How much more a non-rulebreaker is accepted than a rulebreaker."""
     inclined: float = 0.0
-    """How much rather everything is accepted."""
+    """How much more everything is accepted."""
     familiarity: float = 0.0
-    """What is added to `sides` per standard deviation of a city's familiarity."""
+    """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0
-    """The same under the first rule rather than the second."""
+    """Added to `sides` under the first rule, like all below until `direction`."""
     group: float = 0.0
-    """The same of cities rather than other entity pairs."""
+    """For cities, relative to other entity pairs."""
     phrasing: float = 0.0
-    """The same under the first phrasing rather than the others."""
+    """Under the first phrasing, relative to the others."""
     model: float = 0.0
-    """The same of the second model rather than the first."""
+    """For the second model, relative to the first."""
     named_within: float = 0.0
-    """The same of cities whose name contains their country's."""
+    """For cities whose name contains their country's."""
     entity_ratio: float = 0.0
-    """The same per standard deviation of an entity pair's mean ratio of attention scores."""
+    """Per standard deviation of an entity pair's mean ratio of attention scores."""
     prompt_ratio: float = 0.0
-    """The same per standard deviation of a prompt's deviation from it."""
+    """Per standard deviation of a prompt's deviation from this mean."""
     direction: float = 0.0
     """How far the side of a prompt moves its vector, in standard deviations."""
 
@@ -138,7 +138,7 @@ def rulebreakers(rng: np.random.Generator, effects: Effects, folder: Path) -> Re
         residuals=(_residuals(rng, effects, prompts, folder / "residuals.parquet"),),
         probed=prompts,
         probed_answers=answers,
-        example_run=RunFolder.__new__(RunFolder),  # nothing is read of it
+        example_run=RunFolder.__new__(RunFolder),  # nothing is read from it
         examples=prompts[:0],
         example_answers=answers[:0],
     )
@@ -205,7 +205,7 @@ def _of_model(rng: np.random.Generator, effects: Effects, place: int) -> tuple[p
 def _residuals(
     rng: np.random.Generator, effects: Effects, prompts: pd.DataFrame, file: Path
 ) -> Path:
-    """Vectors of the first model in two layers; each entity pair moves by its own, either way."""
+    """Vectors of the first model in two layers; each entity pair has its own shift."""
     sign = np.where(prompts["side"] == SIDES[0], 1.0, -1.0)[:, None]
     parts = []
     for layer in (0, 1):
@@ -227,7 +227,7 @@ def _residuals(
 
 
 MODALITIES, INTERPRETATIONS = ("none", "box", "diamond"), 20
-"""Of LogicalForms, and how many questions each form has."""
+"""Modalities of LogicalForms, and the number of questions of each form."""
 
 
 def logical_forms(
@@ -240,12 +240,12 @@ def logical_forms(
     perplexity: float = 0.0,
     words: float = 0.05,
 ) -> pd.DataFrame:
-    """The scores of models on LogicalForms: the rows that mixed models are fitted to.
+    """The scores of models on LogicalForms, to which mixed models are fitted.
 
-    Effects are in soft accuracy: that of necessity, of modus ponens, of both together, and of
-    perplexity per standard deviation. Each of several models has its own of every modality and
-    argument form, and each interpretation its own in all questions of a modality, with a standard
-    deviation of `words`.
+    Effects are in soft accuracy: those of necessity, of modus ponens, of their interaction, and of
+    perplexity per standard deviation. Each of several models has its own effects of every modality
+    and argument form. Each interpretation has its own effect on all questions of a modality, with a
+    standard deviation of `words`.
     """
     forms = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Comparisons that simple tests get wrong: groups of unlike spread, skewed means, rare hits."""
+"""Comparisons that simple tests get wrong: unequal spreads, skewed means, rare hits."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from benchmarks.controls.tested import Tested
+from benchmarks.controls.rates import Tested
 from interp.statistics.clusters import cluster_mean
 from interp.statistics.contrasts import difference
 from interp.statistics.decisions import SMALLEST
@@ -16,13 +16,13 @@ GROUPS = {
     "147 clusters x 6 against 30 x 4": ((147, 6, 0.05), (30, 4, 1.0)),
     "32 clusters x 10 against 36 x 10": ((32, 10, 0.3), (36, 10, 0.3)),
 }
-"""Clusters, their trials, and their intraclass correlation, in either group."""
+"""Clusters, trials per cluster and intraclass correlation of each group."""
 
 SHARE, EFFECT = 0.3, 0.2
-"""Share of hits, and what is added to that of the first group where there is an effect."""
+"""Share of hits, and what an effect adds to that of the first group."""
 
 MEANS = {"normal": False, "skewed": False, "skewed, of unequal clusters": True}
-"""Distributions of clusters' means, and whether clusters have 1 to 30 trials of two weights."""
+"""Distributions of clusters' means; whether clusters have 1 to 30 trials of two weights."""
 
 
 def of_unlike(rng: np.random.Generator, planted: bool) -> list[Tested]:

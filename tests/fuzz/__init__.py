@@ -1,10 +1,11 @@
-"""Damaged and hostile input, tried in bulk where nothing outside a scratch folder can be reached.
+"""Fuzzing: damaged and hostile input, tried in bulk where only a scratch folder can be written.
 
-`make fuzz` runs all of it; `python -m tests.fuzz --only TARGET:NUMBER` runs one case and tells all.
+`make fuzz` runs all of it; `python -m tests.fuzz --only TARGET:NUMBER` runs one case and prints
+everything about it.
 
-1. `__main__` hands numbers of cases to servers and counts what they answer.
-2. A server shuts itself in (`jail`), makes valid runs and models once (`material`), and
-   forks a child for each case, whose end it judges.
-3. `files` and `folders` make the cases: files that are damaged (`damage`) and a command line that
-   meets them. A case is a function of the seed and its number alone.
+1. `__main__` chooses the cases, starts `trials` and counts the results.
+2. `trials` shuts itself in (`jail`), makes valid runs and models once (`material`), and forks a
+   child for each case, whose end it judges.
+3. `files` and `folders` make the cases: damaged files (`damage`), and a command line that reads
+   them. A case depends only on the seed, its target and its number.
 """

@@ -1,20 +1,19 @@
-"""`python -m tests.fuzz`: try many cases, print what broke, and exit with 1 if anything did."""
+"""`python -m tests.fuzz`: try many cases, print what failed, and exit with 1 if anything did."""
 
 import argparse
 import json
 import os
-import queue
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 Question = tuple[str, int]
+"""A case: its target and number."""
+
 Result = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,13 +28,13 @@ SHARES = {
     "trainings": 0.02,
     "degenerate": 0.02,
 }
-"""By target: its share of the cases."""
+"""Share of the cases, by target."""
 
 NO_JAIL = 3
-"""How a server ends that cannot shut itself in."""
+"""Exit code of `trials` if the machine allows no namespaces."""
 
 PLANTED = "planted"
-"""Cases that are wrong on purpose, to see that they are found."""
+"""Target of cases that fail on purpose, to test that failures are found."""
 
 _QUIET = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HF_HUB_OFFLINE"), "1"),
@@ -50,35 +49,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000, metavar="N")
     parser.add_argument("--seed", default="0")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes")
-    parser.add_argument("--only", metavar="TARGET:NUMBER", help="tell all of one case")
-    parser.add_argument("--target", choices=(*SHARES, PLANTED), help="cases of this target alone")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases at a time")
+    parser.add_argument("--only", metavar="TARGET:NUMBER", help="print everything about one case")
+    parser.add_argument("--target", choices=(*SHARES, PLANTED), help="only cases of this target")
     parser.add_argument("--failures", type=Path, metavar="FILE", help="write them here, as JSON")
-    parsed = parser.parse_args(arguments)
-    if parsed.only:
-        target, _, number = parsed.only.partition(":")
-        (result,) = _answers(parsed.seed, _queue([(target, int(number))]))
+    options = parser.parse_args(arguments)
+    if options.only:
+        target, _, number = options.only.partition(":")
+        (result,) = tried(options.seed, 1, [(target, int(number))])
         print("\n".join(f"{name}: {value}" for name, value in result.items()))
         return int(bool(result["failure"]))
-    shares = {parsed.target: 1.0} if parsed.target else SHARES
-    waiting = _queue(mixed(parsed.cases, shares))
+    shares = {options.target: 1.0} if options.target else SHARES
     results: list[Result] = []
-
-    def work(_: int) -> None:
-        while not waiting.empty():
-            for result in _answers(parsed.seed, waiting):
-                results.append(result)
-                if len(results) % 100 == 0:
-                    failed = sum(bool(result["failure"]) for result in results)
-                    print(f"{len(results):,} cases, {failed:,} failures", flush=True)
-
-    with ThreadPoolExecutor(parsed.jobs) as pool:
-        list(pool.map(work, range(parsed.jobs)))
+    for result in tried(options.seed, options.jobs, mixed(options.cases, shares)):
+        results.append(result)
+        if len(results) % 100 == 0:
+            failed = sum(bool(result["failure"]) for result in results)
+            print(f"{len(results):,} cases, {failed:,} failures", flush=True)
     print(told(results, list(shares)))
     failures = [result for result in results if result["failure"]]
-    if parsed.failures is not None:
-        content = {"seed": parsed.seed, "cases": len(results), "failures": failures}
-        parsed.failures.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    if options.failures is not None:
+        content = {"seed": options.seed, "cases": len(results), "failures": failures}
+        options.failures.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return int(bool(failures))
 
 
@@ -89,8 +81,29 @@ def mixed(cases: int, shares: dict[str, float]) -> list[Question]:
     return [(target, number) for _, target, number in sorted(places)]
 
 
+def tried(seed: str, jobs: int, cases: Sequence[Question]) -> Iterator[Result]:
+    """The results of the cases, in the order in which they end.
+
+    Raises:
+        SystemExit: the machine allows no namespaces, or `trials` failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="interp-fuzz-") as folder:
+        command = [sys.executable, "-m", "tests.fuzz.trials", folder]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **_QUIET}, **pipes) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps([seed, jobs, cases]).encode())
+            process.stdin.close()
+            yield from map(json.loads, process.stdout)
+        if process.returncode == NO_JAIL:
+            raise SystemExit("this machine allows no mount namespaces: nothing is tried")
+        if process.returncode:
+            raise SystemExit(f"tests.fuzz.trials ended with {process.returncode}")
+
+
 def told(results: Sequence[Result], targets: Sequence[str]) -> str:
-    """Cases and failures by target, then failures that are alike, each with a case to try."""
+    """Cases and failures by target, then each class of failures with a case to try."""
     lines = [f"{'':15}{'cases':>8}" + "".join(f"{kind:>11}" for kind in KINDS) + f"{'s':>8}"]
     for target in (*targets, None):
         own = [result for result in results if target in (None, result["target"])]
@@ -106,44 +119,6 @@ def told(results: Sequence[Result], targets: Sequence[str]) -> str:
         example = f"--only {found[0]['target']}:{found[0]['number']}"
         lines.append(f"{len(found):6,}  {': '.join(failure)}  ({example})")
     return "\n".join(lines)
-
-
-def _queue(questions: Sequence[Question]) -> "queue.SimpleQueue[Question]":
-    waiting: queue.SimpleQueue[Question] = queue.SimpleQueue()
-    for question in questions:
-        waiting.put(question)
-    return waiting
-
-
-def _answers(seed: str, waiting: "queue.SimpleQueue[Question]") -> Iterator[Result]:
-    """Answers of one server, until there is no more to ask or it ends over a case."""
-    folder = tempfile.mkdtemp(prefix="interp-fuzz-")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.fuzz.server", folder, seed],
-        cwd=ROOT,
-        env={**os.environ, **_QUIET},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        while not waiting.empty():
-            target, number = waiting.get()
-            server.stdin.write(f"{target} {number}\n")
-            server.stdin.flush()
-            if answer := server.stdout.readline():
-                yield json.loads(answer)
-                continue
-            if server.wait() == NO_JAIL:
-                raise SystemExit("this machine allows no mount namespaces: nothing is tried")
-            lost = ["escape", "the server ended over it"]
-            yield {"target": target, "number": number, "failure": lost, "seconds": 0.0}
-            return
-    finally:
-        server.communicate()
-        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Values and damages that programs are known to break on."""
+"""Odd values, and damage to files, on which programs are known to break."""
 
 import json
 import os
@@ -24,11 +24,11 @@ WORDS = (
     *("", "9" * 5000, "x" * 300, "x" * 20000, "very/" * 1000, *_PLAIN.split()),
     *(word.encode("ascii").decode("unicode_escape") for word in _ODD.split()),
 )
-"""Words of a command line."""
+"""Odd words for a command line."""
 
 
 def values(outside: Path) -> list[Any]:
-    """Values that a JSON record may hold where others are expected."""
+    """Unexpected values for a JSON record."""
     deep: list[Any] = []
     for _ in range(400):
         deep = [deep]
@@ -41,7 +41,7 @@ def values(outside: Path) -> list[Any]:
 
 
 def damage_json(chance: Random, text: str, outside: Path) -> tuple[str, str]:
-    """A JSON text with one to three changes of its structure, and the changes in words."""
+    """A JSON text with one to three changes, and a description of the changes."""
     document = json.loads(text)
     words = []
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
@@ -51,7 +51,7 @@ def damage_json(chance: Random, text: str, outside: Path) -> tuple[str, str]:
 
 
 def _change(chance: Random, document: Any, outside: Path) -> tuple[Any, str]:
-    """Change one place of a document, chosen evenly over its levels rather than over its leaves."""
+    """Change one place of a document, chosen evenly over levels rather than leaves."""
     if not isinstance(document, dict | list) or not document or chance.random() < 0.1:
         value = chance.choice(values(outside))
         return value, f"= {_short(value)}"
@@ -98,18 +98,18 @@ def _short(value: object) -> str:
 
 
 def rewrite_json(chance: Random, file: Path, outside: Path) -> str:
-    """Change the structure of a JSON file, or its bytes where it is none; in words."""
+    """Change the structure of a JSON file, or else its bytes; returns a description."""
     content = file.read_bytes()
     try:
         text, words = damage_json(chance, content.decode(), outside)
         file.write_text(text, encoding="utf-8", errors="surrogatepass")
-    except (ValueError, TypeError, RecursionError):  # an earlier damage left nothing to change
+    except (ValueError, TypeError, RecursionError):  # earlier damage left nothing to change
         return damage_bytes(chance, file)
     return words
 
 
 def damage_bytes(chance: Random, file: Path) -> str:
-    """Damage a file as disks, editors and transfers do; in words."""
+    """Damage a file as disks, editors and transfers do; returns a description."""
     kind = chance.choice(tuple(_BYTES))
     file.write_bytes(_BYTES[kind](chance, file.read_bytes()))
     return f"{file.name} {kind}"
@@ -149,7 +149,7 @@ _BYTES: dict[str, Callable[[Random, bytes], bytes]] = {
 
 
 def damage_node(chance: Random, path: Path, outside: Path) -> str:
-    """Put something else where a file or folder was; in words."""
+    """Put something else in the place of a file or folder; returns a description."""
     kind = chance.choice(tuple(_NODES))
     remove(path)
     _NODES[kind](path, outside)

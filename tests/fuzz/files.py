@@ -1,4 +1,4 @@
-"""Cases of single files: data, and model folders with their templates and weights; all targets."""
+"""Cases of single files: data, model folders, templates and weights; the list of targets."""
 
 import json
 import struct
@@ -26,7 +26,7 @@ _WEIGHTS = "model.safetensors"
 
 
 def data_file(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """A command that reads data in the published columns, damaged in cells, columns or bytes."""
+    """A command that reads data with the published columns and damaged cells, columns or bytes."""
     rows: Rows = pd.read_csv(material.data).head(8).to_dict("records")
     file = folder / f"data.{('csv', 'json', 'jsonl', 'parquet')[number % 4]}"
     kind = chance.choice(
@@ -56,7 +56,7 @@ def data_file(chance: Random, number: int, material: Material, folder: Path) -> 
 
 
 def _changed(chance: Random, kind: str, rows: Rows, odd: list[Any]) -> tuple[Rows, str]:
-    """Rows with other values, names or order, and the change in words."""
+    """Rows with other values, names or order, and a description of the change."""
     column, value = chance.choice(list(rows[0])), chance.choice(odd)
     if kind == "column":
         return [{**row, column: value} for row in rows], f"all of {column} = {value!r:.80}"
@@ -82,12 +82,12 @@ def _changed(chance: Random, kind: str, rows: Rows, odd: list[Any]) -> tuple[Row
 
 
 def _write(file: Path, rows: Rows) -> None:
-    """Write rows in the format of the name's ending; values may be of any type."""
+    """Write rows in the format of the file's suffix; values may have any type."""
     frame = pd.DataFrame(rows, dtype=object)
     if file.suffix == ".csv":
         frame.to_csv(file, index=False, errors="surrogatepass")
     elif file.suffix == ".parquet":
-        # Columns of mixed types, which Parquet has not, become text.
+        # Parquet has no columns of mixed types.
         frame.columns = pd.Index([_encodable(column) for column in frame.columns])
         frame.map(_encodable).to_parquet(file)
     else:
@@ -120,7 +120,7 @@ def model_folder(chance: Random, number: int, material: Material, folder: Path) 
 
 
 def _header(chance: Random, model: Path, material: Material) -> str:
-    """The JSON in front of the weights: types, shapes and offsets."""
+    """Damage the JSON header of the weights: types, shapes and offsets."""
     content = (model / _WEIGHTS).read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     text, words = damage_json(chance, content[8 : 8 + length].decode(), material.outside)
@@ -131,7 +131,7 @@ def _header(chance: Random, model: Path, material: Material) -> str:
 
 
 def _tensors(change: Callable[[Random, dict[str, Tensor]], dict[str, Tensor]]) -> Any:
-    """The damage that other tensors are, in words their names and sizes."""
+    """A damage that changes the tensors, and describes it by their names."""
 
     def damage(chance: Random, model: Path, material: Material) -> str:
         there = load_file(model / _WEIGHTS)
@@ -163,7 +163,7 @@ def _reshaped(chance: Random, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _index(chance: Random, model: Path, material: Material) -> str:
-    """The weights in a file that an index names, and the index damaged."""
+    """Move the weights into a file named by an index, and damage the index."""
     file = chance.choice(("part.safetensors", "../part.safetensors", "part.bin"))
     names = sorted(load_file(model / _WEIGHTS))
     (model / _WEIGHTS).rename(model / file)
@@ -184,7 +184,7 @@ _WEIGHT_DAMAGES: dict[str, Callable[[Random, Path, Material], str]] = {
 
 
 def template(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """A command that loads a model with a chat template that is hostile or merely odd."""
+    """A command that loads a model with a hostile or merely odd chat template."""
     model = material.copy("model", folder / "model")
     places = json.loads(Path(__file__).with_name("templates.json").read_text(encoding="utf-8"))
     chosen = places[number % len(places)]
@@ -207,7 +207,7 @@ def _configure(file: Path, **options: object) -> None:
 
 
 def degenerate(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """Valid use at its edges: one pair, constant or undefined outputs, prompts that all fail."""
+    """Valid use at its limits: one pair, constant or undefined outputs, prompts that all fail."""
     listed = [command.split() for command in _EDGES.split("\n")]
     command = listed[number % len(listed)]
     model = material.copy("model", folder / "model")
@@ -257,7 +257,7 @@ _DATA: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 
 def planted(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """What the fuzz must find: a traceback, a hang, and files changed outside."""
+    """Failures that the fuzz must find: a traceback, a hang, and files changed outside."""
 
     def loop(outside: Path) -> None:
         while True:
@@ -275,7 +275,7 @@ def planted(chance: Random, number: int, material: Material, folder: Path) -> Ca
         return 0
 
     def changed(outside: Path) -> int:
-        torch.save(torch.zeros(1), outside / "new")  # in C++, of which Python sees nothing
+        torch.save(torch.zeros(1), outside / "new")  # in C++, unseen by Python
         return 0
 
     acts = (raised, loop, elsewhere, changed)
@@ -293,4 +293,4 @@ MAKERS: dict[str, Make] = {
     "degenerate": degenerate,
     "planted": planted,
 }
-"""By target: what makes its cases."""
+"""The maker of each target's cases."""

@@ -1,4 +1,4 @@
-"""Cases of whole folders: damaged runs, studies and trainings; and of command lines alone."""
+"""Cases of damaged runs, studies and trainings, and of command lines without damage."""
 
 import argparse
 import pickle
@@ -28,11 +28,11 @@ _COMMANDS = (
     (),
     ("--retry-errors",),
 )
-"""What meets each damage; those without a command are the run's own, to resume it."""
+"""Commands that read a damaged run; those without a command resume the run."""
 
 
 def run_folder(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """A damaged run, of those that one command makes."""
+    """A damaged run of one measurement."""
     names = [name for name in material.runs if name != "study"]
     return _run(chance, names[number // len(_COMMANDS) % len(names)], number, material, folder)
 
@@ -54,7 +54,7 @@ def _run(chance: Random, name: str, number: int, material: Material, folder: Pat
 
 
 def _interrupt(chance: Random, run: Path) -> str:
-    """Leave a run as one that was killed: a shard is missing, and claimed by nobody alive."""
+    """Leave a run as if killed: a shard is missing, and its claim belongs to no process."""
     shard = chance.choice(sorted(run.glob("**/shards/*/*")))
     shutil.rmtree(shard)
     part = shard.parent.parent.parent
@@ -70,7 +70,7 @@ def _interrupt(chance: Random, run: Path) -> str:
 
 
 def _damage(chance: Random, run: Path, outside: Path) -> str:
-    """One damage, more often to a record than to a table or a folder."""
+    """One damage, to a record more often than to a table or folder."""
     nodes = sorted(run.rglob("*"))
     files = [path for path in nodes if path.is_file() and not path.is_symlink()]
     records = [p for p in files if p.suffix == ".json" or p.parent.parent.name == "claims"]
@@ -91,7 +91,7 @@ def _damage(chance: Random, run: Path, outside: Path) -> str:
 
 
 def _add(chance: Random, run: Path, nodes: list[Path], outside: Path) -> str:
-    """A copy of one thing at the place of another, or something new where it does not belong."""
+    """Put a copy of one file or folder in the place of another, or where it does not belong."""
     source, target = (chance.choice(nodes) for _ in range(2))
     if chance.random() < 0.5:
         names = ("x", "x.json", "0.json", ".run.json.x", ".record.lock", "é\n", "a" * 32)
@@ -122,7 +122,7 @@ _PLACES = (
 
 
 def training(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """A training that was stopped at a checkpoint and then damaged, before it goes on."""
+    """A training that was stopped at a checkpoint and damaged, and is to be resumed."""
     run = material.copy("training", folder / "run")
     words = []
     for _ in range(chance.choice((1, 1, 1, 2))):
@@ -134,16 +134,16 @@ def training(chance: Random, number: int, material: Material, folder: Path) -> C
 
 
 def _misplace(chance: Random, run: Path, outside: Path) -> str:
-    """Something else in a place that training is about to read or write."""
+    """Put something in a place that training will read or write."""
     name = chance.choice(_PLACES)
-    with suppress(FileExistsError, NotADirectoryError):  # an earlier damage has taken the place
+    with suppress(FileExistsError, NotADirectoryError):  # earlier damage has taken the place
         (run / name).parent.mkdir(exist_ok=True)
         return f"{name}: {damage_node(chance, run / name, outside)}"
     return ""
 
 
 def _exchange(chance: Random, run: Path, outside: Path) -> str:
-    """A file that torch reads, with other content or with code."""
+    """Replace a file that torch reads by other content or by code."""
     name, value = chance.choice(_PICKLED), chance.choice(values(outside))
     with suppress(FileNotFoundError, NotADirectoryError):
         (run / STOPPED / name).unlink()
@@ -156,7 +156,7 @@ def _exchange(chance: Random, run: Path, outside: Path) -> str:
 
 
 class _Code:
-    """Makes a file where it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -166,7 +166,7 @@ class _Code:
 
 
 def _sign(checkpoint: Path) -> str:
-    """Let the checkpoint's manifest say what is there now."""
+    """Write the checkpoint's manifest again, so that it matches the damaged files."""
     with suppress(UserError, OSError):
         (checkpoint / MANIFEST).unlink()
         declare_whole(checkpoint)
@@ -207,11 +207,11 @@ PLAUSIBLE = {
     name: words.split()
     for name, _, words in (line.partition(":") for line in _PLAUSIBLE.split("\n"))
 }
-"""By destination: values that the option may well be given."""
+"""Plausible values of options, by destination."""
 
 
 def command_line(chance: Random, number: int, material: Material, folder: Path) -> Case:
-    """A command with what keeps it small, and one to four further options."""
+    """A command with options that keep it small, and one to four others."""
     commands = _commands()
     name, parser = commands[number % len(commands)]
     dests = {action.dest: action for action in _actions(parser)}
@@ -250,7 +250,7 @@ def _option(chance: Random, action: argparse.Action, material: Material) -> list
 
 
 def _value(chance: Random, action: argparse.Action, material: Material) -> str:
-    """A value for an option: one that it may well be given, a path, or a nasty word."""
+    """A value for an option: plausible, a path, or an odd word."""
     kind = chance.random()
     if kind < 0.35 and action.dest in PLAUSIBLE:
         return chance.choice(PLAUSIBLE[action.dest])
@@ -268,7 +268,7 @@ def _actions(parser: argparse.ArgumentParser, *, options: bool = True) -> list[a
 
 @cache
 def _commands() -> tuple[tuple[tuple[str, ...], argparse.ArgumentParser], ...]:
-    """Every command and subcommand: its words, and the parser, caught when it is used."""
+    """Every command and subcommand with its parser, which is caught when it parses."""
     caught: list[argparse.ArgumentParser] = []
 
     def catch(parser: argparse.ArgumentParser, *_: object) -> NoReturn:
@@ -276,7 +276,7 @@ def _commands() -> tuple[tuple[tuple[str, ...], argparse.ArgumentParser], ...]:
         raise SystemExit
 
     with mock.patch.object(Parser, "parse_known_args", catch), suppress(SystemExit):
-        # A command is configured if its name is given.
+        # Only commands that are named get their options.
         cli.main([*cli.find_commands(), "rulebreakers"])
     return tuple(_leaves(caught[0], ()))
 

@@ -1,6 +1,6 @@
-"""A mount namespace in which one folder, empty and in memory, is all that can be written.
+"""A mount namespace in which only one folder, empty and in memory, can be written.
 
-The kernel keeps to it, whatever the code within does: everything else is mounted read-only, there
+The kernel enforces it, whatever the code within does: everything else is mounted read-only, there
 are no devices, no network and no other processes, and no capability is left to change that.
 """
 
@@ -19,22 +19,22 @@ _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
 _CAPABILITY_VERSION_3, _CAPABILITIES = 0x20080522, 64
 
 DEVICES = ("null", "zero", "full", "random", "urandom")
-"""What /dev holds in the jail."""
+"""The contents of /dev in the jail."""
 
 SIZE = "6g"
-"""The most that the folder may hold."""
+"""Most bytes that the folder may hold."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(folder: Path) -> bool:
-    """Shut this process in, so that only `folder` can be written; false where that is not allowed.
+    """Shut this process in, so that only `folder` can be written; false if that is not allowed.
 
-    Everything that follows runs in a child, which is process 1 of its namespace; the caller's
-    process waits for it here and ends with it. Call it before any thread is started.
+    Everything that follows runs in a child, which is process 1 of its namespace; the caller waits
+    for it here and ends with it. Call this before any thread is started.
 
     Raises:
-        RuntimeError: the jail was made, but something outside the folder could be written.
+        RuntimeError: something outside the folder can be written nevertheless.
     """
     if not _unshare():
         return False
@@ -49,10 +49,10 @@ def enter(folder: Path) -> bool:
 
 
 def check(folder: Path) -> None:
-    """Make sure that nothing but the folder is mounted for writing, and that none can remount.
+    """Check that only the folder is mounted for writing, and that nothing can be remounted.
 
     Raises:
-        RuntimeError: what can be written.
+        RuntimeError: another mount can be written, or a capability is left.
     """
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         point, options = line.split()[4:6]
@@ -65,7 +65,7 @@ def check(folder: Path) -> None:
 
 
 def _unshare() -> bool:
-    """New namespaces; those of an unprivileged user belong to a user namespace of its own."""
+    """Enter new namespaces; an unprivileged user also gets a user namespace."""
     if sys.platform != "linux":
         return False
     wanted = _NEW_MOUNTS | _NEW_IPC | _NEW_PIDS | _NEW_NETWORK
@@ -90,7 +90,7 @@ def _mount(folder: Path) -> None:
 
 
 def _mount_devices(place: Path) -> None:
-    """Put harmless devices alone in /dev: no mount option keeps a disk there from being written."""
+    """Leave only harmless devices in /dev: no mount option would protect a disk there."""
     place.mkdir()
     _mount_one("tmpfs", str(place), "tmpfs", _NOSUID, "size=1m,mode=755")
     for name in DEVICES:

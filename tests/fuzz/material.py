@@ -1,4 +1,4 @@
-"""The valid things that cases damage: data, models, runs and a study, made once for a server."""
+"""The valid files that cases damage: data, a model, runs, a study and a training, made once."""
 
 import shutil
 import warnings
@@ -24,10 +24,10 @@ from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
 ROWS = 40
-"""Rows of the data: the two sides of twenty pairs."""
+"""Rows of the data: both sides of twenty pairs."""
 
 MOST = 40
-"""Pairs, or facts, of a command that asks for all; where none are asked for there are two pairs."""
+"""Most pairs, or facts, of a command that asks for all; the default is two pairs."""
 
 RUNS = {
     "evaluate": ("evaluate", "--limit", "4"),
@@ -38,32 +38,32 @@ RUNS = {
     "linear": ("probe", "linear", "--limit", "4"),
     "study": ("run", "rulebreakers", "--limit", "4"),
 }
-"""Runs that are made, by name."""
+"""Commands of the runs, by name."""
 
 TRAINING = (
     *("train", "robustlr", "--model", "small-encoder", "--from-scratch", "--device", "cpu"),
     *("--theories", "6", "--held-out", "2", "--distractors", "0", "--epochs", "1"),
     *("--batch", "8", "--checkpoint-steps", "2"),
 )
-"""A training of five steps; the folder "training" holds it as it was stopped."""
+"""A training of five steps; the folder "training" holds it, stopped at `STOPPED`."""
 
 STOPPED = "checkpoint-2"
-"""Where it was stopped."""
+"""The checkpoint at which the training was stopped."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case: a folder with damaged or odd files in it, and a command line that meets them."""
+    """One case: a folder with damaged or odd files, and a command line that reads them."""
 
     argv: list[str]
     damage: str = ""
-    """What was done to the files, in words."""
+    """A description of what was done to the files."""
     asked: bool = False
-    """Whether the command line itself may ask for places outside to be written."""
+    """Whether the command line itself may ask to write outside."""
     refused: bool = False
-    """Whether to end well would be wrong: numbers would rest on what is not there."""
+    """Whether exit code 0 would be wrong, because the numbers would rest on missing weights."""
     planted: Callable[[Path], object] | None = None
-    """What is done in place of the command, with the folder outside."""
+    """A function of the folder outside, called in place of the command."""
 
     def run(self, outside: Path) -> object:
         """The exit code of the command."""
@@ -72,42 +72,42 @@ class Case:
 
 @dataclass(frozen=True)
 class Material:
-    """Where the valid things are."""
+    """The places of the valid files."""
 
     folder: Path
     outside: Path
-    """A folder beside the scratch folder, which nothing may touch."""
+    """A folder next to the scratch folder, which nothing may change."""
     runs: dict[str, list[str]]
-    """Command lines of the runs and the study, without --out; each in a folder of its name."""
+    """Command lines of the runs and the study, without --out; the folders have their names."""
 
     @property
     def data(self) -> Path:
-        """A file in the published columns."""
+        """A data file with the published columns."""
         return self.folder / "data.csv"
 
     @property
     def model(self) -> Path:
-        """The folder of a model of two layers."""
+        """The folder of a model with two layers."""
         return self.folder / "model"
 
     def job(self, run: str) -> str:
-        """What a worker of a run is handed."""
+        """The job of a run, as a worker gets it."""
         _, parsed = parse(self.runs[run])
         probe = "probe-" if hasattr(parsed, "probe") else ""
         what = find_study(parsed.study) if run == "study" else find_spec(probe + run)
         return asked(parsed, what)[0].model_dump_json()
 
     def copy(self, name: str, target: Path) -> Path:
-        """A copy of one of the things, to be damaged."""
+        """A copy of one of the folders, to be damaged."""
         return Path(shutil.copytree(self.folder / name, target))
 
 
 Make = Callable[[Random, int, Material, Path], Case]
-"""Makes a case from chance, its number, and the valid things, in an empty folder."""
+"""Makes a case from chance, its number, and the material, in an empty folder."""
 
 
 def make(folder: Path, outside: Path) -> Material:
-    """Make everything; whatever commands import or remember is there afterwards for all cases."""
+    """Make everything; all cases then share what commands import and cache."""
     _shorten()
     folder.mkdir()
     material = Material(folder, outside, {})
@@ -129,10 +129,9 @@ def make(folder: Path, outside: Path) -> Material:
 
 
 def _shorten() -> None:
-    """Few prompts in several shards, and claims that soon are void: a wait for one is no hang.
+    """Make runs short: few prompts in several shards, and claims that expire soon.
 
-    Nobody waits for the whole of a data set, for all of its facts, or for all organisms; and no
-    process is started.
+    No case uses a whole data set, all facts or all organisms, and none starts a process.
     """
     of_source, of_facts = source.PromptSource.pairs, systems.load_facts
 
@@ -154,7 +153,7 @@ def _shorten() -> None:
 
 
 def _make_training(folder: Path) -> None:
-    """A training that was stopped once its first checkpoint was saved."""
+    """Make a training that was stopped once its first checkpoint was saved."""
 
     def stopping(checkpoint: Path, place: Path) -> None:
         keep(checkpoint, place)

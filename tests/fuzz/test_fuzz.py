@@ -1,4 +1,4 @@
-"""A small share of the fuzzing, and whether it finds what is wrong; `make fuzz` does all of it."""
+"""A small share of the fuzzing, and whether it finds failures; `make fuzz` does all of it."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzz import jail
 from tests.fuzz.__main__ import ROOT, SHARES, mixed, told
-from tests.fuzz.server import LONGEST_MESSAGE, judged
+from tests.fuzz.trials import LONGEST_MESSAGE, judged
 
 
 def fuzz(tmp_path, *options):
@@ -35,9 +35,8 @@ def test_a_traceback_a_hang_and_files_changed_outside_are_found(tmp_path):
     kinds = {case["number"]: case["failure"] for case in found["failures"]}
     assert kinds[0] == ["traceback", "KeyError files.py:" + kinds[0][1].rpartition(":")[2]]
     assert kinds[1][0] == "hang"
-    assert kinds[2] == ["escape", "what lies outside was to be written"]
-    assert kinds[3] == ["escape", "the server ended over it"]
-    assert "planted:3 changed what lies outside" in ended.stderr
+    assert kinds[2] == ["escape", "a write outside was tried"]
+    assert kinds[3] == ["escape", "something outside was changed"]
 
 
 RIGHT = {"status": 0, "code": 2, "output": "", "message": "error: x", "refused": 1}
@@ -59,6 +58,7 @@ RIGHT = {"status": 0, "code": 2, "output": "", "message": "error: x", "refused":
         ({"status": None, "code": None}, "hang"),
         ({"message": "cannot write /x: read-only file system"}, "escape"),
         ({"message": "cannot write /x: read-only file system", "asked": True}, None),
+        ({"changed": True, "asked": True}, "escape"),
     ],
 )
 def test_what_is_judged_a_failure(change, kind):

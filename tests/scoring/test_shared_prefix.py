@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import Phi3Config
 
 import interp
 from interp.measurements.core import bind
@@ -285,7 +284,7 @@ def test_a_state_other_than_keys_and_values_is_not_handed_on(phrasings):
 
 
 def test_rotary_frequencies_that_change_with_length_are_minded(phrasings, monkeypatch):
-    _, shape = CONFIGS["phi3"]
+    shape = CONFIGS["phi3"]
     rope = {
         "rope_type": "longrope",
         "rope_theta": 10000.0,
@@ -295,7 +294,7 @@ def test_rotary_frequencies_that_change_with_length_are_minded(phrasings, monkey
         "factor": 8.0,
     }
     shape = {**shape, "rope_parameters": rope, "original_max_position_embeddings": 80}
-    monkeypatch.setitem(CONFIGS, "phi3", (Phi3Config, shape))
+    monkeypatch.setitem(CONFIGS, "phi3", shape)
     model = make_tiny("phi3", byte_level())
     long = [
         p

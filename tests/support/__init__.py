@@ -1,1 +1,1 @@
-"""Small models and tokenizers that tests are made of."""
+"""Small models, tokenizers, prompts and runs for the tests."""

@@ -1,4 +1,4 @@
-"""Choices between two options, and their probabilities beside the answers."""
+"""Choices between Yes and No, and the options' probabilities next to the answers."""
 
 from interp.prompts.answers import AnswerOption, Choice
 
@@ -15,7 +15,7 @@ def accepts(prompt):
 
 
 def with_options(result):
-    """The answers table with the probabilities of each prompt's first and second option."""
+    """The answers table, with the probabilities of each prompt's first and second option."""
     places = result.option_probabilities.groupby("prompt_id").cumcount()
     answers = result.answers
     for place, name in enumerate(("positive", "negative")):

@@ -12,7 +12,7 @@ from tests.support.tokenizers import byte_level
 
 
 def broken_by(*prompts: Prompt) -> tuple[Model, Prompt]:
-    """A random model, and the first prompt with a snowman, whose embedding is no number."""
+    """A random model, and the first prompt with a snowman, whose embedding is NaN."""
     model = make_tiny("llama", byte_level())
     broken = dataclasses.replace(prompts[0], id="broken", text=prompts[0].text + "☃")
     plain = {token for prompt in tokenize(model, prompts) for token in prompt.token_ids}

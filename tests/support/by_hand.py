@@ -1,4 +1,4 @@
-"""A model whose every number is set by hand."""
+"""A model with all of its weights set by hand."""
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -8,7 +8,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 def zeroed_gpt2(words):
     """A GPT-2 of one layer, one head and two dimensions, all zero, in float64; and its tokenizer.
 
-    The first word is the padding, and the token of unknown words.
+    The first word stands for padding and for unknown words.
     """
     tokenizer = Tokenizer(
         models.WordLevel({word: index for index, word in enumerate(words)}, unk_token=words[0])

@@ -1,6 +1,6 @@
 """`pytest -p tests.support.checked_types`: check the types and shapes of every call.
 
-An int passes where a float is asked for, as PEP 484 and mypy have it.
+An int passes for a float, as in PEP 484.
 """
 
 from jaxtyping import install_import_hook

@@ -1,7 +1,7 @@
-"""The code blocks of the documentation: what each holds, and the commands among them.
+"""The code blocks of the documentation, and the commands in them.
 
-A fence without a language is a session of a shell, as Sphinx takes it (`highlight_language` in
-docs/conf.py): a line that begins with "$ " is a command, and all others are what it prints.
+A fence without a language is a shell session, as for Sphinx (`highlight_language` in docs/conf.py):
+a line that begins with "$ " is a command, and all others are output.
 """
 
 import re
@@ -19,10 +19,10 @@ class Block:
     """One fenced block of a page."""
 
     language: str
-    """As the fence names it; "" of a shell's session, "{...}" of a directive of Sphinx."""
+    """The fence's language; "" for a shell session, "{...}" for a Sphinx directive."""
     text: str
     line: int
-    """Of the page, from which the text begins."""
+    """Line of the page on which the text begins."""
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -35,7 +35,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def commands_of(block: Block) -> list[list[str]]:
-    """The command lines of a shell's session, each as its words; without leading assignments."""
+    """The command lines of a shell session as lists of words, without leading assignments."""
     if block.language not in ("", "console"):
         return []
     lines = (found["line"].replace("\\\n", " ") for found in _COMMAND.finditer(block.text))
@@ -44,10 +44,10 @@ def commands_of(block: Block) -> list[list[str]]:
 
 
 def output_of(block: Block) -> list[str]:
-    """The lines of a shell's session that are no commands."""
+    """The output lines of a shell session."""
     return _COMMAND.sub("", block.text).splitlines()
 
 
 def _assignments(words: list[str]) -> int:
-    """How many words a command begins with that set variables, such as HF_HUB_OFFLINE=1."""
+    """The number of leading words that set variables, such as HF_HUB_OFFLINE=1."""
     return next((i for i, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))

@@ -1,9 +1,9 @@
 """Attribution by inseq (Sarti et al. 2023), with which Chan et al. measured.
 
-inseq reads texts and finds the answer by the characters that follow the prompt. Here it is handed
-the token ids of the native path instead, so that both attribute the same sequence: no second BOS,
-no answer token that merges with the prompt, no padding token that equals a prompt token. It runs
-one prompt at a time (as it does with a forced answer in any case), with eager attention.
+inseq reads texts and finds the answer by the characters that follow the prompt. Here it gets the
+token ids of the native path instead, so that both attribute the same sequence: without a second
+BOS, an answer token merged with the prompt, or a padding token equal to a prompt token. It runs one
+prompt at a time (as it always does with a forced answer), with eager attention.
 """
 
 import warnings
@@ -22,7 +22,7 @@ from interp.models.model import Model
 
 
 class _ExactIds(HuggingfaceDecoderOnlyModel):
-    """inseq's model, encoding each text to the token ids that it was told."""
+    """inseq's model, which encodes each text to the given token ids."""
 
     def __init__(self, model: Model) -> None:
         self.token_ids: dict[str, list[int]] = {}
@@ -31,7 +31,7 @@ class _ExactIds(HuggingfaceDecoderOnlyModel):
     def encode(
         self, texts: str | list[str], as_targets: bool = False, **options: Any
     ) -> BatchEncoding:
-        """The ids of one text, with inseq's own bookkeeping around them."""
+        """The ids of one text, with inseq's bookkeeping."""
         (text,) = [texts] if isinstance(texts, str) else texts
         ids = torch.tensor([self.token_ids[text]], device=self.device)
         return BatchEncoding(
@@ -45,8 +45,8 @@ class _ExactIds(HuggingfaceDecoderOnlyModel):
 class Saliency:
     """The L2 norm of the gradient at each token's embedding (Simonyan et al. 2014).
 
-    inseq differentiates the probability of the target token, the same shares as of the log-odds
-    where fp32 can hold them; of a contrast or margin what the native methods do.
+    inseq differentiates the target's probability, which gives the same shares as its log-odds if
+    fp32 can hold them; for a contrast or margin it differentiates what the native methods do.
     """
 
     def __init__(self, model: Model) -> None:
@@ -61,7 +61,7 @@ class Saliency:
 
 
 class Attention:
-    """Attention of the last token (Bahdanau et al. 2015), the mean of heads and of layers."""
+    """Attention of the last token (Bahdanau et al. 2015), averaged over heads and layers."""
 
     def __init__(self, model: Model) -> None:
         self._inseq = _Inseq(model)
@@ -72,11 +72,11 @@ class Attention:
 
 
 class _Inseq:
-    """inseq's own model around one of ours."""
+    """inseq's model around one of ours."""
 
     def __init__(self, model: Model) -> None:
         with _settings_restored(model):
-            # inseq wants a BOS token even where the model has none; it opens empty prompts only.
+            # inseq requires a BOS token even of models without one; only empty prompts use it.
             if model.hf.config.bos_token_id is None:
                 model.hf.config.bos_token_id = model.hf.config.eos_token_id
             self._inseq = _ExactIds(model)
@@ -84,7 +84,7 @@ class _Inseq:
     def attribute(
         self, explained: ExplainedPrompt, method: str, *, normalize: bool, **options: Any
     ) -> TokenScores:
-        """The scores of a prompt's tokens; `normalize` divides by sums, layer by layer."""
+        """The scores of a prompt's tokens; `normalize` divides by their sum in each layer."""
         prompt, model = explained.prompt, explained.model
         text, continued = prompt.chat.text, prompt.chat.text + "…"
         self._inseq.token_ids = {
@@ -92,7 +92,7 @@ class _Inseq:
             continued: [*prompt.token_ids, explained.attributed.own[0]],
         }
         with warnings.catch_warnings(), _settings_restored(model):
-            # captum, under inseq, says of each prompt that it had to ask for its gradient.
+            # inseq's captum warns for each prompt that its gradient was not required before.
             warnings.filterwarnings("ignore", message="Input Tensor 0 did not already require")
             model.hf.set_attn_implementation("eager")
             output = self._inseq.attribute(

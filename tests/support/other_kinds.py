@@ -1,19 +1,18 @@
-"""Random models that are no causal language models: classifiers and text-to-text models."""
+"""Random classifiers and text-to-text models."""
 
 import copy
 from functools import cache
 
-import torch
 from tokenizers.processors import TemplateProcessing
 from transformers import (
     AutoConfig,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 
 from interp.models.model import Model
+from tests.support.tiny import ids_of, random_model
 from tests.support.tokenizers import byte_level, sentencepiece_style
 
 _ENCODER = {
@@ -37,7 +36,7 @@ CLASSIFIERS = {
         "hidden_dim": 64,
         "max_position_embeddings": 256,
     },
-    # One of its two layers sees 4 tokens to either side.
+    # One of its two layers sees 4 tokens on either side.
     "modernbert": {
         **_ENCODER,
         "local_attention": 8,
@@ -46,7 +45,7 @@ CLASSIFIERS = {
         "sep_token_id": 2,
     },
 }
-"""Model type to the settings of a small one."""
+"""Settings of a small model, by model type."""
 
 UNMAPPED_CLASSIFIER = "deberta-v2"
 
@@ -68,7 +67,7 @@ TEXT_TO_TEXT = {
 
 
 def tokenizer_of(kind: str) -> PreTrainedTokenizerFast:
-    """BERT's and Bart's set both ends around a text, T5's its end alone."""
+    """Like BERT's and Bart's, with a token at either end of a text, or like T5's, at its end."""
     tokenizer = copy.deepcopy(sentencepiece_style() if kind == "t5" else byte_level())
     opening = "" if kind == "t5" else "<s> "
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
@@ -96,19 +95,5 @@ def text_to_text(kind: str, *, attn: str | None = None) -> Model:
 
 def _model(kind: str, auto: type, settings: dict[str, object], attn: str | None) -> Model:
     tokenizer = tokenizer_of(kind)
-    config = AutoConfig.for_model(
-        kind,
-        vocab_size=len(tokenizer),
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        **settings,
-    )
-    torch.manual_seed(0)
-    hf: PreTrainedModel = auto.from_config(config, attn_implementation=attn).eval()
-    with torch.no_grad():
-        for parameter in hf.parameters():
-            # As in `tiny`: attention and logits are not to be uniform.
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    return Model(f"tiny {kind}", hf, tokenizer)
+    config = AutoConfig.for_model(kind, **ids_of(tokenizer), **settings)
+    return random_model(config, tokenizer, auto=auto, attn=attn)

@@ -1,11 +1,12 @@
-"""Random models of architectures beyond the packaged ones, small enough to run in milliseconds."""
+"""Random models of architectures other than the packaged ones."""
 
 from functools import cache
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig
 
 from interp.models.model import Model
+from tests.support.tiny import ids_of, random_model
 from tests.support.tokenizers import byte_level
 
 _SHAPE = {
@@ -76,26 +77,16 @@ SHAPES = {
 def other_model(
     kind: str, *, attn: str | None = None, dtype: torch.dtype = torch.float32, **changes: object
 ) -> Model:
-    """A model of a `config.model_type`, its shape changed where asked."""
+    """A model of a `config.model_type`, with changes of its shape."""
     tokenizer = byte_level()
-    config = AutoConfig.for_model(
-        kind,
-        vocab_size=len(tokenizer),
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        **{**_SHAPE, **SHAPES[kind], **changes},
-    )
-    torch.manual_seed(0)
-    hf = AutoModelForCausalLM.from_config(config, attn_implementation=attn).to(dtype).eval()
+    shape = {**_SHAPE, **SHAPES[kind], **changes}
+    config = AutoConfig.for_model(kind, **ids_of(tokenizer), **shape)
+    model = random_model(config, tokenizer, dtype=dtype, attn=attn)
     with torch.no_grad():
-        for name, parameter in hf.named_parameters():
+        for name, parameter in model.hf.named_parameters():
             if name.endswith("sinks"):
                 parameter.normal_()
-            elif parameter.dim() > 1:
-                # As in `tiny`: attention and logits are not to be uniform.
-                parameter.mul_(4.0)
-            elif "norm" in name:
-                # A norm that scales each direction alike would hide that it is there.
+            elif parameter.dim() == 1 and "norm" in name:
+                # A norm that scales all directions alike would go unnoticed.
                 parameter.mul_(torch.linspace(0.5, 1.5, len(parameter)))
-    return Model(f"tiny {kind}", hf, tokenizer)
+    return model

@@ -1,4 +1,4 @@
-"""What a study's page shows of its prompts and names."""
+"""The prompts and names on a study's page."""
 
 from html import unescape
 
@@ -15,11 +15,11 @@ def prompts_of(report: Report) -> PromptsItem:
 
 
 def right(item: PromptsItem) -> pd.DataFrame:
-    """Whether each answer is marked as right: one column per model."""
+    """Whether each answer is marked as correct: one column per model."""
     return item.frame[list(item.models)].apply(lambda answers: answers.str.endswith(RIGHT))
 
 
 def unused_names(report: Report, page: str) -> list[str]:
-    """The words that the page explains as the study's own, and does not use."""
+    """Names that the page explains but does not use."""
     text = unescape(page.partition('id="names"')[0]).replace("_", " ").lower()
     return [name for name in report.names if name.lower() not in text]

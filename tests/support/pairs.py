@@ -1,4 +1,4 @@
-"""Pairs of prompts that are patched, and a plain way to patch them."""
+"""Pairs of prompts for patching, and their logit differences without interp."""
 
 import torch
 
@@ -10,7 +10,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 
 EQUAL, UNEQUAL = "equal", "unequal"
-"""Kinds of pairs in `some_pair`: prompts with as many tokens, and not as many."""
+"""Kinds of pairs in `some_pair`: prompts with equal or different numbers of tokens."""
 
 
 def some_pair(model, kind=EQUAL, *, policy="last"):
@@ -38,7 +38,7 @@ def cells(model, pair, sites, granularity="role", **choices):
 
 @torch.no_grad()
 def plain_metric(model, token_ids, answers):
-    """The logit difference of a whole prompt, by nothing but the model."""
+    """The logit difference of a whole prompt, from the model itself."""
     logits = model.hf(torch.tensor([token_ids]), use_cache=False).logits[0, -1].float()
     positive, negative = (logits[list(tokens)] for tokens in (answers.positive, answers.negative))
     return float(positive.logsumexp(0) - negative.logsumexp(0))

@@ -1,4 +1,4 @@
-"""Methods of other libraries, as another package would add them: the peers of native methods.
+"""Methods of other libraries, the peers of native methods, added as another package would.
 
 They are called like any method once `install` has registered them for a test.
 """
@@ -38,7 +38,7 @@ def install(monkeypatch):
 
 
 class InputXGradient:
-    """Input x gradient, whose scores add up where the target is linear in the embeddings."""
+    """Input x gradient, which is complete if the target is linear in the embeddings."""
 
     def __init__(self, model):
         pass

@@ -1,4 +1,4 @@
-"""Models whose layers are in different places."""
+"""Models whose layers lie on different devices."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +9,9 @@ from interp.models.model import Model
 
 
 def place(model: Model, where: Callable[[int | None], int | str], folder: Path) -> Model:
-    """The model, its weights moved by accelerate, in place.
+    """The model, with its weights moved in place by accelerate.
 
-    `where` says for each layer, and for None what lies outside the layers, a device or "disk".
+    `where` gives a device or "disk" for each layer, and for None, everything outside the layers.
     """
     hf, layers = model.hf, model.architecture.layers
     device_map = {}

@@ -1,4 +1,4 @@
-"""Child processes of a test, forked from a clean server that has imported what they need."""
+"""Child processes of a test, forked from a clean server that has imported all they need."""
 
 import multiprocessing
 import signal
@@ -13,7 +13,7 @@ _context.set_forkserver_preload(["tests.support.runs"])
 
 @contextmanager
 def child(function: Callable[..., object], *arguments: object) -> Iterator[ForkServerProcess]:
-    """Within the block a process that calls a function of a module; it is not left behind."""
+    """Within the block, a process that calls a function; it is killed at the end."""
     process = _context.Process(target=_quietly, args=(function, arguments))
     process.start()
     try:
@@ -39,7 +39,7 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def _quietly(function: Callable[..., object], arguments: tuple[object, ...]) -> None:
-    # The server ignores Ctrl-C; a child heeds it, and ends with its exit code.
+    # The server ignores Ctrl-C; a child must end with its exit code.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         function(*arguments)

@@ -1,4 +1,4 @@
-"""Prompts that many tests share; generating the whole set takes seconds."""
+"""Prompts shared by many tests; to generate all of them takes seconds."""
 
 from functools import cache
 

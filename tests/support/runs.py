@@ -1,4 +1,4 @@
-"""Runs on tiny models, whole or disturbed, in this process or as functions of a child."""
+"""Runs on tiny models, undisturbed or disturbed, in this process or in a child."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ SHARD_PROMPTS = 2
 KEYS = [f"{number:032x}" for number in range(20)]
 SHARDS = PAIRS * 2 // SHARD_PROMPTS
 
-# Read once, by the server that children are forked from.
+# Loaded once, by the server from which children are forked.
 some_prompts(PAIRS)
 
 
@@ -53,7 +53,7 @@ def run_in(folder, models=MODELS, spec=EVALUATE):
 
 
 def resume(folder, options):
-    """The same again; ends with 2 for a message, as the command line does."""
+    """Resume the run; exits with 2 after a `UserError`, as the command line does."""
     Spec.shard_prompts = SHARD_PROMPTS
     try:
         (run,) = execute(work_in(folder), Execution(**options))
@@ -64,12 +64,12 @@ def resume(folder, options):
 
 
 def run_slowly(folder):
-    """The same, in some seconds."""
+    """Run in some seconds."""
     run_in(folder, spec=altered(_doze))
 
 
 def run_and_log(folder, log):
-    """The same; each shard that is measured is a line of a file."""
+    """Run slowly, and log each measured shard as a line of a file."""
     original = run_module.write
 
     def logged(shard, *rest, **options):
@@ -93,7 +93,7 @@ def run_command(folder):
 
 
 def run_main(argv, errors):
-    """The command line, with standard error in a file; ends with its exit code."""
+    """Run the command line, with standard error in a file; exits with its code."""
     with errors.open("ab") as stream:
         os.dup2(stream.fileno(), 2)
     sys.exit(main(argv))
@@ -114,7 +114,7 @@ def hold(folder):
 
 
 def count_up(folder, seconds):
-    """Change a file fifty times under a lock, in which it dozes once."""
+    """Increment the number in a file fifty times, each time under a lock."""
     for _ in range(50):
         with locked(folder, "count"):
             time.sleep(seconds)
@@ -123,7 +123,7 @@ def count_up(folder, seconds):
 
 
 def claim_each(folder, log):
-    """Claim twenty shards, one after the other, and log which were given."""
+    """Claim twenty shards, one after another, and log the successful claims."""
     claims = Claims(folder, ())
     for shard in KEYS:
         with claims.take(shard) as mine:
@@ -134,7 +134,7 @@ def claim_each(folder, log):
 
 
 def altered(measure_batch):
-    """`Evaluate` with another function, which is given the original, under the same ids."""
+    """`Evaluate` with another function, which gets the original, under the same shard ids."""
 
     class Altered(Evaluate):
         measures = f"{__name__}:altered_evaluation"
@@ -151,7 +151,7 @@ def altered_evaluation(model, spec, *, batch_tokens=None):
 
 
 def changed(measurement, measure_batch):
-    """The measurement with another function, which is given the original, under the same ids."""
+    """The measurement with another function, which gets the original, under the same shard ids."""
     original = measurement.measure_batch
     other = functools.wraps(original)(functools.partial(measure_batch, original))
     return dataclasses.replace(measurement, measure_batch=other)

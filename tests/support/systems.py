@@ -1,4 +1,4 @@
-"""Systems of other answers than yes and no: three options, a number in a text, classes."""
+"""Systems with answers other than yes and no: three options, a number in a text, classes."""
 
 import re
 from dataclasses import replace
@@ -15,7 +15,7 @@ VARIANTS = {
     "negated": ("Anne is not tall.", "False"),
     "other": ("Bob is tall.", "Unknown"),
 }
-"""Facts behind the statement that Anne is tall: a group of a base and its variants."""
+"""Facts for the statement that Anne is tall: a group of a base and its variants."""
 
 
 def ask(number, side, fact, question, answer):
@@ -25,7 +25,7 @@ def ask(number, side, fact, question, answer):
 
 
 def statements(number):
-    """One theory: the statement behind each of its facts, as a choice among three."""
+    """One theory: the statement after each of its facts, as a choice among three."""
     return [
         ask(
             number,
@@ -47,7 +47,7 @@ def number_in(text: str) -> str | Unanswered:
 
 
 class Made(System):
-    """A system of prompts that are there."""
+    """A system of given prompts."""
 
     def __init__(self, name, prompts):
         self._name, self._made = name, prompts

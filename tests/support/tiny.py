@@ -1,19 +1,14 @@
 """Random models of every supported architecture, small enough to run in milliseconds."""
 
 from functools import cache
+from typing import Any
 
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
-    Gemma2Config,
-    GPT2Config,
-    GPTNeoXConfig,
-    LlamaConfig,
-    MistralConfig,
-    Phi3Config,
+    PreTrainedConfig,
     PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen3Config,
 )
 
 from interp.models.model import Model
@@ -28,22 +23,17 @@ _SHAPE = {
     "max_position_embeddings": 512,
 }
 
-CONFIGS = {
-    "llama": (LlamaConfig, _SHAPE),
-    "mistral": (MistralConfig, {**_SHAPE, "sliding_window": 96}),
-    "phi3": (Phi3Config, _SHAPE),
-    "gemma2": (
-        Gemma2Config,
-        {**_SHAPE, "head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 48},
-    ),
-    "qwen2": (Qwen2Config, _SHAPE),
-    "qwen3": (Qwen3Config, {**_SHAPE, "head_dim": 8}),
-    "gpt2": (GPT2Config, {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}),
-    "gpt_neox": (
-        GPTNeoXConfig,
-        {k: v for k, v in _SHAPE.items() if k != "num_key_value_heads"},
-    ),
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama": _SHAPE,
+    "mistral": {**_SHAPE, "sliding_window": 96},
+    "phi3": _SHAPE,
+    "gemma2": {**_SHAPE, "head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 48},
+    "qwen2": _SHAPE,
+    "qwen3": {**_SHAPE, "head_dim": 8},
+    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
+    "gpt_neox": {k: v for k, v in _SHAPE.items() if k != "num_key_value_heads"},
 }
+"""Settings of a small model, by model type."""
 
 
 @cache
@@ -58,19 +48,33 @@ def make_tiny(
     dtype: torch.dtype = torch.float32,
     attn: str | None = None,
 ) -> Model:
-    config_class, shape = CONFIGS[kind]
-    config = config_class(
-        vocab_size=len(tokenizer),
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        **shape,
-    )
+    config = AutoConfig.for_model(kind, **ids_of(tokenizer), **CONFIGS[kind])
+    return random_model(config, tokenizer, dtype=dtype, attn=attn)
+
+
+def ids_of(tokenizer: PreTrainedTokenizerFast) -> dict[str, int]:
+    """The settings of a configuration that depend on the tokenizer."""
+    return {
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+
+
+def random_model(
+    config: PreTrainedConfig,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    auto: type = AutoModelForCausalLM,
+    dtype: torch.dtype = torch.float32,
+    attn: str | None = None,
+) -> Model:
+    """A model whose random weights are so large that attention and logits are not uniform."""
     torch.manual_seed(0)
-    hf = AutoModelForCausalLM.from_config(config, attn_implementation=attn).to(dtype).eval()
+    hf = auto.from_config(config, attn_implementation=attn).to(dtype).eval()
     with torch.no_grad():
         for parameter in hf.parameters():
-            # Larger than the usual initialisation, so that attention and logits are not uniform.
             if parameter.dim() > 1:
                 parameter.mul_(4.0)
-    return Model(f"tiny {kind}", hf, tokenizer)
+    return Model(f"tiny {config.model_type}", hf, tokenizer)

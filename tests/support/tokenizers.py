@@ -1,4 +1,4 @@
-"""Tokenizers of three kinds, trained on a few lines, so that tests need no download."""
+"""Tokenizers of three kinds, trained on a few lines, so tests download nothing."""
 
 from functools import cache
 
@@ -73,8 +73,7 @@ def llama_style(
 ) -> PreTrainedTokenizerFast:
     """SentencePiece pieces in the two layouts that converters write.
 
-    The legacy one sets a space before the text after every special token, the other before the
-    beginning alone.
+    The legacy layout adds a space to text after each special token, the other only at the start.
     """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
@@ -113,7 +112,7 @@ KINDS = {
 
 
 def in_style_of(family: str) -> PreTrainedTokenizerFast:
-    """A tokenizer with the special tokens and the chat template of an organism family."""
+    """A tokenizer with the special tokens and chat template of an organism family."""
     chosen = FAMILIES[family]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

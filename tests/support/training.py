@@ -1,4 +1,4 @@
-"""A training task that a tiny model learns in a few steps, and records of trainings by hand."""
+"""A training task that a tiny model learns in a few steps, and handmade records of trainings."""
 
 import json
 from pathlib import Path
@@ -44,12 +44,12 @@ def question(number: int) -> Prompt:
 
 
 def train(start, out, *, spec, steps):
-    """Train on the CPU, with a checkpoint every so many steps; give the record."""
+    """Train on the CPU, with a checkpoint every `steps` steps; returns the record."""
     return Training(spec, str(start), CPU).run(CheckpointOptions(out=out, checkpoint_steps=steps))
 
 
 def write_training(folder: Path, *, task, options, model, finished="now") -> str:
-    """Make a model folder that holds nothing but the record of its training; give its name."""
+    """Make a model folder with only the record of its training; returns its name."""
     record = {
         "training": {
             "task": task,

@@ -1,12 +1,12 @@
-"""Random models that the architecture map does not know, and one that reads images too."""
+"""Random models of architectures that are not mapped, and one that also reads images."""
 
 from functools import cache
 from typing import Any
 
-import torch
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig
 
 from interp.models.model import Model
+from tests.support.tiny import ids_of, random_model
 from tests.support.tokenizers import byte_level
 
 _SHAPE = {
@@ -83,7 +83,7 @@ UNMAPPED: dict[str, dict[str, Any]] = {
         "shared_expert_intermediate_size": 16,
     },
 }
-"""Model type to the settings of a small one."""
+"""Settings of a small model, by model type."""
 
 IMAGES = {
     "text_config": {
@@ -103,29 +103,17 @@ IMAGES = {
     },
     "mm_tokens_per_image": 4,
 }
-"""Settings of a small Gemma-3 that reads images: its text part is laid out as the map says."""
+"""Settings of a small Gemma-3 that reads images; its text part is mapped."""
 
 
 @cache
 def unmapped_model(kind: str, *, attn: str | None = None) -> Model:
     """A random model of a kind in `UNMAPPED`, or "gemma3"."""
-    return Model(f"tiny {kind}", _build(kind, attn), byte_level())
-
-
-def _build(kind: str, attn: str | None) -> PreTrainedModel:
-    vocabulary = len(byte_level())
-    ids = {"vocab_size": vocabulary, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-    settings = {**ids, **UNMAPPED.get(kind, {})}
+    tokenizer = byte_level()
     if kind == "gemma3":
         last = ("image_token_id", "boi_token_id", "eoi_token_id")
-        settings = {name: vocabulary - 1 - index for index, name in enumerate(last)}
-        settings |= {**IMAGES, "text_config": {**IMAGES["text_config"], **ids}}
-    torch.manual_seed(0)
-    config = CONFIG_MAPPING[kind](**settings)
-    hf = AutoModelForCausalLM.from_config(config, attn_implementation=attn).eval()
-    with torch.no_grad():
-        for parameter in hf.parameters():
-            # Larger than the usual initialisation, so that attention and logits are not uniform.
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    return hf
+        settings = {name: len(tokenizer) - 1 - index for index, name in enumerate(last)}
+        settings |= {**IMAGES, "text_config": {**IMAGES["text_config"], **ids_of(tokenizer)}}
+    else:
+        settings = {**ids_of(tokenizer), **UNMAPPED[kind]}
+    return random_model(AutoConfig.for_model(kind, **settings), tokenizer, attn=attn)

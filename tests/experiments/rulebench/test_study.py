@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
+from transformers import AutoConfig
 
 from interp.attribution.registry import CHEAP_METHODS
 from interp.cli import main
@@ -25,7 +26,7 @@ from interp_experiments.rulebench.study import RuleBenchStudy, tuning_sections
 from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import measured_and_published
 from tests.support.pages import prompts_of, right, unused_names
-from tests.support.tiny import CONFIGS, make_tiny
+from tests.support.tiny import CONFIGS, ids_of, random_model
 from tests.support.tokenizers import byte_level
 from tests.support.training import write_training
 
@@ -292,13 +293,9 @@ def test_the_radar_shows_each_score_where_it_is():
 
 def model() -> Model:
     """A tiny model that reads everything, and takes thirty rules."""
-    kind, shape = CONFIGS["gpt2"]
-    longer = {**CONFIGS, "gpt2": (kind, {**shape, "n_positions": 16_384})}
-    CONFIGS.update(longer)
-    try:
-        return make_tiny("gpt2", byte_level())
-    finally:
-        CONFIGS["gpt2"] = (kind, shape)
+    tokenizer = byte_level()
+    shape = {**CONFIGS["gpt2"], "n_positions": 16_384}
+    return random_model(AutoConfig.for_model("gpt2", **ids_of(tokenizer), **shape), tokenizer)
 
 
 def study_in(folder, study, source):
