@@ -193,14 +193,13 @@ def _heads(model: Model, site: str, projection: Projection) -> View:
 
 Activation = Float[Tensor, "row token width"] | Float[Tensor, "row head query key"]
 Edit = Callable[[Activation], Activation]
+LocatedEdit = tuple[Location, Edit]
 Key = TypeVar("Key", bound=Hashable)
 
 
-@contextmanager
-def edited(location: Location, edit: Edit) -> Iterator[None]:
-    """Within the block, pass the tensor of a location through `edit`."""
-    with hooked(_hook(location, edit)):
-        yield
+def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
+    """Within the block, pass the tensor of each location through its edit, in this order."""
+    return hooked(*(_hook(location, edit) for location, edit in edits))
 
 
 @contextmanager
@@ -213,18 +212,16 @@ def hooked(*handles: RemovableHandle) -> Iterator[None]:
             handle.remove()
 
 
-@contextmanager
-def watched(locations: Iterable[Location], see: Callable[[Tensor], None]) -> Iterator[None]:
+def watched(
+    locations: Iterable[Location], see: Callable[[Tensor], None]
+) -> AbstractContextManager[None]:
     """Within the block, call `see` with the tensor of each location as it passes."""
 
     def look(tensor: Tensor) -> Tensor:
         see(tensor)
         return tensor
 
-    with ExitStack() as stack:
-        for location in locations:
-            stack.enter_context(edited(location, look))
-        yield
+    return edited(*((location, look) for location in locations))
 
 
 @contextmanager
@@ -239,9 +236,7 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
 
         return record
 
-    with ExitStack() as stack:
-        for key, location in locations.items():
-            stack.enter_context(edited(location, keep(key)))
+    with edited(*((location, keep(key)) for key, location in locations.items())):
         yield values
 
 
@@ -265,11 +260,6 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
         del module.forward
         if original is not None:  # another library, such as accelerate, had already replaced it
             module.forward = original
-
-
-def eager_attention(model: Model) -> AbstractContextManager[None]:
-    """Within the block, make the model use eager attention, which returns its weights."""
-    return attention_by(model, "eager")
 
 
 @contextmanager
