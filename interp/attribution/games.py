@@ -51,8 +51,8 @@ def leave_one_out(values: Values) -> Values:
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
     """What two players add together beyond what each adds alone, for each pair of players.
 
-    This is the mean over coalitions of the others, weighted like Shapley values (Grabisch and
-    Roubens 1999); in a game of two players, v(12) - v(1) - v(2) + v(0).
+    Each is a mean over coalitions of the others, weighted like Shapley values (Grabisch and Roubens
+    1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
     """
     players = _players(values)
     found: dict[tuple[int, int], Values] = {}
@@ -86,7 +86,7 @@ MOST_SEGMENTS = 6
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Check that all coalitions of a prompt's segments can be read.
+    """Refuse more segments than all of whose coalitions can be read.
 
     Raises:
         UserError: there are too many segments.
@@ -101,18 +101,17 @@ def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Coalitions:
-    """A prompt mixed with each donor, for each coalition of kept segments."""
+    """A prompt mixed with each donor, for each coalition of kept segments.
+
+    Raises:
+        UserError: there is no donor, or there are too many segments.
+    """
 
     prompt: Prompt
     donors: tuple[Donor, ...]
     """Donors that all replace the same segments."""
 
     def __post_init__(self) -> None:
-        """Check that the coalitions can be read.
-
-        Raises:
-            UserError: there is no donor, or there are too many segments.
-        """
         if not self.donors:
             raise UserError(
                 f"prompt {self.prompt.id} has no donor from another instance of its template; "
@@ -122,7 +121,7 @@ class Coalitions:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The segments that are kept or replaced; player i of the game is segment i."""
+        """The segments that donors replace; segment i is player i of the game."""
         return tuple(self.donors[0].segments)
 
     @cached_property

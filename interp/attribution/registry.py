@@ -1,8 +1,8 @@
-"""The attribution methods: what each computes, and where it is implemented.
+"""The attribution methods: their formulas, sources and implementations.
 
 A method is one class in `interp.attribution.methods` and one entry here. Another package adds its
 own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
-here, so listing methods and refusing unknown ones is fast.
+here, so that methods are listed, and unknown ones refused, at once.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from interp.plugins import METHODS, loaded, misfit, plugins
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What a method computes for a prompt's tokens or segments.
+    """A method that scores a prompt's tokens or segments.
 
     In formulas, f is the target (`interp.attribution.targets`), e_i the embedding of token i, e the
-    prompt, b a baseline, d the embeddings of a donor in the places of the prompt's own, and A the
+    prompt, b a baseline, d the embeddings of a donor in place of the prompt's own, and A the
     attention of the last token. v(S) is the mean of f over K donors, with the segments of S kept
-    and the others from the donor, and N is the set of all k segments.
+    and the others from the donor; N is the set of all k segments.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Method:
     donors: bool = False
     """Whether it reads donors: other texts for segments, which a prompt gets from its system."""
     tokens: bool = True
-    """Whether it gives a score to each token rather than to whole segments."""
+    """Whether it scores each token rather than whole segments."""
 
     @property
     def signed(self) -> bool:
@@ -237,7 +237,7 @@ def method_names() -> list[str]:
 
 
 def find_method(name: str) -> Method:
-    """The method of that name.
+    """The method of a name.
 
     Raises:
         UserError: there is no such method, or another package's entry point cannot be loaded or

@@ -114,7 +114,7 @@ def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     if option.forms and not own:
         raise UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
-            "every form begins with white space as a token, or with the token of unknown words; "
+            "every form begins with a token of white space, or with the token of unknown words; "
             "give it a form that begins with a token of its own"
         )
     return own
