@@ -28,7 +28,7 @@ from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
 from interp.models.checkpoint import as_user_error, check_regular, header
 from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX
-from interp.models.weight_checks import some
+from interp.models.weights import some
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"

@@ -37,17 +37,19 @@ from interp.models.checkpoint import (
     stored_tensors,
 )
 from interp.models.loading import Loading, canonical_name
-from interp.models.model import Model
+from interp.models.model import Model, check_tokenizer, load_tokenizer
 from interp.models.resolve import downloaded_weights, pinned, resolve
-from interp.models.tokenizer import check_tokenizer, load_tokenizer
-from interp.models.weight_checks import (
+from interp.models.weights import (
+    check_blocks,
     check_complete,
     check_counts,
+    check_device,
     check_sizes,
     check_windows,
+    quantization_config,
+    quantization_of,
     quiet_report,
 )
-from interp.models.weights import check_blocks, check_device, quantization_config, quantization_of
 from interp.options import with_options_of
 
 

@@ -1,17 +1,24 @@
-"""A loaded model: an unmodified Hugging Face model, and facts about it."""
+"""A loaded model and its tokenizer: an unmodified Hugging Face model, and facts about it."""
 
 import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from interp.errors import UserError, one_line, shortened
 from interp.models.architectures import (
@@ -25,8 +32,52 @@ from interp.models.architectures import (
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
 from interp.models.loading import ChatFormat
-from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, quantization_of, weights_of
+
+_SAMPLE = "Paris is in France, thus: 1 + 1 = 2.\n"
+
+
+def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
+    """The tokenizer that was saved with a model, tried on a sentence.
+
+    If mistral-common is installed, transformers uses it to read a tekken.json, which gives no
+    character offsets; the tokenizer.json next to that file is the same tokenizer and gives them.
+    """
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
+    if not hasattr(tokenizer, "is_fast"):
+        # Without a tokenizer.json, the error about this tokenizer says so.
+        with suppress(Exception):
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
+    if gives_offsets(tokenizer):
+        tokenizer(_SAMPLE, return_offsets_mapping=True)
+    return tokenizer
+
+
+def gives_offsets(tokenizer: Any) -> bool:
+    """Whether a tokenizer gives its tokens' offsets in the text."""
+    return bool(getattr(tokenizer, "is_fast", False))
+
+
+def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
+    """Check that a tokenizer gives offsets, and only ids for which the model has embeddings.
+
+    Raises:
+        UserError: the tokenizer gives no offsets, or ids without embeddings.
+    """
+    if not gives_offsets(tokenizer):
+        raise UserError(
+            f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) gives no character "
+            "offsets, which segments are found by; load the model with a fast tokenizer "
+            "(tokenizer.json)"
+        )
+    vocabulary = getattr(config.get_text_config(), "vocab_size", None)
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if vocabulary is not None and largest >= vocabulary:
+        raise UserError(
+            f"the tokenizer of {one_line(name)} has token ids up to {largest}, the model has "
+            f"{vocabulary} embeddings; the tokenizer belongs to another model"
+        )
+
 
 _FRAMES = 256
 """Number of message frames to remember: prompts mostly share the messages before them."""
