@@ -1,15 +1,13 @@
-"""The attention at the position of the answer, layer by layer, without eager attention.
+"""The attention at the position of the answer, layer by layer, whatever computes it.
 
-With eager attention the weights can be read. With a fused implementation (SDPA, flash) the row of
-one query is computed again from the same queries and keys, which takes heads x tokens numbers.
-transformers' `AttentionInterface` is the only contact with its internals.
-
-A model outside the architecture map returns its weights through `output_attentions` if its
-attention is eager; otherwise all attention that goes through the interface is recorded.
+Eager attention returns its weights, which hooks read one layer at a time; a model outside the
+architecture map returns those of all layers at once (`output_attentions`). With a fused
+implementation (SDPA, flash) the row of one query, heads x tokens numbers, is computed again from
+the same queries and keys, through transformers' `AttentionInterface`.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,28 +34,33 @@ class _Place:
     """The token at which a model reads its answer, and the attention that it uses."""
 
     query: int
-    """The token whose attention is recorded: the last one, or the first."""
+    """The last token or the first."""
     output: str
     """transformers' name for the weights among the outputs of a forward pass."""
     modules: frozenset[nn.Module]
-    """All modules, or only those of the attention that reads the prompt."""
+    """All modules, or only the attention that reads the prompt."""
 
 
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Within the block each forward pass appends one row per layer to the yielded list.
 
-    A row is the attention of the token at which the answer is read: for a causal model the last
-    one, for a classifier the first, which its head pools, and for a text-to-text model the
-    decoder's last token, which predicts the answer and attends to the encoder's tokens
-    (cross-attention). Layers without attention, as in partly recurrent models, append none. The
-    model's attention implementation, and so its numbers, stay the same.
+    A row is the attention of the token at which the answer is read: the last token of a causal
+    model, the first of a classifier, whose head pools it, and the decoder's last token in a
+    text-to-text model, which attends to the encoder's tokens (cross-attention). Layers without
+    attention, as in partly recurrent models, append none. The model's own attention, and so its
+    numbers, stay the same.
 
     Raises:
         UserError: the attention cannot be read, or the model has none.
     """
     rows: list[Row] = []
-    with _recorder(model)(model, rows, _place(model)), _refusing_none(model, rows):
+    if model.attn_implementation != "eager":
+        record = _recorded_fused
+    else:
+        own = model.kind is CAUSAL and model.is_mapped
+        record = _recorded_eager if own else _recorded_outputs
+    with record(model, rows, _place(model)), _refusing_none(model, rows):
         yield rows
 
 
@@ -74,15 +77,6 @@ def _place(model: Model) -> _Place:
         )
     query = 0 if model.kind is CLASSIFIER else -1
     return _Place(query, "attentions", frozenset(model.hf.modules()))
-
-
-def _recorder(
-    model: Model,
-) -> Callable[[Model, list[Row], _Place], AbstractContextManager[None]]:
-    if model.attn_implementation != "eager":
-        return _recorded_fused
-    own = model.kind is CAUSAL and model.is_mapped
-    return _recorded_eager if own else _recorded_outputs
 
 
 @contextmanager
@@ -176,13 +170,11 @@ def query_row(
 ) -> Float[Tensor, "batch head token"]:
     """Attention weights of one query, in fp32: the last query, or one that sees all tokens.
 
-    They sum to 1, or to less if sinks (`s_aux`, one logit per head) take a part. T5 adds
+    The weights sum to 1, or to less if sinks (`s_aux`, one logit per head) take a part. T5 adds
     `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides earlier
-    tokens from the last query, and later tokens from the first.
-
-    `attention_mask` is the mask that transformers passes to an attention function: None (causal,
-    nothing padded), a boolean or additive mask over (query, key), or a padding mask over keys
-    (flash).
+    tokens from the last query, and later tokens from the first. transformers' `attention_mask` is
+    None (causal, nothing padded), a boolean or additive mask over (query, key), or a padding mask
+    over keys (flash).
     """
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]

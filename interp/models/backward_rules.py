@@ -7,8 +7,6 @@ The forward pass stays the same, up to rounding. Each switch affects one kind of
    to zero if one token gets nearly all attention.
 3. Products: each factor gets a share of the gradient, so a gradient through both factors is not
    counted twice (queries, keys and values; the two factors of a gated MLP).
-
-The model is unchanged when the block ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -72,9 +70,7 @@ gradient; queries and keys are factors of two products, one within the other."""
 
 @contextmanager
 def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
-    """Within the block, gradients through forward passes of the model follow the rules.
-
-    Use it around both forward and backward passes.
+    """Within the block, gradients of forward passes in the block follow the rules.
 
     Raises:
         UserError: the architecture is not understood, a norm computes something unknown, or a rule
@@ -91,7 +87,7 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 def check_rules(model: Model, rules: BackwardRules) -> None:
-    """Check, before any pass, that rules can be applied to a model.
+    """Check, before any pass, that rules apply to a model.
 
     Raises:
         UserError: the architecture is not understood, or its gates are not known.
@@ -138,7 +134,7 @@ class _FrozenNorm:
         if self._form is None:
             tokens = hidden_states.detach().flatten(0, -2)
             finite = tokens[self._forward(tokens).isfinite().all(-1)]
-            if not len(finite):  # gradients through these vectors are not finite either
+            if not len(finite):  # gradients are not finite either
                 return self._forward(hidden_states)
             self._form = _form_of(self._module, self._forward, finite[None, :1])
         return self._form(hidden_states)
@@ -168,9 +164,6 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
 
     Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
     and an offloaded module has its weights only while it runs.
-
-    Raises:
-        UserError: the module computes something else.
     """
     signs = torch.ones_like(sample)  # of mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1
@@ -303,15 +296,10 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
 
 
 def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
-    """Check that rules reached every layer.
-
-    Raises:
-        UserError: a layer was not reached.
-    """
-    for index, reached in enumerate(layers):
-        if not reached:
-            raise UserError(
-                f"the backward rules did not reach the {what} of layer {index} of {model.name} "
-                f"({model.hf.config.model_type}), so the scores would be those of another method; "
-                "omit methods with changed gradients"
-            )
+    """Check that rules reached every layer."""
+    if not all(layers):
+        raise UserError(
+            f"the backward rules did not reach the {what} of layer {layers.index(False)} of "
+            f"{model.name} ({model.hf.config.model_type}), so the scores would be those of another "
+            "method; omit methods with changed gradients"
+        )

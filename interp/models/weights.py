@@ -62,7 +62,7 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration with which transformers quantizes the linear layers when it loads them.
+    """The configuration by which transformers quantizes linear layers when it loads them.
 
     Args:
         quantization: 8bit or 4bit.
@@ -106,7 +106,7 @@ def check_blocks(name: str, hf: nn.Module) -> None:
     """Check a limit of bitsandbytes on a CPU: 4-bit weights must have rows of whole blocks.
 
     Raises:
-        UserError: the rows of a weight are not a multiple of its block.
+        UserError: the length of a weight's rows is not a multiple of its block.
     """
     for where, module in hf.named_modules():
         weight = getattr(module, "weight", None)
@@ -166,7 +166,7 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
 
 def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
-    """The largest value of each count, and the end of the message about a larger value."""
+    """The largest value of each count, and the end of a message about larger ones."""
     if stored is None:
         counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
         return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
@@ -200,7 +200,7 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that a file holds about as many numbers as a model needs, and of the right type.
+    """Check that weights are about as many numbers as a model needs, and of the right type.
 
     The model is built without memory for its weights.
 
@@ -246,17 +246,16 @@ _SHOWN = 3
 """Most tensors that a message names."""
 
 _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
-"""Masks and rotary tables, which old checkpoints store and all models compute themselves."""
+"""Masks and rotary tables, which old checkpoints store and models compute themselves."""
 
 
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
     """Check transformers' account of the loaded tensors; returns notes about them.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
-    several tokens at once, take no part in its answers and are noted. Unused tensors within a
-    layer, or in a further layer, show that the weights belong to another configuration. The scales
-    that a quantized checkpoint keeps next to its weights are noted: their names depend on the
-    method.
+    several tokens at once, take no part in its answers and are noted, and so are the scales of a
+    quantized checkpoint. Unused tensors in one of its layers, or in a further layer, show that the
+    weights belong to another configuration.
 
     Args:
         name: name of the model.
@@ -305,10 +304,7 @@ def quiet_report() -> Iterator[None]:
 
 
 def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
-    """Whether a tensor is in one of the model's modules with weights, or in a layer.
-
-    Heads for several tokens at once may be numbered after the layers (DeepSeek-V3).
-    """
+    """Whether a tensor is in one of the model's modules with weights, or in a layer."""
     if _BUFFERS.search(key):
         return False
     prefix = hf.base_model_prefix
@@ -317,6 +313,7 @@ def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
 
 
 def _in_layers(hf: PreTrainedModel, key: str) -> bool:
+    # Heads for several tokens at once may be numbered after the layers (DeepSeek-V3).
     extra = getattr(hf.config.get_text_config(), "num_nextn_predict_layers", None) or 0
     for path, module in hf.named_modules():
         if isinstance(module, nn.ModuleList) and key.startswith(f"{path}."):
@@ -336,7 +333,7 @@ def _in_weights(hf: PreTrainedModel, key: str) -> bool:
 
 
 def some(keys: Collection[str] | Sequence[str]) -> str:
-    """The first names of tensors, and how many more there are."""
+    """The first few names of tensors, and the number of the others."""
     shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
     further = len(keys) - _SHOWN
     return f"{shown} and {further:,} more" if further > 0 else shown
