@@ -17,9 +17,8 @@ from interp.prompts.mixing import donors_of
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
-from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize
+from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict
 from interp.scoring.shared_prefix import read_all
 
 
@@ -79,13 +78,14 @@ class ExplainedPrompt:
         self.attributed = attributed
         self.batch = pad(model, [prompt])
         """A batch of only this prompt."""
+        self._reader = reader_of(model)
         self._answer_tokens = answer_tokens
         self._budget = budget
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
         """The prompt's embeddings, e."""
-        return reader_of(self.model).embed(self.batch.token_ids)
+        return self._reader.embed(self.batch.token_ids)
 
     @property
     def rows(self) -> int:
@@ -94,14 +94,7 @@ class ExplainedPrompt:
 
     def value(self, embeddings: Embeddings) -> Values:
         """The target of each row, by one forward pass: in nats or, for a contrast, in logits."""
-        rows = embeddings.shape[0]
-        batch = Batch(
-            prompts=(self.prompt,) * rows,
-            token_ids=self.batch.token_ids.expand(rows, -1),
-            attention_mask=self.batch.attention_mask.expand(rows, -1),
-            position_ids=self.batch.position_ids.expand(rows, -1),
-        )
-        return self._of(predict(self.model, batch, self._answer_tokens, embeddings=embeddings))
+        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings))
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
         """The target of other prompts, without a gradient; tokens that they share are read once."""
@@ -110,11 +103,11 @@ class ExplainedPrompt:
             prompts,
             self._answer_tokens,
             self._budget,
-            read=lambda predictions: self._of(predictions).tolist(),
+            read=lambda predictions: self._of(predictions.logits).tolist(),
         )
 
-    def _of(self, predictions: Predictions) -> Values:
-        return values_of(predictions.logits, [self.attributed] * len(predictions.logits))
+    def _of(self, logits: Float[Tensor, "row vocabulary"]) -> Values:
+        return values_of(logits, [self.attributed] * len(logits))
 
     def values(self, embeddings: Embeddings) -> Values:
         """The target of each row, in passes that fit the budget, and smaller if memory runs out.

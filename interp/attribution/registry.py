@@ -58,7 +58,7 @@ CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
 """Methods that cost few passes and that every model kind takes."""
 
 _SIGNED = "signed: what the token adds to f, in f's unit"
-_BY_SEGMENT = "signed: what the segment adds to f, in f's unit; segments alone are scored"
+_BY_SEGMENT = "signed: what the segment adds to f, in f's unit; only segments are scored"
 _SIZE = "never negative: change of f per unit of embedding"
 
 _OWN = (
@@ -73,7 +73,7 @@ _OWN = (
     ),
     Method(
         "attention",
-        "what the last token, which predicts the answer, attends to",
+        "attention that the last token, which predicts the answer, pays to each token",
         "mean of A_i over heads and layers, each layer's sum over tokens being 1",
         "Bahdanau et al. 2015",
         "never negative: a weight",
@@ -91,7 +91,7 @@ _OWN = (
     ),
     Method(
         "frozen_norms",
-        "the same through norms whose denominators are held constant",
+        "input x gradient through norms whose denominators are constants",
         "e_i . df/de_i, f with constant denominators",
         "Ali et al. 2022",
         _SIGNED,
@@ -100,7 +100,7 @@ _OWN = (
     ),
     Method(
         "gim",
-        "difference from a donor times the gradient by rules that do not let factors hide",
+        "difference from a donor times the gradient by modified backward rules",
         "(e_i - d_i) . df/de_i; norms frozen, softmax at T = 2, shares of factors",
         "Edin et al. 2025",
         _SIGNED,
@@ -120,7 +120,7 @@ _OWN = (
     ),
     Method(
         "attention_rollout",
-        "attention through all layers, which the residual stream bypasses by half",
+        "attention through all layers, averaged with the residual stream in each",
         "last row of the product over layers of (mean of all tokens' A + I) / 2",
         "Abnar and Zuidema 2020",
         "never negative: a weight",
@@ -129,7 +129,7 @@ _OWN = (
     ),
     Method(
         "value_weighted_norm",
-        "how much the heads bring the last token from each token",
+        "norm of what the heads bring to the last token from each token",
         "mean over layers and heads of |A_i v_i W_O|",
         "Kobayashi et al. 2020",
         "never negative: a norm in the residual stream",
@@ -159,7 +159,7 @@ _OWN = (
     ),
     Method(
         "shapley",
-        "what a segment adds, the mean over all orders in which segments are kept",
+        "what a segment adds, averaged over all orders of adding segments",
         "sum over S without i of |S|! (k - |S| - 1)! / k! (v(S + i) - v(S))",
         "Shapley 1953",
         _BY_SEGMENT,
@@ -170,7 +170,7 @@ _OWN = (
     ),
     Method(
         "context_cite",
-        "weights of a sparse linear model of which segments are kept",
+        "weights of the kept segments in a sparse linear model of the target",
         "LASSO (0.01) of v(S) on 32 random S, standardised",
         "Cohen-Wang et al. 2024",
         _BY_SEGMENT,
