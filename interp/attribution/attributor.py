@@ -1,7 +1,7 @@
 """Attribution of batches: the shared passes once, then each method's own passes.
 
-A shared pass reads the batch as embeddings, and keeps the logits of the answer and what its methods
-need: attention, or the gradient of the target with respect to the embeddings.
+A shared pass reads the batch as embeddings, and keeps the logits of the answer and whatever its
+methods need: attention, or the gradient of the target with respect to the embeddings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -140,7 +140,7 @@ def shared_pass(
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Within the block a pass fills the lists with what methods need from open attention."""
+    """Within the block a pass fills these lists, if methods need open attention."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:

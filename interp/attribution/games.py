@@ -1,7 +1,7 @@
 """Games of a prompt's segments: each segment is kept, or comes from a donor.
 
-A coalition of k players is a number below 2^k, whose bit i is set if player i is in it; a game
-is the value of each coalition, in this order.
+A coalition of k players is a number below 2^k, whose bit i is set if player i is in it. A game is
+the value of each coalition, in this order.
 """
 
 from collections.abc import Sequence
@@ -35,21 +35,22 @@ def shapley_values(values: Values) -> Values:
     found = np.zeros((*values.shape[:-1], players))
     for player in range(players):
         for others in _without(players, player):
-            weight = factorial(_size(others)) * factorial(players - _size(others) - 1)
+            size = others.bit_count()
+            weight = factorial(size) * factorial(players - size - 1)
             added = values[..., others | 1 << player] - values[..., others]
             found[..., player] += weight / factorial(players) * added
     return found
 
 
 def leave_one_out(values: Values) -> Values:
-    """What each player adds to all the others, (..., k)."""
+    """The value that each player adds to all others, (..., k)."""
     everyone = values.shape[-1] - 1
     left = [everyone ^ 1 << player for player in range(_players(values))]
     return values[..., [everyone]] - values[..., left]
 
 
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
-    """What two players add together beyond what each adds alone, for each pair of players.
+    """The interaction of each pair of players: what both add beyond what each adds by itself.
 
     Each is a mean over coalitions of the others, weighted like Shapley values (Grabisch and Roubens
     1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
@@ -59,7 +60,8 @@ def interactions(values: Values) -> dict[tuple[int, int], Values]:
     for one, other in combinations(range(players), 2):
         total = np.zeros(values.shape[:-1])
         for rest in _without(players, one, other):
-            weight = factorial(_size(rest)) * factorial(players - _size(rest) - 2)
+            size = rest.bit_count()
+            weight = factorial(size) * factorial(players - size - 2)
             both = values[..., rest | 1 << one | 1 << other] + values[..., rest]
             apart = values[..., rest | 1 << one] + values[..., rest | 1 << other]
             total += weight / factorial(players - 1) * (both - apart)
@@ -69,10 +71,6 @@ def interactions(values: Values) -> dict[tuple[int, int], Values]:
 
 def _players(values: Values) -> int:
     return int(values.shape[-1]).bit_length() - 1
-
-
-def _size(coalition: int) -> int:
-    return coalition.bit_count()
 
 
 def _without(players: int, *absent: int) -> list[int]:

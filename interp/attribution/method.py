@@ -38,13 +38,13 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The results of a batch's passes, for the methods that share them."""
+    """The results of a batch's passes, which methods share."""
 
     batch: Batch
     predictions: Predictions
     """The answers, without a gradient."""
     embeddings: Float[Tensor, "batch token size"]
-    """The embeddings that were read."""
+    """The embeddings of the batch's tokens."""
     gradient: Float[Tensor, "batch token size"] | None
     attention_rows: Sequence[Float[Tensor, "batch token"]]
     """One per layer: the last token's attention, averaged over the heads; empty if not needed."""
@@ -91,7 +91,7 @@ class SegmentScores:
     """The scores of a prompt's segments, by a method that has no scores of single tokens."""
 
     scores: Mapping[str, float]
-    """By segment; the tokens outside all segments are `interp.choices.TEMPLATE`."""
+    """Scores by segment; `interp.choices.TEMPLATE` stands for the tokens outside all segments."""
     completeness_gap: float | None = None
     """See `TokenScores`."""
 

@@ -2,7 +2,7 @@
 
 A method is one class in `interp.attribution.methods` and one entry here. Another package adds its
 own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
-here, so that methods are listed, and unknown ones refused, at once.
+here, so listing methods and refusing unknown ones takes no time.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Method:
 
     @property
     def signed(self) -> bool:
-        """Whether scores can be negative, for what lowers f."""
+        """Whether scores can be negative: those of tokens that lower f."""
         return self.sign.startswith("signed")
 
     @property

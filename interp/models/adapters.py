@@ -141,15 +141,11 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the model that an adapter is merged into.
-
-    Args:
-        adapter: the adapter, whose folder may name a base.
-        given: the base that the user names, if any.
+    """The name of the model that an adapter is merged into: the one that the user gave, if any.
 
     Raises:
-        UserError: the user named no base, and the one that the folder names cannot be checked,
-            because it is on the hub or its checksum was not recorded.
+        UserError: no base was given, and the one that the folder names cannot be checked, because
+            it is on the hub or its checksum was not recorded.
     """
     if given is not None:
         return given
@@ -213,7 +209,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check what peft does not: that the tensors are those that the settings ask for."""
+    """Check that the tensors are those that the settings ask for, which peft does not check."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
@@ -253,12 +249,9 @@ SCALE = 2
 
 
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
-    """A model with an adapter to train, in every linear layer except the unembedding.
+    """A model, changed in place, with an adapter in every linear layer except the unembedding.
 
-    Args:
-        hf: the model, changed in place; its own weights stay as they are.
-        rank: rank of each change.
-        seed: seed of A; B begins at zero.
+    The model's own weights stay as they are. A is drawn by the seed, and B begins at zero.
 
     Returns:
         peft's `PeftModel`, whose checkpoints hold only the adapter.
@@ -275,13 +268,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
 
 
 def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
-    """Save a trained adapter in the form that `read_adapter` reads.
-
-    Args:
-        wrapped: the model from `low_rank`.
-        folder: an empty folder.
-        base: the model that the adapter was trained on.
-    """
+    """Save an adapter from `low_rank`, trained on `base`, in an empty folder for `read_adapter`."""
     wrapped.save_pretrained(folder, save_embedding_layers=False)
     remove_plain(folder, ["README.md"])  # peft's empty template of a model card
     file = folder / SETTINGS

@@ -205,7 +205,7 @@ UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
     "(attribute --methods input_gradient) and, where it can, attention (--methods attention)"
 )
-"""Names what does not need a model's modules, in messages."""
+"""A message: the measurements that do not need a model's modules."""
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
@@ -215,8 +215,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     part of a model that reads images.
 
     Raises:
-        UserError: the modules are not where the architecture says, an encoder is not listed, or the
-            model is a text-to-text model, which has two stacks.
+        UserError: modules are missing, an encoder is not listed, or the model is a text-to-text
+            model, which has two stacks.
     """
     kind = kind_of(model.config, [type(model).__name__])
     if kind is not CAUSAL:

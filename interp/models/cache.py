@@ -92,7 +92,7 @@ class _GatheredLayer(DynamicLayer):
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
-        """The number of columns before those that are read."""
+        """The number of columns before the ones that the pass reads."""
         return self._source.shape[1]
 
     def update(

@@ -33,10 +33,6 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
     A damaged folder fails in as many ways as there are libraries that read it. Panics of the
     tokenizers library are not an `Exception`, so everything but exits of the program is caught.
 
-    Args:
-        part: the file, or whatever else is read.
-        name: name of the model.
-
     Raises:
         UserError: anything else went wrong.
     """

@@ -83,7 +83,7 @@ class FoundModel:
     source: dict[str, str]
     """The place of the model, for records."""
     fingerprint: str | None
-    """Changes when a file of a local folder does; None on the hub, where the commit changes."""
+    """A value that changes with the files of a local folder; None on the hub, which has commits."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
@@ -154,7 +154,7 @@ def find_model(
     """Find a model and read its configuration and tokenizer, which takes little time and memory.
 
     Args:
-        name: hub name, local folder, or "organism/NAME" for a packaged organism.
+        name: as for `load_model`.
         loading: options of loading.
         kind_in: function that gives the kind from the configuration and the names of its classes.
 
@@ -181,10 +181,8 @@ def find_model(
         folder, revision = pinned(name, loading.revision)
         source = {**source, "commit": revision}
         check_counts(name, read_configuration(name, folder))
-    options: dict[str, Any] = {
-        "revision": revision,
-        "trust_remote_code": loading.trust_remote_code,
-    }
+    options: dict[str, Any] = {"revision": revision}
+    options["trust_remote_code"] = loading.trust_remote_code
     with as_user_error("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
         kind = kind_in(config, config.architectures or ())

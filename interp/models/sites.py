@@ -34,7 +34,7 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The place where a site is read, and patched unless it acts through another one.
+    """The location at which a site is read, and patched unless it acts through another one.
 
     Raises:
         UserError: the architecture has no such site.

@@ -64,9 +64,7 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
     """The configuration by which transformers quantizes linear layers when it loads them.
 
-    Args:
-        quantization: 8bit or 4bit.
-        compute: the type in which 4-bit weights are multiplied.
+    4-bit weights are multiplied in the type `compute`.
 
     Raises:
         UserError: bitsandbytes is not installed.
@@ -109,12 +107,10 @@ def check_blocks(name: str, hf: nn.Module) -> None:
         UserError: the length of a weight's rows is not a multiple of its block.
     """
     for where, module in hf.named_modules():
-        weight = getattr(module, "weight", None)
+        weight: Any = getattr(module, "weight", None)
         block = getattr(getattr(weight, "quant_state", None), "blocksize", None)
-        if block is None or weight is None or weight.device.type != "cpu":
-            continue
         inputs = getattr(module, "in_features", 0)
-        if inputs % block:
+        if block is not None and weight.device.type == "cpu" and inputs % block:
             raise UserError(
                 f"the model {one_line(name)!r} cannot run in 4 bits on a CPU: bitsandbytes needs "
                 f"the inputs of a layer to be a multiple of {block} there, and {where} has "
@@ -147,16 +143,11 @@ _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat
 
 
 def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Check that a configuration asks for no more layers, experts or classes than it has weights.
-
-    Args:
-        name: name of the model.
-        config: the raw config.json, before transformers makes lists and tables from it.
-        stored: the model's weights; None if they are not downloaded yet.
+    """Check that a raw config.json asks for no more layers, experts or classes than have weights.
 
     Raises:
         UserError: there are more layers or experts than tensors, or more classes than any tensor is
-            long; without weights, more than any model has.
+            long; for weights that are not yet downloaded (None), more than any model has.
     """
     limits = _limits(stored)
     for key, value in settings(config):
@@ -255,12 +246,7 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
     several tokens at once, take no part in its answers and are noted, and so are the scales of a
     quantized checkpoint. Unused tensors in one of its layers, or in a further layer, show that the
-    weights belong to another configuration.
-
-    Args:
-        name: name of the model.
-        hf: the loaded model.
-        info: transformers' `output_loading_info`.
+    weights belong to another configuration. `info` is transformers' `output_loading_info`.
 
     Raises:
         UserError: weights are missing, have other shapes, or belong to another configuration.

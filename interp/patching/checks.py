@@ -1,4 +1,4 @@
-"""Checks that a model can be patched: that its sites and metric match their names.
+"""Checks that a model can be patched: that its sites and metric are what their names say.
 
 Each site is checked separately on one prompt, so an unusual architecture keeps the other sites:
 `resid_pre` and `resid_post` only need layers that pass on a residual stream.
@@ -35,7 +35,7 @@ _SUMS = {
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
 }
-"""By site, the sites whose sum is the last of them."""
+"""For each site, sites of which the last is the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:

@@ -183,7 +183,7 @@ class ExactRows(ABC):
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        """Run both prompts once, with the sites of `keys` and what `_run` needs."""
+        """Run both prompts once, and keep the sites of `keys` and all that `_run` needs."""
 
     @abstractmethod
     def _run(
@@ -295,7 +295,7 @@ def run_from(
 
 
 class WholeGrid(ExactRows):
-    """The native backend of encoders; logits are the model's, in its data type."""
+    """The native backend of encoders; logits are the model's own, in its data type."""
 
     def _start(self, first: int) -> int:
         return 0

@@ -1,4 +1,4 @@
-"""Patching by another library: the cells it runs, and what a patch writes."""
+"""Patching by another library: the cells that it runs, and the activations that they write."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ class LibraryBackend(ABC):
     def _written(
         self, pair: PatchingPair, key: SiteKey, base: Activations, source: Activations
     ) -> Written:
-        """What a patch writes for each base token; for attention weights, rows of keys."""
+        """The activations that a patch writes, or (query, head, key) attention weights."""
         site = SITES[key[0]]
         if site.is_weights:
             return bring_pattern(source(key), pair.alignment, start=0).transpose(0, 1)

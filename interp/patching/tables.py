@@ -116,7 +116,7 @@ def set_rows(
 def normalized(effect: float, *, base: float, source: float) -> float:
     """The share of the way from the base prompt's metric to the source's; NaN if they are equal.
 
-    0 is no effect, 1 the metric of the prompt that the activations come from.
+    0 means no effect, 1 the source's metric.
     """
     gap = source - base
     # Adding zero turns minus zero, from no effect over a negative gap, into zero.

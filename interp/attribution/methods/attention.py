@@ -66,10 +66,10 @@ def refuse_encoder(name: str, model: Model) -> None:
 
 
 class ValueWeightedNorm:
-    """The norm of what a head brings to the last token from a token: mean over heads, then layers.
+    """Norms of the contributions of each token to the last one, mean over heads, then layers.
 
-    A head brings its attention to the token times the token's value, projected into the residual
-    stream, without the norm that some architectures apply to the sum of all heads and tokens.
+    A head contributes its attention to the token times the token's value, projected into the
+    residual stream, without the norm that some architectures apply to the sum of all contributions.
 
     Raises:
         UserError: the model's architecture is not understood, or that of an encoder.

@@ -30,23 +30,23 @@ class ByDeletion(AnyModel):
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit; they need not add up."""
         prompt = explained.prompt
-        shorter = [without(prompt, [name]) for name in prompt.segments]
+        shorter = [without(prompt, name) for name in prompt.segments]
         whole, *left = explained.values_of([prompt, *shorter])
         return SegmentScores({n: whole - v for n, v in zip(prompt.segments, left, strict=True)})
 
 
-def without(prompt: TokenizedPrompt, names: list[str]) -> TokenizedPrompt:
-    """The prompt without some segments and their tokens.
+def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
+    """The prompt without the tokens of a segment.
 
     Raises:
         UserError: nothing is left.
     """
-    gone = {token for name in names for token in range(*prompt.segments[name])}
-    kept = tuple(token for place, token in enumerate(prompt.token_ids) if place not in gone)
+    start, end = prompt.segments[name]
+    kept = prompt.token_ids[:start] + prompt.token_ids[end:]
     if not kept:
         raise UserError(
-            f"prompt {prompt.prompt.id} consists only of its segment {names[0]!r}, so nothing is "
-            "left without it; omit the method"
+            f"prompt {prompt.prompt.id} consists only of its segment {name!r}, so nothing is left "
+            "without it; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})
 
