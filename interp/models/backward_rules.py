@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -113,31 +112,27 @@ def _frozen_norms(model: Model) -> Iterator[None]:
     with ExitStack() as stack:
         for module in model.hf.modules():
             if "norm" in type(module).__name__.lower() and not list(module.children()):
-                frozen = _FrozenNorm(module, module.forward, partial(ran.add, module))
-                stack.enter_context(replaced(module, frozen))
+                stack.enter_context(replaced(module, _frozen(module, ran)))
         yield
     _check_reached(model, "norms", [not ran.isdisjoint(layer.modules()) for layer in layers])
 
 
-class _FrozenNorm:
+def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
     """A norm whose denominators are constants in a backward pass."""
+    forward: Norm = module.forward
+    forms: list[_Form] = []
 
-    def __init__(self, module: nn.Module, forward: Norm, ran: Callable[[], None]) -> None:
-        self._module = module
-        self._forward = forward
-        self._ran = ran
-        self._form: _Form | None = None
-
-    def __call__(self, hidden_states: Hidden) -> Hidden:
-        """The norm's output for these vectors."""
-        self._ran()
-        if self._form is None:
+    def frozen(hidden_states: Hidden) -> Hidden:
+        ran.add(module)
+        if not forms:
             tokens = hidden_states.detach().flatten(0, -2)
-            finite = tokens[self._forward(tokens).isfinite().all(-1)]
+            finite = tokens[forward(tokens).isfinite().all(-1)]
             if not len(finite):  # gradients are not finite either
-                return self._forward(hidden_states)
-            self._form = _form_of(self._module, self._forward, finite[None, :1])
-        return self._form(hidden_states)
+                return forward(hidden_states)
+            forms.append(_form_of(module, forward, finite[None, :1]))
+        return forms[0](hidden_states)
+
+    return frozen
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,9 +146,12 @@ def chat_frame(
                 f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
                 "prompt; omit the system prompt"
             )
-        return _plain(turns)
+        # Paragraphs: the system message, then each question with its answer.
+        text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
+        return ChatFrame(text, "", "", templated=False)
     template = f"the chat template of {tokenizer.name_or_path}"
-    texts = {write(tokenizer, chat, _MARKER, turns) for _ in range(RENDERINGS)}
+    asked = [*turns, ("user", _MARKER)]
+    texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
             f"{template} writes something else each time, so numbers could not be repeated; "
@@ -170,22 +173,7 @@ def chat_frame(
                 f"{template} does not write what the {role} says before the prompt: "
                 f"{content!r:.60}; leave it out"
             )
-    opening = _answer_opening(tokenizer, chat, turns, text)
-    return ChatFrame(before, rest[0], opening, templated=True)
-
-
-def write(
-    tokenizer: PreTrainedTokenizerBase,
-    chat: ChatFormat,
-    message: str,
-    turns: Sequence[Turn] = (),
-) -> str:
-    """One user message as the chat template writes it, after the system prompt and other turns.
-
-    Raises:
-        UserError: the template fails, takes too long, or writes too much.
-    """
-    return _render(tokenizer, chat, [*turns, ("user", message)], generation=True)
+    return ChatFrame(before, rest[0], _answer_opening(tokenizer, chat, asked, text), templated=True)
 
 
 def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
@@ -202,10 +190,8 @@ def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: 
     known = _THOUGHT.findall(tokenizer.get_chat_template())
     if not known:
         return ""
-    texts = {
-        _render(tokenizer, chat, [("user", _MARKER)], generation=True, thinking=thinking)
-        for thinking in (True, False)
-    }
+    asked = [("user", _MARKER)]
+    texts = {write(tokenizer, chat, asked, thinking=thinking) for thinking in (True, False)}
     return known[0] if len(texts) == 1 else ""
 
 
@@ -232,34 +218,32 @@ def _is_set_off(text: str) -> bool:
     return kind != "Ps" and (korean or not wide)
 
 
-def _plain(turns: Sequence[Turn]) -> ChatFrame:
-    """Paragraphs: the system message, then each question with its answer."""
-    text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
-    return ChatFrame(text, "", "", templated=False)
-
-
 def _answer_opening(
-    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn], asked: str
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: Sequence[Turn], text: str
 ) -> str:
-    answered = [*turns, ("user", _MARKER), ("assistant", _ANSWER)]
     try:
-        whole = _render(tokenizer, chat, answered, generation=False)
+        whole = write(tokenizer, chat, [*asked, ("assistant", _ANSWER)], generation=False)
     except UserError:  # not every template writes answers
         return ""
-    if not whole.startswith(asked):
+    if not whole.startswith(text):
         return ""
-    opening, found, _ = whole[len(asked) :].partition(_ANSWER)
+    opening, found, _ = whole[len(text) :].partition(_ANSWER)
     return opening if found and opening.isspace() else ""
 
 
-def _render(
+def write(
     tokenizer: PreTrainedTokenizerBase,
     chat: ChatFormat,
     turns: Sequence[Turn],
     *,
-    generation: bool,
+    generation: bool = True,
     thinking: bool = False,
 ) -> str:
+    """Some turns as the chat template writes them, after the system prompt.
+
+    Raises:
+        UserError: the template fails, takes too long, or writes too much.
+    """
     system = [] if chat.system is None else [("system", chat.system)]
     messages = [{"role": role, "content": content} for role, content in (*system, *turns)]
     day = date.fromisoformat(chat.date)

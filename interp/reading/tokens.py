@@ -48,7 +48,7 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     frame = model.frame_behind(messages.turns)
     text = frame.before + prompt.text + frame.after
     if frame.templated:
-        written = write(model.tokenizer, model.chat, prompt.text, messages.turns)
+        written = write(model.tokenizer, model.chat, [*messages.turns, ("user", prompt.text)])
         if written != text:
             raise UserError(
                 f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
