@@ -148,6 +148,9 @@ def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list
         return
     values: list[Tensor] = []
 
+    def see_values(view: View, tensor: Tensor) -> None:
+        values.append(view(tensor.detach()))
+
     def see_weights(weights: Tensor) -> None:
         weights = weights.detach()
         if "attention_maps" in needs:
@@ -159,14 +162,9 @@ def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list
         stack.enter_context(open_attention(model))
         for layer in range(layer_count(model)):
             place = locate(model, "v", layer)
-            see_values = partial(_keep, place.view, values)
-            stack.enter_context(watched([place], see_values))
+            stack.enter_context(watched([place], partial(see_values, place.view)))
             stack.enter_context(watched([locate(model, "pattern", layer)], see_weights))
         yield maps, heads
-
-
-def _keep(view: View, kept: list[Tensor], tensor: Tensor) -> None:
-    kept.append(view(tensor.detach()))
 
 
 @dataclass(frozen=True, slots=True)

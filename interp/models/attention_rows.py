@@ -8,7 +8,6 @@ the same queries and keys, through transformers' `AttentionInterface`.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,18 +28,6 @@ _BLOCK_MASKS = ("flex_attention",)
 """Implementations whose masks are custom objects, not tensors."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The token at which a model reads its answer, and the attention that it uses."""
-
-    query: int
-    """The last token or the first."""
-    output: str
-    """transformers' name for the weights among the outputs of a forward pass."""
-    modules: frozenset[nn.Module]
-    """All modules, or only the attention that reads the prompt."""
-
-
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Within the block each forward pass appends one row per layer to the yielded list.
@@ -54,29 +41,21 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
     Raises:
         UserError: the attention cannot be read, or the model has none.
     """
-    rows: list[Row] = []
-    if model.attn_implementation != "eager":
-        record = _recorded_fused
-    else:
-        own = model.kind is CAUSAL and model.is_mapped
-        record = _recorded_eager if own else _recorded_outputs
-    with record(model, rows, _place(model)), _refusing_none(model, rows):
-        yield rows
-
-
-def _place(model: Model) -> _Place:
-    if model.kind is TEXT_TO_TEXT:
-        named = model.hf.named_modules()
-        cross = frozenset(module for path, module in named if path.endswith(CROSS_ATTENTIONS))
-        return _Place(-1, "cross_attentions", cross)
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(
             f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
             f"known, so its attention cannot be read; known are {', '.join(ENCODERS)}. Leave the "
             "method out (--methods input_gradient)"
         )
+    rows: list[Row] = []
+    if model.attn_implementation != "eager":
+        record = _recorded_fused
+    else:
+        own = model.kind is CAUSAL and model.is_mapped
+        record = _recorded_eager if own else _recorded_outputs
     query = 0 if model.kind is CLASSIFIER else -1
-    return _Place(query, "attentions", frozenset(model.hf.modules()))
+    with record(model, rows, query), _refusing_none(model, rows):
+        yield rows
 
 
 @contextmanager
@@ -96,15 +75,16 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
 
 
 @contextmanager
-def _recorded_outputs(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+def _recorded_outputs(model: Model, rows: list[Row], query: int) -> Iterator[None]:
+    name = "cross_attentions" if model.kind is TEXT_TO_TEXT else "attentions"
+
     def ask(module: nn.Module, inputs: Any, options: dict[str, Any]) -> Any:
         return inputs, {**options, "output_attentions": True}
 
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         # Layers without attention give None.
-        layers = getattr(output, place.output, None) or ()
-        given = [weights for weights in layers if weights is not None]
-        rows.extend(weights[:, :, place.query].detach().float().mean(1) for weights in given)
+        given = [weights for weights in getattr(output, name, None) or () if weights is not None]
+        rows.extend(weights[:, :, query].detach().float().mean(1) for weights in given)
 
     with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
@@ -114,9 +94,9 @@ def _recorded_outputs(model: Model, rows: list[Row], place: _Place) -> Iterator[
 
 
 @contextmanager
-def _recorded_eager(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+def _recorded_eager(model: Model, rows: list[Row], query: int) -> Iterator[None]:
     def record(weights: Tensor) -> None:
-        rows.append(weights[:, :, place.query].detach().float().mean(1))
+        rows.append(weights[:, :, query].detach().float().mean(1))
 
     locations = [locate(model, "pattern", layer) for layer in range(layer_count(model))]
     with watched(locations, record):
@@ -124,7 +104,7 @@ def _recorded_eager(model: Model, rows: list[Row], place: _Place) -> Iterator[No
 
 
 @contextmanager
-def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+def _recorded_fused(model: Model, rows: list[Row], query_token: int) -> Iterator[None]:
     name = model.attn_implementation
     if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
@@ -133,6 +113,11 @@ def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[No
             "(--methods input_gradient)"
         )
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
+    read = {
+        module
+        for path, module in model.hf.named_modules()
+        if model.kind is not TEXT_TO_TEXT or path.endswith(CROSS_ATTENTIONS)
+    }
 
     def attend_and_record(
         module: nn.Module,
@@ -142,8 +127,8 @@ def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[No
         attention_mask: Tensor | None,
         **options: Any,
     ) -> Any:
-        if module in place.modules:
-            row = query_row(query, key, attention_mask, place.query, **options)
+        if module in read:
+            row = query_row(query, key, attention_mask, query_token, **options)
             rows.append(row.mean(1))
         return original(module, query, key, value, attention_mask, **options)
 

@@ -69,7 +69,7 @@ gradient; queries and keys are factors of two products, one within the other."""
 
 @contextmanager
 def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
-    """Within the block, gradients of forward passes in the block follow the rules.
+    """Within the block, which must hold forward and backward passes, gradients follow the rules.
 
     Raises:
         UserError: the architecture is not understood, a norm computes something unknown, or a rule

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from jaxtyping import Float
@@ -217,14 +218,11 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
     """Within the block, keep the whole tensor of each location under the location's key."""
     values: dict[Key, Activation] = {}
 
-    def keep(key: Key) -> Edit:
-        def record(tensor: Activation) -> Activation:
-            values[key] = tensor
-            return tensor
+    def keep(key: Key, tensor: Activation) -> Activation:
+        values[key] = tensor
+        return tensor
 
-        return record
-
-    with edited(*((location, keep(key)) for key, location in locations.items())):
+    with edited(*((location, partial(keep, key)) for key, location in locations.items())):
         yield values
 
 
