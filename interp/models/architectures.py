@@ -234,7 +234,7 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
             return architecture
     raise UserError(
         f"the architecture {model.config.model_type!r} does not have the expected structure: "
-        f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}. Known architectures are "
+        f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
 
@@ -243,9 +243,9 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     listed = ENCODERS.get(model.config.model_type) if kind is CLASSIFIER else None
     if listed is None:
         raise UserError(
-            f"nothing can look inside of a {kind.name} of the architecture "
-            f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are causal language models, and "
-            f"classifiers of the architectures {', '.join(ENCODERS)}"
+            f"nothing can look inside a {kind.name} of the architecture "
+            f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are most causal language "
+            f"models, and the classifiers {', '.join(ENCODERS)}"
         )
     problem = _mismatch(model, listed)
     pooling = getattr(model.config, "classifier_pooling", "cls")
@@ -254,7 +254,7 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     if problem is not None:
         raise UserError(
             f"the encoder {model.config.model_type!r} does not have the expected structure: "
-            f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}"
+            f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}"
         )
     return listed
 

@@ -43,8 +43,8 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
     """
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(
-            f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
-            f"known, so its attention cannot be read; known are {', '.join(ENCODERS)}. Leave the "
+            f"the token that the head of {model.name} ({model.hf.config.model_type}) reads is not "
+            f"known, so its attention cannot be read; expected {', '.join(ENCODERS)}. Leave the "
             "method out (--methods input_gradient)"
         )
     rows: list[Row] = []

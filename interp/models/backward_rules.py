@@ -176,7 +176,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     tolerance = max(torch.finfo(dtype).eps for dtype in (sample.dtype, torch.float32)) ** 0.5
     if not (form(sample) - own).abs().max() <= tolerance * own.abs().max():
         raise UserError(
-            f"{type(module).__name__} computes no norm of a known form, so its denominators cannot "
+            f"{type(module).__name__} is not a norm of a known form, so its denominators cannot "
             "be held constant; omit methods with frozen norms"
         )
     return form

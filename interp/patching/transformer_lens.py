@@ -36,7 +36,7 @@ class TransformerLensBackend(LibraryBackend):
     Its hook of the name resid_mid reaches only the MLP, so resid_mid is written to attn_out.
 
     Raises:
-        UserError: TransformerLens does not take the model, for instance an unknown architecture.
+        UserError: TransformerLens does not support the model, for instance an unknown architecture.
     """
 
     def __init__(self, model: Model) -> None:
@@ -55,7 +55,7 @@ class TransformerLensBackend(LibraryBackend):
                 )
             except ValueError as error:
                 raise UserError(
-                    f"TransformerLens does not take {model.name} "
+                    f"TransformerLens does not support {model.name} "
                     f"({', '.join(copied.config.architectures)}): {str(error)[:60]}...; give "
                     "--backend native or nnsight"
                 ) from error
