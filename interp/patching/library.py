@@ -94,15 +94,18 @@ def acts_at(cell: Cell) -> SiteKey:
 
 
 def write(
-    view: Float[Tensor, "row token head size"],
+    tensor: Tensor,
+    view: Callable[[Tensor], Float[Tensor, "row token head size"]],
     written: Written,
     pair: PatchingPair,
     cells: Sequence[Cell],
-) -> None:
-    """Write one cell into each row of a module's tensor."""
+) -> Tensor:
+    """A copy of a module's tensor, seen through `view`, with one cell written into each row."""
+    patched = tensor.clone()
     for row, cell in enumerate(cells):
         positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
-        view[row, positions, cell.head or 0] = written[positions, cell.head or 0]
+        view(patched)[row, positions, cell.head or 0] = written[positions, cell.head or 0]
+    return patched
 
 
 def _metrics(logits: Logits, pair: PatchingPair) -> list[float]:

@@ -76,10 +76,10 @@ class NnsightBackend(LibraryBackend):
         inputs = self._inputs(pair.base.token_ids, rows=len(cells))
         with self._nnsight.trace(inputs, **self._remote):
             if reads_input:
-                module.input = _write(module.input, location, written, pair, cells)
+                module.input = write(module.input, location.view, written, pair, cells)
             else:
                 output = module.output
-                patched = _write(_first(output), location, written, pair, cells)
+                patched = write(_first(output), location.view, written, pair, cells)
                 module.output = (patched, *output[1:]) if isinstance(output, tuple) else patched
             logits = self._nnsight.output.logits[:, -1].save()
         kept: Tensor = logits
@@ -92,12 +92,3 @@ class NnsightBackend(LibraryBackend):
 
 def _first(output: Any) -> Any:
     return output[0] if isinstance(output, tuple) else output
-
-
-def _write(
-    tensor: Tensor, location: Location, written: Written, pair: PatchingPair, cells: Sequence[Cell]
-) -> Tensor:
-    """The tensor of a module after each row's cell is written into it."""
-    patched = tensor.clone()
-    write(location.view(patched), written, pair, cells)
-    return patched

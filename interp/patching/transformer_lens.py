@@ -64,20 +64,17 @@ class TransformerLensBackend(LibraryBackend):
         logits, cache = self._bridge.run_with_cache(self._ids(token_ids))
 
         def activation(key: SiteKey) -> Tensor:
-            values = cache[hook_name(*key)][0]
-            return values if SITES[key[0]].is_weights else _with_heads(values)
+            values: Tensor = cache[hook_name(*key)]
+            return values[0] if SITES[key[0]].is_weights else _by_head(values)[0]
 
         return logits[:, -1], activation
 
     def _patched(self, pair: PatchingPair, cells: Sequence[Cell], written: Written) -> Logits:
         site, layer = acts_at(cells[0])
+        view = _by_query if SITES[site].is_weights else _by_head
 
         def edit(tensor: Tensor, hook: Any) -> Tensor:
-            patched = tensor.clone()
-            weights = SITES[site].is_weights
-            view = patched.transpose(1, 2) if weights else _with_heads(patched[0])[None]
-            write(view, written, pair, cells)
-            return patched
+            return write(tensor, view, written, pair, cells)
 
         logits: Tensor = self._bridge.run_with_hooks(
             self._ids(pair.base.token_ids), fwd_hooks=[(hook_name(site, layer), edit)]
@@ -94,5 +91,9 @@ def hook_name(site: str, layer: int) -> str:
     return f"blocks.{layer}.{within}hook_{site}"
 
 
-def _with_heads(tensor: Tensor) -> Float[Tensor, "token head size"]:
-    return tensor if tensor.dim() == 3 else tensor[:, None]
+def _by_head(tensor: Tensor) -> Float[Tensor, "row token head size"]:
+    return tensor if tensor.dim() == 4 else tensor[:, :, None]
+
+
+def _by_query(weights: Float[Tensor, "row head query key"]) -> Tensor:
+    return weights.transpose(1, 2)
