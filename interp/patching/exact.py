@@ -116,10 +116,8 @@ class ExactRows(ABC):
                     places[cell.site, cell.layer].append((row, position, cell.head or 0))
         if not places:
             return [passes.metrics[0]] * len(sets)
-        start = self._start(min(position for own in places.values() for _, position, _ in own))
         written = {key: self._activations(passes, key)[1] for key in places}
-        edits = self._edits(passes, written, places, start=start)
-        return self._run(passes, edits, rows=len(sets), start=start)
+        return self._run_places(passes, written, places, rows=len(sets))
 
     def _run_site(
         self, passes: PairPasses, key: SiteKey, cells: Sequence[Cell]
@@ -130,14 +128,12 @@ class ExactRows(ABC):
         rows.sort(key=lambda row: row[1][0])
 
         def run(chunk: Sequence[RowToRun]) -> list[float]:
-            start = self._start(chunk[0][1][0])
             places = [
                 (row, position, cells[index].head or 0)
                 for row, (index, positions) in enumerate(chunk)
                 for position in positions
             ]
-            edits = self._edits(passes, {key: written}, {key: places}, start=start)
-            return self._run(passes, edits, rows=len(chunk), start=start)
+            return self._run_places(passes, {key: written}, {key: places}, rows=len(chunk))
 
         width = len(passes.pair.base)
         for chunk, metrics in in_chunks(
@@ -152,26 +148,24 @@ class ExactRows(ABC):
             return passes.outputs_of_heads(layer)
         return passes.activations(key, locate(self._model, site, layer).view)
 
-    def _edits(
+    def _run_places(
         self,
         passes: PairPasses,
         written: Mapping[SiteKey, Written],
         places: Mapping[SiteKey, Sequence[Place]],
         *,
-        start: int,
-    ) -> list[LocatedEdit]:
-        """The edits that write activations at all places, in rows that begin at `start`.
-
-        Edits that read the residual stream come last, after the edits of the stream itself.
-        """
+        rows: int,
+    ) -> list[float]:
+        """The metric of each row, by one forward pass with activations written at all places."""
+        start = self._start(min(position for own in places.values() for _, position, _ in own))
         shared = passes.pair.shared
-        return [
-            edit
-            for key in sorted(places, key=lambda key: SITES[key[0]].beside is not None)
-            for edit in _edits_at(
+        edits: list[LocatedEdit] = []
+        # Edits that read the residual stream come after the edits of the stream itself.
+        for key in sorted(places, key=lambda key: SITES[key[0]].beside is not None):
+            edits += _edits_at(
                 self._model, key, written[key], places[key], start=start, shared=shared
             )
-        ]
+        return self._run(passes, edits, rows=rows, start=start)
 
     @abstractmethod
     def _start(self, first: int) -> int:
