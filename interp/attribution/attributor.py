@@ -181,7 +181,7 @@ class _Pass:
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
-    """At least one pass; that of the model's own gradient and attention, if any, comes first."""
+    """At least one pass; the model's own gradient and attention, if needed, come first."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
         # Open attention rounds differently, so only methods that read it use it.

@@ -80,11 +80,11 @@ def _without(players: int, *absent: int) -> list[int]:
 
 
 MOST_SEGMENTS = 6
-"""Most segments whose coalitions can all be read: 2^k prompts for each donor."""
+"""Largest number k of segments whose coalitions are all read: 2^k prompts for each donor."""
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Refuse more segments than all of whose coalitions can be read.
+    """Refuse so many segments that their coalitions cannot all be read.
 
     Raises:
         UserError: there are too many segments.
@@ -124,7 +124,7 @@ class Coalitions:
 
     @cached_property
     def prompts(self) -> Sequence[Sequence[Prompt]]:
-        """The mixed prompts, donor by donor, each by coalition.
+        """The mixed prompts by donor and coalition.
 
         Many have the same text, for instance those that keep everything.
         """

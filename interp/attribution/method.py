@@ -29,10 +29,9 @@ OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What each head of a layer brings to the last token from each token."""
+    """Attention and values of a layer's heads, for the last token."""
 
     weights: Float[Tensor, "batch head token"]
-    """The attention of the last token."""
     values: Float[Tensor, "batch token kv_head size"]
 
 
@@ -88,7 +87,7 @@ class TokenScores:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:
-    """The scores of a prompt's segments, by a method that has no scores of single tokens."""
+    """The scores of a prompt's segments, by a method that does not score single tokens."""
 
     scores: Mapping[str, float]
     """Scores by segment; `interp.choices.TEMPLATE` stands for the tokens outside all segments."""

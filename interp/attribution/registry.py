@@ -55,7 +55,7 @@ DEFAULT_METHODS = ("input_gradient", "attention")
 """The methods that are used if none are named."""
 
 CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
-"""Methods that cost few passes and that every model kind takes."""
+"""Methods that cost few passes and apply to every kind of model."""
 
 _SIGNED = "signed: what the token adds to f, in f's unit"
 _BY_SEGMENT = "signed: what the segment adds to f, in f's unit; only segments are scored"

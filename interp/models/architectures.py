@@ -1,4 +1,4 @@
-"""Model kinds, and the places of each architecture's modules: all module names are here."""
+"""Model kinds, and the names of each architecture's modules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Kind:
     auto: Any
     """The transformers class that loads models of this kind."""
     reads_ahead: bool
-    """Whether a token attends to later ones, so that no two prompts share states."""
+    """Whether a token attends to later ones, so prompts that begin alike share no states."""
 
 
 CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
@@ -196,7 +196,7 @@ ENCODERS = {
         gates=("Wi",),
     ),
 }
-"""The same for encoders with a classification head, which reads the first token."""
+"""The same for encoders whose classification head reads the first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 """Names of the cross-attention in the layers of decoders."""

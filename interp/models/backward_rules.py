@@ -38,7 +38,7 @@ class BackwardRules:
     frozen_norms: bool = False
     """Whether the denominators of all norms are constants."""
     softmax_temperature: float = 1.0
-    """T, if the attention softmax has the Jacobian of the softmax at logits / T."""
+    """T: the attention softmax has the Jacobian of the softmax at logits / T."""
     query_key_share: float = 1.0
     """Factor of the gradients of queries and of keys."""
     value_share: float = 1.0

@@ -90,7 +90,7 @@ class FoundModel:
     stored: Stored | None
     """The tensors of a local folder; None for the hub, as they may not be downloaded yet."""
     options: Mapping[str, Any]
-    """Options of reading: revision, use_safetensors, trust_remote_code."""
+    """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
     """An adapter to merge into the model, which is then its base except for name, source,
     fingerprint and tokenizer."""
@@ -110,7 +110,7 @@ class FoundModel:
 def load_found(found: FoundModel, loading: Loading) -> Model:
     """Load a found model without reading its configuration and tokenizer again.
 
-    Standard error shows the model's notes.
+    Notes about the model go to standard error.
 
     Raises:
         UserError: the device does not exist, or `load_model` would raise it.

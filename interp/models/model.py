@@ -168,7 +168,7 @@ class Model:
 
     @property
     def context_length(self) -> int | None:
-        """The longest prompt in tokens; None if the configuration does not say."""
+        """Length of the longest prompt, in tokens; None if the configuration does not say."""
         config = self.hf.config.get_text_config()
         # MPT's attention has another name for it.
         length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))

@@ -22,7 +22,7 @@ from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
-"""Seconds that the hub has to answer for a model that is not on this machine."""
+"""Seconds within which the hub must answer about a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """From the last residual stream to logits: final norm, unembedding, soft cap.
 
-Logits that are made here, or only some of the model's, may differ from its own by a tolerance.
+Logits that are computed here may differ from the model's own by a tolerance.
 """
 
 import copy

@@ -125,19 +125,19 @@ _CLASSES = ("num_labels",)
 _WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
 
 _MOST = 1_000_000
-"""Most layers, experts or classes of a model on the hub, before its weights are known."""
+"""Largest number of layers, experts or classes of a model whose weights are not downloaded yet."""
 
 _MOST_EXPERTS = 1024
-"""Most experts of a layer if all of them are stored as one tensor."""
+"""Largest number of experts in a layer if they are stored as one tensor."""
 
 _TIED = 2
-"""Most parameters that a stored number may represent: embeddings also serve as unembedding."""
+"""Largest number of parameters per stored number: embeddings may also serve as unembedding."""
 
 _PACKED = 16
-"""The same for quantized weights: eight of one bit in a byte, tied."""
+"""The same for quantized weights: a byte may hold eight tied weights of one bit."""
 
 _BUFFER_BYTES = 2**31
-"""Most bytes of tables that a model may compute for itself, such as masks and rotary tables."""
+"""Largest size in bytes of the tables that a model computes, such as masks and rotary tables."""
 
 _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
 
@@ -173,7 +173,7 @@ def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
-    """Check that the size of the window, or chunk, that layers see is given.
+    """Check that a configuration gives the size of the window, or chunk, that layers see.
 
     Raises:
         UserError: the size is missing.
@@ -191,7 +191,7 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that weights are about as many numbers as a model needs, and of the right type.
+    """Check that weights hold about as many numbers as a model needs, and of the right type.
 
     The model is built without memory for its weights.
 

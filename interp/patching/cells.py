@@ -35,8 +35,8 @@ class Group:
 def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
-    The token at which the answer is read is never grouped with others, since patching it in a late
-    layer is patching the answer.
+    Among roles and segments, the token at which the answer is read is always a separate group,
+    since patching it in a late layer is patching the answer.
 
     Raises:
         UserError: a segment or role has a reserved name.

@@ -39,7 +39,7 @@ from interp.patching.passes import (
 )
 
 INTEGRATION_STEPS = 5
-"""Points of the integrated estimate, each in the middle of one fifth of the way."""
+"""Points of the integrated estimate, in the middle of equal parts of the way."""
 
 
 class Estimator:

@@ -15,8 +15,8 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The default on a GPU if a backward pass follows, for which a model of Llama-3-8B's shape keeps
-4.5 MB per token in bf16: 37 GB for this budget."""
+"""The default on a GPU if a backward pass follows: for it, a model of Llama-3-8B's shape keeps
+4.5 MB per token in bf16, 37 GB in all."""
 
 _Row = TypeVar("_Row")
 _Result = TypeVar("_Result")

@@ -275,7 +275,7 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token: its role, else its segment.
+    """The role of each token, or else its segment.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
 
