@@ -75,7 +75,7 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
 
 
 @contextmanager
-def _recorded_outputs(model: Model, rows: list[Row], query: int) -> Iterator[None]:
+def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     name = "cross_attentions" if model.kind is TEXT_TO_TEXT else "attentions"
 
     def ask(module: nn.Module, inputs: Any, options: dict[str, Any]) -> Any:
@@ -84,7 +84,7 @@ def _recorded_outputs(model: Model, rows: list[Row], query: int) -> Iterator[Non
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         # Layers without attention give None.
         given = [weights for weights in getattr(output, name, None) or () if weights is not None]
-        rows.extend(weights[:, :, query].detach().float().mean(1) for weights in given)
+        rows.extend(weights[:, :, at].detach().float().mean(1) for weights in given)
 
     with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
@@ -94,9 +94,9 @@ def _recorded_outputs(model: Model, rows: list[Row], query: int) -> Iterator[Non
 
 
 @contextmanager
-def _recorded_eager(model: Model, rows: list[Row], query: int) -> Iterator[None]:
+def _recorded_eager(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     def record(weights: Tensor) -> None:
-        rows.append(weights[:, :, query].detach().float().mean(1))
+        rows.append(weights[:, :, at].detach().float().mean(1))
 
     locations = [locate(model, "pattern", layer) for layer in range(layer_count(model))]
     with watched(locations, record):
@@ -104,7 +104,7 @@ def _recorded_eager(model: Model, rows: list[Row], query: int) -> Iterator[None]
 
 
 @contextmanager
-def _recorded_fused(model: Model, rows: list[Row], query_token: int) -> Iterator[None]:
+def _recorded_fused(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     name = model.attn_implementation
     if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
@@ -128,7 +128,7 @@ def _recorded_fused(model: Model, rows: list[Row], query_token: int) -> Iterator
         **options: Any,
     ) -> Any:
         if module in read:
-            row = query_row(query, key, attention_mask, query_token, **options)
+            row = query_row(query, key, attention_mask, at, **options)
             rows.append(row.mean(1))
         return original(module, query, key, value, attention_mask, **options)
 
