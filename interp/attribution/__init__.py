@@ -1,1 +1,1 @@
-"""How much of an answer comes from each token and segment of its prompt, by any method."""
+"""Attribution: how much of an answer comes from each token and segment of its prompt."""

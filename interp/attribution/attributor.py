@@ -1,10 +1,7 @@
-"""Attribution of batches: the shared passes once, then each method's own.
+"""Attribution of batches: the shared passes once, then each method's own passes.
 
-A shared pass has two steps, each only if a method needs it:
-
-1. Forward: read the batch as embeddings that carry a gradient; keep the logits of the answer and,
-   layer by layer, the attention row of the token where it is read.
-2. Backward: the gradient of the target with respect to the embeddings.
+A shared pass reads the batch as embeddings, and keeps the logits of the answer and whatever its
+methods need: attention, or the gradient of the target with respect to the embeddings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -46,8 +43,8 @@ class Attributor:
     """Some methods for one model and target.
 
     Raises:
-        UserError: an unknown method, or one that does not take this model; a budget of less than
-            one token.
+        UserError: a method is unknown or does not take this model, or the budget is less than one
+            token.
     """
 
     def __init__(
@@ -59,69 +56,52 @@ class Attributor:
         self._methods = tuple(built)
         self._target = target
         self._answer_tokens = AnswerTokenizer(model)
-        sharing = {n: method for n, method in built.items() if isinstance(method, SharedPass)}
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
-        self._passes = list(_passes(sharing))
-        backward = bool(self._own) or any(
-            "input_gradient" in shared.needs for shared in self._passes
-        )
+        self._passes = _passes({n: m for n, m in built.items() if isinstance(m, SharedPass)})
+        backward = self._own or any("input_gradient" in shared.needs for shared in self._passes)
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
-        """For a batch, and for every pass that a method runs by itself."""
+        """The budget of a batch, and of every pass that a method runs by itself."""
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
         """Answers, and for each prompt the scores by method, in the order of their names."""
         scores: dict[str, Sequence[Attribution]] = {}
-        captured = self._run(self._passes[0], batch, scores)
-        for shared in self._passes[1:]:
-            self._run(shared, batch, scores)
-        predictions = captured.predictions
+        found: list[Predictions] = []
+        for shared in self._passes:
+            captured = shared_pass(
+                self._model,
+                batch,
+                self._answer_tokens,
+                needs=shared.needs,
+                target=self._target,
+                rules=shared.rules,
+            )
+            found.append(captured.predictions)
+            for name, method in shared.methods.items():
+                scores[name] = TokenScores.of(method.scores(captured), batch)
         if self._own:
-            scores |= self._by_own_passes(batch, predictions)
-        return predictions, [
+            explained = self._explained(batch, found[0])
+            with self._model.measuring(), torch.enable_grad():
+                for name, own in self._own.items():
+                    scores[name] = [own.attribute(prompt) for prompt in explained]
+        return found[0], [
             {name: scores[name][index] for name in self._methods}
             for index in range(len(batch.prompts))
         ]
 
-    def explained(self, batch: Batch, predictions: Predictions) -> Iterator[ExplainedPrompt]:
-        """Each prompt with the scalar that is attributed, for passes beyond those of a batch."""
+    def _explained(self, batch: Batch, predictions: Predictions) -> list[ExplainedPrompt]:
         found = attributed_tokens(self._target, batch, predictions)
-        for prompt, attributed in zip(batch.prompts, found, strict=True):
-            yield ExplainedPrompt(
+        return [
+            ExplainedPrompt(
                 self._model,
                 prompt,
                 self._answer_tokens,
                 attributed=attributed,
                 budget=self.budget,
             )
-
-    def _run(
-        self, shared: "_Pass", batch: Batch, scores: dict[str, Sequence[Attribution]]
-    ) -> Captured:
-        """Run a pass, and add the scores of its methods."""
-        captured = shared_pass(
-            self._model,
-            batch,
-            self._answer_tokens,
-            needs=shared.needs,
-            target=self._target,
-            rules=shared.rules,
-        )
-        for name, method in shared.methods.items():
-            scores[name] = TokenScores.of(method.scores(captured), batch)
-        return captured
-
-    def _by_own_passes(
-        self, batch: Batch, predictions: Predictions
-    ) -> dict[str, Sequence[Attribution]]:
-        """The scores by each method that runs its own passes, prompt by prompt."""
-        explained = list(self.explained(batch, predictions))
-        with self._model.measuring(), torch.enable_grad():
-            return {
-                name: [method.attribute(prompt) for prompt in explained]
-                for name, method in self._own.items()
-            }
+            for prompt, attributed in zip(batch.prompts, found, strict=True)
+        ]
 
 
 def shared_pass(
@@ -135,8 +115,8 @@ def shared_pass(
 ) -> Captured:
     """Run the passes of a batch, the backward pass by `rules`, and keep what is needed.
 
-    The target of a prompt depends on its own embeddings alone, so that one backward pass of the sum
-    serves the whole batch.
+    A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
+    whole batch.
     """
     differentiated = "input_gradient" in needs
     with ExitStack() as stack:
@@ -160,17 +140,16 @@ def shared_pass(
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Within the block a pass fills the lists with what methods need from open attention.
-
-    Raises:
-        UserError: the architecture is not understood, or is that of an encoder.
-    """
+    """Within the block a pass fills these lists, if methods need open attention."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:
         yield maps, heads
         return
     values: list[Tensor] = []
+
+    def see_values(view: View, tensor: Tensor) -> None:
+        values.append(view(tensor.detach()))
 
     def see_weights(weights: Tensor) -> None:
         weights = weights.detach()
@@ -183,41 +162,32 @@ def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list
         stack.enter_context(open_attention(model))
         for layer in range(layer_count(model)):
             place = locate(model, "v", layer)
-            keep = partial(_keep, place.view, values)
-            stack.enter_context(watched([place], keep))
+            stack.enter_context(watched([place], partial(see_values, place.view)))
             stack.enter_context(watched([locate(model, "pattern", layer)], see_weights))
         yield maps, heads
 
 
-def _keep(view: View, kept: list[Tensor], tensor: Tensor) -> None:
-    kept.append(view(tensor.detach()))
-
-
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """A forward pass, and a backward pass where it is needed, that methods share."""
+    """A forward pass that methods share, and a backward pass if one is needed."""
 
     rules: BackwardRules
     methods: Mapping[str, SharedPass]
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What its methods need."""
+        """All that its methods need."""
         return frozenset().union(*(method.needs for method in self.methods.values()))
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
-    """At least one pass; the model's own gradient, where methods need it, comes first."""
+    """At least one pass; the model's own gradient and attention, if needed, come first."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
         # Open attention rounds differently, so only methods that read it use it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
-    order = sorted(alike, key=lambda key: key != _PLAIN)
+    order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
-
-
-_PLAIN = (PLAIN, False)
-"""The model's own gradient and attention."""
 
 
 def _build(name: str, model: Model) -> SharedPass | OwnPasses:

@@ -17,16 +17,15 @@ from interp.prompts.mixing import donors_of
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
-from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize
+from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict
 from interp.scoring.shared_prefix import read_all
 
 
 class SegmentGame:
     """v(S): the mean target over donors, with the segments of S kept and the others from the donor.
 
-    Donors are other instances of the prompt's template. Values are computed once and kept.
+    Donors are other instances of the prompt's template. Each value is computed once.
 
     Raises:
         UserError: the prompt has no donors, or too many segments.
@@ -43,7 +42,7 @@ class SegmentGame:
         return self._coalitions.segments
 
     def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
-        """The values of the coalitions; of all 2^k if None."""
+        """The values of the coalitions; by default of all 2^k."""
         numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
         prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
         new = {p.text: p for row in prompts for p in row if p.text not in self._known}
@@ -79,48 +78,42 @@ class ExplainedPrompt:
         self.attributed = attributed
         self.batch = pad(model, [prompt])
         """A batch of only this prompt."""
+        self._reader = reader_of(model)
         self._answer_tokens = answer_tokens
         self._budget = budget
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
         """The prompt's embeddings, e."""
-        return reader_of(self.model).embed(self.batch.token_ids)
+        return self._reader.embed(self.batch.token_ids)
 
     @property
     def rows(self) -> int:
-        """Rows that one pass can hold at present, at least one."""
+        """Number of rows that one pass can hold at present, at least one."""
         return max(1, self._budget.tokens // self.batch.token_ids.shape[1])
 
     def value(self, embeddings: Embeddings) -> Values:
-        """The target of each row, by one forward pass: in nats; for a contrast, in logits."""
-        rows = embeddings.shape[0]
-        batch = Batch(
-            prompts=(self.prompt,) * rows,
-            token_ids=self.batch.token_ids.expand(rows, -1),
-            attention_mask=self.batch.attention_mask.expand(rows, -1),
-            position_ids=self.batch.position_ids.expand(rows, -1),
-        )
-        return self._of(predict(self.model, batch, self._answer_tokens, embeddings=embeddings))
+        """The target of each row, by one forward pass: in nats or, for a contrast, in logits."""
+        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings))
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
-        """The target of other prompts, without a gradient; shared tokens are read once."""
+        """The target of other prompts, without a gradient; tokens that they share are read once."""
         return read_all(
             self.model,
             prompts,
             self._answer_tokens,
             self._budget,
-            read=lambda predictions: self._of(predictions).tolist(),
+            read=lambda predictions: self._of(predictions.logits).tolist(),
         )
 
-    def _of(self, predictions: Predictions) -> Values:
-        return values_of(predictions.logits, [self.attributed] * len(predictions.logits))
+    def _of(self, logits: Float[Tensor, "row vocabulary"]) -> Values:
+        return values_of(logits, [self.attributed] * len(logits))
 
     def values(self, embeddings: Embeddings) -> Values:
-        """The target of each row, in passes that fit the budget; smaller ones if memory runs out.
+        """The target of each row, in passes that fit the budget, and smaller if memory runs out.
 
-        If a gradient is needed, each pass goes backward before the next begins, so only one
-        pass is held in memory; there are no second derivatives.
+        If a gradient is needed, each pass goes backward before the next begins, so memory holds
+        only one pass; there are no second derivatives.
         """
         if torch.is_grad_enabled() and embeddings.requires_grad:
             # torch gives this function no types.
@@ -158,7 +151,7 @@ class ExplainedPrompt:
     ) -> list[_Result]:
         width = self.batch.token_ids.shape[1]
         chunks = in_chunks(
-            range(embeddings.shape[0]),
+            range(len(embeddings)),
             lambda rows: run(embeddings[rows[0] : rows[-1] + 1]),
             tokens=lambda row: width,
             budget=self._budget,
@@ -175,7 +168,7 @@ class ExplainedPrompt:
 
 
 class _Differentiated(torch.autograd.Function):
-    """The values of a prompt's rows, whose gradients are taken pass by pass on the way forward."""
+    """The values of a prompt's rows; the forward pass already takes their gradients."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, explained: ExplainedPrompt) -> Tensor:

@@ -1,7 +1,7 @@
 """Games of a prompt's segments: each segment is kept, or comes from a donor.
 
-A coalition of k players is a number below 2^k, whose bit i is set if player i is in it; a game
-is the value of each coalition, in this order.
+A coalition of k players is a number below 2^k, whose bit i is set if player i is in it. A game is
+the value of each coalition, in this order.
 """
 
 from collections.abc import Sequence
@@ -35,31 +35,33 @@ def shapley_values(values: Values) -> Values:
     found = np.zeros((*values.shape[:-1], players))
     for player in range(players):
         for others in _without(players, player):
-            weight = factorial(_size(others)) * factorial(players - _size(others) - 1)
+            size = others.bit_count()
+            weight = factorial(size) * factorial(players - size - 1)
             added = values[..., others | 1 << player] - values[..., others]
             found[..., player] += weight / factorial(players) * added
     return found
 
 
 def leave_one_out(values: Values) -> Values:
-    """What each player adds to all the others, (..., k)."""
+    """The value that each player adds to all others, (..., k)."""
     everyone = values.shape[-1] - 1
     left = [everyone ^ 1 << player for player in range(_players(values))]
     return values[..., [everyone]] - values[..., left]
 
 
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
-    """What two players add together beyond what each adds alone, for each pair of players.
+    """The interaction of each pair of players: what both add beyond what each adds by itself.
 
-    This is the mean over coalitions of the others, weighted like Shapley values (Grabisch and
-    Roubens 1999); in a game of two players, v(12) - v(1) - v(2) + v(0).
+    Each is a mean over coalitions of the others, weighted like Shapley values (Grabisch and Roubens
+    1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
     """
     players = _players(values)
     found: dict[tuple[int, int], Values] = {}
     for one, other in combinations(range(players), 2):
         total = np.zeros(values.shape[:-1])
         for rest in _without(players, one, other):
-            weight = factorial(_size(rest)) * factorial(players - _size(rest) - 2)
+            size = rest.bit_count()
+            weight = factorial(size) * factorial(players - size - 2)
             both = values[..., rest | 1 << one | 1 << other] + values[..., rest]
             apart = values[..., rest | 1 << one] + values[..., rest | 1 << other]
             total += weight / factorial(players - 1) * (both - apart)
@@ -71,10 +73,6 @@ def _players(values: Values) -> int:
     return int(values.shape[-1]).bit_length() - 1
 
 
-def _size(coalition: int) -> int:
-    return coalition.bit_count()
-
-
 def _without(players: int, *absent: int) -> list[int]:
     """The coalitions without any of these players."""
     mask = sum(1 << player for player in absent)
@@ -82,11 +80,11 @@ def _without(players: int, *absent: int) -> list[int]:
 
 
 MOST_SEGMENTS = 6
-"""Most segments whose coalitions can all be read: 2^k prompts for each donor."""
+"""Largest number k of segments whose coalitions are all read: 2^k prompts for each donor."""
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Check that all coalitions of a prompt's segments can be read.
+    """Refuse so many segments that their coalitions cannot all be read.
 
     Raises:
         UserError: there are too many segments.
@@ -101,18 +99,17 @@ def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Coalitions:
-    """A prompt mixed with each donor, for each coalition of kept segments."""
+    """A prompt mixed with each donor, for each coalition of kept segments.
+
+    Raises:
+        UserError: there is no donor, or there are too many segments.
+    """
 
     prompt: Prompt
     donors: tuple[Donor, ...]
     """Donors that all replace the same segments."""
 
     def __post_init__(self) -> None:
-        """Check that the coalitions can be read.
-
-        Raises:
-            UserError: there is no donor, or there are too many segments.
-        """
         if not self.donors:
             raise UserError(
                 f"prompt {self.prompt.id} has no donor from another instance of its template; "
@@ -122,12 +119,12 @@ class Coalitions:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The segments that are kept or replaced; player i of the game is segment i."""
+        """The segments that donors replace; segment i is player i of the game."""
         return tuple(self.donors[0].segments)
 
     @cached_property
     def prompts(self) -> Sequence[Sequence[Prompt]]:
-        """The mixed prompts, donor by donor, each by coalition.
+        """The mixed prompts by donor and coalition.
 
         Many have the same text, for instance those that keep everything.
         """

@@ -1,7 +1,7 @@
-"""An attribution method has one of two forms; here are both, with their inputs and their scores.
+"""The two forms of an attribution method, with their inputs and their scores.
 
-A method of the first form shares the passes of a batch (`interp.attribution.attributor`) with all
-others that need no more. A method of the second form runs its own passes, one prompt at a time.
+A `SharedPass` shares the passes of a batch (`interp.attribution.attributor`) with other methods;
+`OwnPasses` are run by the method, one prompt at a time.
 """
 
 import math
@@ -16,42 +16,41 @@ from torch import Tensor
 
 from interp.attribution.explained import ExplainedPrompt
 from interp.models.backward_rules import PLAIN, BackwardRules
+from interp.models.model import Model
 from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
 
 Need = Literal["input_gradient", "attention_rows", "attention_maps", "heads"]
-"""What a pass keeps only for methods that name it."""
+"""Tensors that a pass keeps only for methods that name them."""
 
 OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
-"""What can be read only where attention weights are computed openly."""
+"""Tensors that can only be read if attention weights are computed openly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What each head of a layer brings to the last token from each token."""
+    """Attention and values of a layer's heads, for the last token."""
 
     weights: Float[Tensor, "batch head token"]
-    """Its attention."""
     values: Float[Tensor, "batch token kv_head size"]
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What the passes of a batch leave for the methods that share them."""
+    """The results of a batch's passes, which methods share."""
 
     batch: Batch
     predictions: Predictions
     """The answers, without a gradient."""
     embeddings: Float[Tensor, "batch token size"]
-    """The embeddings that were read."""
+    """The embeddings of the batch's tokens."""
     gradient: Float[Tensor, "batch token size"] | None
     attention_rows: Sequence[Float[Tensor, "batch token"]]
-    """One per layer: attention of the last token, averaged over the heads; empty where no method
-    needs it."""
+    """One per layer: the last token's attention, averaged over the heads; empty if not needed."""
     attention_maps: Sequence[Float[Tensor, "batch query token"]] = ()
-    """The same of every token."""
+    """The same for every token."""
     heads: Sequence[Heads] = ()
-    """Head by head, for each layer."""
+    """One per layer."""
 
     @property
     def input_gradient(self) -> Float[Tensor, "batch token size"]:
@@ -70,12 +69,12 @@ class TokenScores:
     """The scores of a prompt's tokens, in the method's unit, with its sign."""
 
     scores: NDArray[np.float32]
-    """One score a token, without padding."""
+    """One score per token, without padding."""
     total: float
-    """The sum of their absolute values; not finite where any of them is not."""
+    """The sum of the absolute scores; not finite if any score is not."""
     completeness_gap: float | None = None
-    """Their sum minus the difference of the target that they should explain, in the target's unit;
-    None where a method explains no difference."""
+    """The sum of the scores minus the difference of the target that they should explain, in the
+    target's unit; None if a method explains no difference."""
 
     @classmethod
     def of(cls, scores: Float[Tensor, "batch token"], batch: Batch) -> "list[TokenScores]":
@@ -88,37 +87,44 @@ class TokenScores:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:
-    """The scores of a prompt's segments, by a method that has no scores of single tokens."""
+    """The scores of a prompt's segments, by a method that does not score single tokens."""
 
     scores: Mapping[str, float]
-    """By segment; the tokens outside all segments are `interp.choices.TEMPLATE`."""
+    """Scores by segment; `interp.choices.TEMPLATE` stands for the tokens outside all segments."""
     completeness_gap: float | None = None
-    """As that of token scores."""
+    """See `TokenScores`."""
 
     @classmethod
     def undefined(cls, segments: Sequence[str]) -> "SegmentScores":
-        """NaN for every segment, where a prompt's values are not finite."""
+        """NaN for every segment, for a prompt whose values are not finite."""
         return cls(dict.fromkeys(segments, math.nan))
 
     @property
     def total(self) -> float:
-        """The sum of the absolute scores; not finite where any of them is not."""
+        """The sum of the absolute scores; not finite if any score is not."""
         return sum(abs(score) for score in self.scores.values())
 
 
 Attribution = TokenScores | SegmentScores
 
 
+class AnyModel:
+    """Base of methods that take any model."""
+
+    def __init__(self, model: Model) -> None:
+        pass
+
+
 @runtime_checkable
 class SharedPass(Protocol):
     """A method that needs one forward pass, and at most one backward pass, of the target.
 
-    All methods of this form share the passes of a batch. Where `rules` (an optional attribute)
-    change the backward pass, methods with the same rules share theirs.
+    All methods of this form share the passes of a batch. If `rules` (an optional attribute) change
+    the backward pass, methods with the same rules share one.
     """
 
     needs: frozenset[Need]
-    """The tensors of these passes that it reads."""
+    """The tensors that it reads from these passes."""
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """The score of each token; scores of padding are ignored."""
@@ -135,7 +141,4 @@ class OwnPasses(Protocol):
     """A method that runs its own passes, one prompt at a time."""
 
     def attribute(self, explained: ExplainedPrompt) -> Attribution:
-        """The scores of a prompt, within `model.measuring()`.
-
-        Passes through `explained.values` keep to the budget of tokens and shrink when memory ends.
-        """
+        """The scores of a prompt, within `model.measuring()`."""

@@ -1,8 +1,8 @@
-"""The attribution methods: what each computes, and where it is implemented.
+"""The attribution methods: their formulas, sources and implementations.
 
 A method is one class in `interp.attribution.methods` and one entry here. Another package adds its
 own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
-here, so listing methods and refusing unknown ones is fast.
+here, so listing methods and refusing unknown ones takes no time.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from interp.plugins import METHODS, loaded, misfit, plugins
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What a method computes for a prompt's tokens or segments.
+    """A method that scores a prompt's tokens or segments.
 
     In formulas, f is the target (`interp.attribution.targets`), e_i the embedding of token i, e the
-    prompt, b a baseline, d the embeddings of a donor in the places of the prompt's own, and A the
+    prompt, b a baseline, d the embeddings of a donor in place of the prompt's own, and A the
     attention of the last token. v(S) is the mean of f over K donors, with the segments of S kept
-    and the others from the donor, and N is the set of all k segments.
+    and the others from the donor; N is the set of all k segments.
     """
 
     name: str
@@ -38,11 +38,11 @@ class Method:
     donors: bool = False
     """Whether it reads donors: other texts for segments, which a prompt gets from its system."""
     tokens: bool = True
-    """Whether it gives a score to each token rather than to whole segments."""
+    """Whether it scores each token rather than whole segments."""
 
     @property
     def signed(self) -> bool:
-        """Whether scores can be negative, for what lowers f."""
+        """Whether scores can be negative: those of tokens that lower f."""
         return self.sign.startswith("signed")
 
     @property
@@ -55,10 +55,10 @@ DEFAULT_METHODS = ("input_gradient", "attention")
 """The methods that are used if none are named."""
 
 CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
-"""Methods that cost few passes and that every model kind takes."""
+"""Methods that cost few passes and apply to every kind of model."""
 
 _SIGNED = "signed: what the token adds to f, in f's unit"
-_BY_SEGMENT = "signed: what the segment adds to f, in f's unit; segments alone are scored"
+_BY_SEGMENT = "signed: what the segment adds to f, in f's unit; only segments are scored"
 _SIZE = "never negative: change of f per unit of embedding"
 
 _OWN = (
@@ -73,7 +73,7 @@ _OWN = (
     ),
     Method(
         "attention",
-        "what the last token, which predicts the answer, attends to",
+        "attention that the last token, which predicts the answer, pays to each token",
         "mean of A_i over heads and layers, each layer's sum over tokens being 1",
         "Bahdanau et al. 2015",
         "never negative: a weight",
@@ -91,7 +91,7 @@ _OWN = (
     ),
     Method(
         "frozen_norms",
-        "the same through norms whose denominators are held constant",
+        "input x gradient through norms whose denominators are constants",
         "e_i . df/de_i, f with constant denominators",
         "Ali et al. 2022",
         _SIGNED,
@@ -100,7 +100,7 @@ _OWN = (
     ),
     Method(
         "gim",
-        "difference from a donor times the gradient by rules that do not let factors hide",
+        "difference from a donor times the gradient by modified backward rules",
         "(e_i - d_i) . df/de_i; norms frozen, softmax at T = 2, shares of factors",
         "Edin et al. 2025",
         _SIGNED,
@@ -120,7 +120,7 @@ _OWN = (
     ),
     Method(
         "attention_rollout",
-        "attention through all layers, which the residual stream bypasses by half",
+        "attention through all layers, averaged with the residual stream in each",
         "last row of the product over layers of (mean of all tokens' A + I) / 2",
         "Abnar and Zuidema 2020",
         "never negative: a weight",
@@ -129,7 +129,7 @@ _OWN = (
     ),
     Method(
         "value_weighted_norm",
-        "how much the heads bring the last token from each token",
+        "norm of what the heads bring to the last token from each token",
         "mean over layers and heads of |A_i v_i W_O|",
         "Kobayashi et al. 2020",
         "never negative: a norm in the residual stream",
@@ -159,7 +159,7 @@ _OWN = (
     ),
     Method(
         "shapley",
-        "what a segment adds, the mean over all orders in which segments are kept",
+        "what a segment adds, averaged over all orders of adding segments",
         "sum over S without i of |S|! (k - |S| - 1)! / k! (v(S + i) - v(S))",
         "Shapley 1953",
         _BY_SEGMENT,
@@ -170,7 +170,7 @@ _OWN = (
     ),
     Method(
         "context_cite",
-        "weights of a sparse linear model of which segments are kept",
+        "weights of the kept segments in a sparse linear model of the target",
         "LASSO (0.01) of v(S) on 32 random S, standardised",
         "Cohen-Wang et al. 2024",
         _BY_SEGMENT,
@@ -237,7 +237,7 @@ def method_names() -> list[str]:
 
 
 def find_method(name: str) -> Method:
-    """The method of that name.
+    """The method of a name.
 
     Raises:
         UserError: there is no such method, or another package's entry point cannot be loaded or

@@ -1,4 +1,4 @@
-"""The attributed scalar of each prompt, computed from its next-token logits."""
+"""The target of each prompt: the attributed scalar, computed from its next-token logits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ class Attributed:
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
     """The tokens whose logits are attributed, for each prompt.
 
-    A contrast is between the two options that the answer names, or between the correct option and
-    the most probable of the others, each in its most probable form. A margin is that of the more
-    probable of the two options that the answer names, or of the two most probable ones, in all
-    their forms: the value whose effects `interp effects` measures.
+    A contrast compares the two options that the answer names, or the correct option and the most
+    probable other one, each in its most probable form. A margin compares the same two named
+    options, or the two most probable ones, the more probable first and in all their forms: the
+    value whose effects `interp effects` measures.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
@@ -41,17 +41,15 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     if target == "predicted":
         return [Attributed((token,)) for token in predictions.token_ids.tolist()]
     prompts = [tokenized.prompt for tokenized in batch.prompts]
+    answers = predictions.answers
     if target == "gold":
-        golds = [
-            tokens.of[prompt.answer.gold]
-            for prompt, tokens in zip(prompts, predictions.answers, strict=True)
-        ]
+        golds = [own.of[prompt.answer.gold] for prompt, own in zip(prompts, answers, strict=True)]
         return [Attributed((token,)) for token in _most_probable(logits, golds)]
-    values = token_logits(logits, [answers.tokens for answers in predictions.answers])
+    values = token_logits(logits, [own.tokens for own in answers])
     named = _margin if target == "margin" else _contrast
     pairs = [
-        answers.contrast(*named(prompt, _totals(answers, own)))
-        for prompt, answers, own in zip(prompts, predictions.answers, values, strict=True)
+        own.contrast(*named(prompt, _totals(own, of_tokens)))
+        for prompt, own, of_tokens in zip(prompts, answers, values, strict=True)
     ]
     if target == "margin":
         return [Attributed(pair.positive, pair.negative) for pair in pairs]
@@ -78,7 +76,7 @@ def _contrast(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
 
 
 def _margin(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
-    """The names of the model's own answer and of the other."""
+    """The names of the model's own answer and of the other option."""
     names = prompt.answer.contrast or tuple(totals)
     if len(names) < 2:
         raise _no_other(prompt)
@@ -107,7 +105,7 @@ def values_of(
 
     Args:
         logits: one row for each prompt.
-        attributed: the attributed tokens of each, all by the same target.
+        attributed: the attributed tokens of each prompt, all by the same target.
     """
     others = [one.other for one in attributed if one.other is not None]
     own = [one.own for one in attributed]
@@ -131,7 +129,7 @@ def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " ba
     """Log p - log(1 - p) of one token per prompt, in nats.
 
     Its gradient is that of log p, and of p, times a positive factor, so normalised scores and
-    ratios are the same; but it does not vanish if p rounds to 0 or to 1.
+    ratios are the same, but it does not vanish if p rounds to 0 or to 1.
     """
     own = logits.gather(1, tokens[:, None])
     others = logits.scatter(1, tokens[:, None], -torch.inf)

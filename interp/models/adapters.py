@@ -1,12 +1,12 @@
 """LoRA adapters: folders with low-rank changes of a base model's weights (Hu et al. 2021).
 
-peft merges an adapter into its base on loading, W + s B A for each changed weight W, so that
-everything measures, hooks and patches an ordinary model. Adapter folders are not trusted:
+peft merges an adapter into its base on loading, so everything measures, hooks and patches an
+ordinary model. Adapter folders are not trusted:
 
 1. The base is a model on this machine whose checksum is recorded with the adapter, or one that the
    user names. Code that comes with a base is never run.
-2. Weights are safetensors, and exactly the ones that the settings ask for.
-3. Settings that do anything but plain LoRA are refused.
+2. Weights are safetensors, and exactly those that the settings ask for.
+3. Only settings of plain LoRA are accepted.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
 from interp.models.checkpoint import as_user_error, check_regular, header
 from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX
-from interp.models.weight_checks import some
+from interp.models.weights import some
 
 SETTINGS = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
@@ -98,17 +98,8 @@ class Adapter:
 
     def checksum(self) -> str:
         """A hash over the adapter's settings and weights."""
-        return combined(checksum(self.folder / SETTINGS), checksum(self.folder / WEIGHTS))
-
-
-def write_base(folder: Path, base: Base) -> None:
-    """Record in an adapter's folder the model that it was trained on."""
-    (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")
-
-
-def combined(*checksums: str) -> str:
-    """A hash over hashes."""
-    return hashlib.sha256(" ".join(checksums).encode()).hexdigest()
+        parts = (checksum(self.folder / file) for file in (SETTINGS, WEIGHTS))
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def is_adapter(folder: Path) -> bool:
@@ -117,7 +108,7 @@ def is_adapter(folder: Path) -> bool:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter in a folder, without its weights.
+    """The adapter in a folder, whose weights are not yet loaded.
 
     Raises:
         UserError: a file is missing, damaged or not a plain file, the settings are not plain LoRA,
@@ -127,8 +118,8 @@ def read_adapter(name: str, folder: Path) -> Adapter:
     check_regular(name, folder)
     if (folder / "config.json").is_file():
         raise UserError(
-            f"{shown} holds both a model (config.json) and an adapter ({SETTINGS}); expected one "
-            "of them, keep them in two folders"
+            f"{shown} holds both a model (config.json) and an adapter ({SETTINGS}); keep them in "
+            "two folders"
         )
     with as_user_error(SETTINGS, name):
         settings = Settings.model_validate_json(read_bytes(folder / SETTINGS, limit=RECORD_BYTES))
@@ -150,15 +141,11 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the model that an adapter is merged into.
-
-    Args:
-        adapter: the adapter, whose folder may name a base.
-        given: the base that the user names, if any.
+    """The name of the model that an adapter is merged into: the one that the user gave, if any.
 
     Raises:
-        UserError: the user named no base, and the one that the folder names cannot be checked,
-            because it is on the hub or its checksum was not recorded.
+        UserError: no base was given, and the one that the folder names cannot be checked, because
+            it is on the hub or its checksum was not recorded.
     """
     if given is not None:
         return given
@@ -177,7 +164,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
 
 
 def _check_ranks(name: str, file: Path, rank: int) -> None:
-    """Check, before anything is built, that the tensors have the rank given in the settings."""
+    """Check, before anything is built, that the tensors have the rank of the settings."""
     for key, tensor in header(file):
         place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
@@ -214,7 +201,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
 
 @contextmanager
 def _quiet_peft() -> Iterator[None]:
-    """Within the block peft warns neither about its deprecated calls nor about things we check."""
+    """Within the block peft warns neither about its own deprecated calls nor about checked keys."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
         warnings.filterwarnings("ignore", message="Found missing adapter keys")
@@ -222,7 +209,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are the ones that the settings ask for, which peft does not check."""
+    """Check that the tensors are those that the settings ask for, which peft does not check."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
@@ -246,7 +233,7 @@ def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> N
 
 
 def check_peft() -> None:
-    """Check that peft is installed, before it is imported.
+    """Check that peft is installed.
 
     Raises:
         UserError: peft is not installed.
@@ -262,14 +249,9 @@ SCALE = 2
 
 
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
-    """A model with an adapter to train; its own weights stay as they are.
+    """A model, changed in place, with an adapter in every linear layer except the unembedding.
 
-    Every linear layer but the unembedding is changed.
-
-    Args:
-        hf: the model, changed in place.
-        rank: rank of each change.
-        seed: seed of A; B begins at zero.
+    The model's own weights stay as they are. A is drawn by the seed, and B begins at zero.
 
     Returns:
         peft's `PeftModel`, whose checkpoints hold only the adapter.
@@ -286,13 +268,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
 
 
 def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
-    """Save a trained adapter in the form that `interp.models.adapters` reads.
-
-    Args:
-        wrapped: the model from `low_rank`.
-        folder: an empty folder.
-        base: the model that the adapter was trained on.
-    """
+    """Save an adapter from `low_rank`, trained on `base`, in an empty folder for `read_adapter`."""
     wrapped.save_pretrained(folder, save_embedding_layers=False)
     remove_plain(folder, ["README.md"])  # peft's empty template of a model card
     file = folder / SETTINGS
@@ -302,4 +278,4 @@ def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
         "target_modules": sorted(settings["target_modules"]),  # a set, in any order
     }
     file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    write_base(folder, base)
+    (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")

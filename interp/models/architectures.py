@@ -1,8 +1,8 @@
-"""Model kinds, and where each architecture keeps its layers: all module names are here."""
+"""Model kinds, and the names of each architecture's modules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 from transformers import (
@@ -24,8 +24,7 @@ class Kind:
     auto: Any
     """The transformers class that loads models of this kind."""
     reads_ahead: bool
-    """Whether a token attends to later ones, so the model reads a shared beginning of two prompts
-    differently in each."""
+    """Whether a token attends to later ones, so prompts that begin alike share no states."""
 
 
 CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
@@ -34,9 +33,10 @@ TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=Tru
 
 
 def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind of a model, by the names of its classes and, failing these, its configuration.
+    """The kind of a model, by the names of its classes or else its configuration.
 
-    Models that also read images are called ...ForConditionalGeneration too, and are causal.
+    Causal models that also read images share the name ...ForConditionalGeneration with text-to-text
+    models.
 
     Raises:
         UserError: the model has no head that answers, as in a masked language model.
@@ -52,48 +52,37 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
-    """The place where the queries, keys or values of all heads leave a linear module."""
-
-    module: str
-    """Path within the attention."""
-    layout: str = "own"
-    """"own": the module gives nothing else; "stacked": queries, then keys, then values of all
-    heads; "interleaved": query, key and value of each head together."""
-
-
-@dataclass(frozen=True, slots=True)
 class Architecture:
-    """Module paths of a stack of layers, from the model's root or from one layer.
+    """Module paths of a causal language model, or of an encoder that pools its first token.
 
-    The model is a causal language model, or an encoder that pools its first token.
+    `layers` and `final_norm` begin at the model's root, the others at a layer unless they say so.
     """
 
     layers: str
-    """Path of the list of layers."""
+    """The list of layers."""
     attention: str
-    """Path of the attention within a layer."""
     mlp: str
-    """Path of the MLP within a layer."""
     final_norm: str | None
-    """Path of the norm after the last layer; None if the head reads the layer's output."""
+    """The norm after the last layer; None if the head reads the layer's output."""
     attention_out: str
-    """Path within a layer of the module whose output the attention adds to the residual stream."""
+    """The module of a layer whose output the attention adds to the residual stream."""
     mlp_norm: str | None
-    """Path within a layer of the module that reads the residual stream for the MLP: its norm, or
-    the MLP. None if norms act on the stream itself, which is then not a sum."""
+    """The module of a layer that reads the residual stream for the MLP: its norm, or the MLP. None
+    if norms act on the stream itself, which is then not a sum."""
     mlp_out: str
-    """Path within a layer of the module whose output the MLP adds to the residual stream."""
+    """The module of a layer whose output the MLP adds to the residual stream."""
     heads_out: str
-    """Path within the attention of the projection that reads the outputs of all heads."""
-    queries: Projection
-    keys: Projection
-    values: Projection
+    """The projection, within the attention, that reads the outputs of all heads."""
+    qkv: tuple[str, str, str]
+    """The linear modules, within the attention, that give queries, keys and values."""
+    layout: Literal["own", "stacked", "interleaved"] = "own"
+    """The output of these modules: "own", nothing else; "stacked", queries, then keys, then values
+    of all heads; "interleaved", query, key and value of each head together."""
     causal: bool = True
     """Whether a token attends only to those before it."""
     gates: tuple[str, ...] = ()
-    """Paths within a gated MLP of the modules that give its gate and the values that the gate
-    multiplies; empty if the MLP has no gate."""
+    """The modules, within a gated MLP, that give its gate and the values that the gate multiplies;
+    empty if the MLP has no gate."""
 
 
 _LLAMA_LIKE = Architecture(
@@ -105,9 +94,7 @@ _LLAMA_LIKE = Architecture(
     mlp_norm="post_attention_layernorm",
     mlp_out="mlp",
     heads_out="o_proj",
-    queries=Projection("q_proj"),
-    keys=Projection("k_proj"),
-    values=Projection("v_proj"),
+    qkv=("q_proj", "k_proj", "v_proj"),
     gates=("gate_proj", "up_proj"),
 )
 
@@ -119,16 +106,12 @@ _NORMS_AROUND = replace(
 )
 _NORMS_AFTER = replace(_NORMS_AROUND, mlp_norm="mlp")
 
-_QKV = Projection("qkv_proj", "stacked")
-_WQKV = Projection("Wqkv", "stacked")
 _TOGETHER = ("gate_up_proj",)
-_C_ATTN = Projection("c_attn", "stacked")
-_QUERY_KEY_VALUE = Projection("query_key_value", "interleaved")
 
 ARCHITECTURES = {
     "llama": _LLAMA_LIKE,
     "mistral": _LLAMA_LIKE,
-    "phi3": replace(_LLAMA_LIKE, queries=_QKV, keys=_QKV, values=_QKV, gates=_TOGETHER),
+    "phi3": replace(_LLAMA_LIKE, qkv=("qkv_proj",) * 3, layout="stacked", gates=_TOGETHER),
     "gemma2": _NORMS_AROUND,
     "gemma3_text": _NORMS_AROUND,
     "olmo2": _NORMS_AFTER,
@@ -151,9 +134,8 @@ ARCHITECTURES = {
         mlp_norm="ln_2",
         mlp_out="mlp",
         heads_out="c_proj",
-        queries=_C_ATTN,
-        keys=_C_ATTN,
-        values=_C_ATTN,
+        qkv=("c_attn",) * 3,
+        layout="stacked",
     ),
     "gpt_neox": Architecture(
         layers="gpt_neox.layers",
@@ -164,9 +146,8 @@ ARCHITECTURES = {
         mlp_norm="post_attention_layernorm",
         mlp_out="mlp",
         heads_out="dense",
-        queries=_QUERY_KEY_VALUE,
-        keys=_QUERY_KEY_VALUE,
-        values=_QUERY_KEY_VALUE,
+        qkv=("query_key_value",) * 3,
+        layout="interleaved",
     ),
 }
 """`config.model_type` to its module paths."""
@@ -180,9 +161,7 @@ _BERT_LIKE = Architecture(
     mlp_norm=None,
     mlp_out="output.dense",
     heads_out="output.dense",
-    queries=Projection("self.query"),
-    keys=Projection("self.key"),
-    values=Projection("self.value"),
+    qkv=("self.query", "self.key", "self.value"),
     causal=False,
 )
 _ROBERTA_LIKE = replace(_BERT_LIKE, layers="roberta.encoder.layer")
@@ -200,9 +179,7 @@ ENCODERS = {
         attention_out="attention.out_lin",
         mlp_out="ffn",
         heads_out="out_lin",
-        queries=Projection("q_lin"),
-        keys=Projection("k_lin"),
-        values=Projection("v_lin"),
+        qkv=("q_lin", "k_lin", "v_lin"),
     ),
     "modernbert": Architecture(
         layers="model.layers",
@@ -213,14 +190,13 @@ ENCODERS = {
         mlp_norm="mlp_norm",
         mlp_out="mlp",
         heads_out="Wo",
-        queries=_WQKV,
-        keys=_WQKV,
-        values=_WQKV,
+        qkv=("Wqkv",) * 3,
+        layout="stacked",
         causal=False,
         gates=("Wi",),
     ),
 }
-"""The same for encoders with a classification head, which reads the first token."""
+"""The same for encoders whose classification head reads the first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 """Names of the cross-attention in the layers of decoders."""
@@ -229,18 +205,18 @@ UNMAPPED_WORKS = (
     "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
     "(attribute --methods input_gradient) and, where it can, attention (--methods attention)"
 )
-"""Methods that do not need a model's modules, for messages."""
+"""A message: the measurements that do not need a model's modules."""
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
     """The architecture of a model, checked against its modules.
 
-    A model type that is not listed is tried as Llama-like, the most common layout, on its own or as
-    the text part of a model that also reads images.
+    A model type that is not listed is tried as Llama-like, the most common layout, also as the text
+    part of a model that reads images.
 
     Raises:
-        UserError: the modules are not where the architecture says, an encoder is not listed, or the
-            model is a text-to-text model, which has two stacks.
+        UserError: modules are missing, an encoder is not listed, or the model is a text-to-text
+            model, which has two stacks.
     """
     kind = kind_of(model.config, [type(model).__name__])
     if kind is not CAUSAL:
@@ -258,7 +234,7 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
             return architecture
     raise UserError(
         f"the architecture {model.config.model_type!r} does not have the expected structure: "
-        f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}. Known architectures are "
+        f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
 
@@ -267,23 +243,20 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     listed = ENCODERS.get(model.config.model_type) if kind is CLASSIFIER else None
     if listed is None:
         raise UserError(
-            f"nothing can look inside of a {kind.name} of the architecture "
-            f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are causal language models, and "
-            f"classifiers of the architectures {', '.join(ENCODERS)}"
+            f"nothing can look inside a {kind.name} of the architecture "
+            f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are most causal language "
+            f"models, and the classifiers {', '.join(ENCODERS)}"
         )
-    problem = _mismatch(model, listed) or _other_pooling(model)
+    problem = _mismatch(model, listed)
+    pooling = getattr(model.config, "classifier_pooling", "cls")
+    if problem is None and pooling != "cls":
+        problem = f"its head pools by {pooling!r}, not the first token"
     if problem is not None:
         raise UserError(
             f"the encoder {model.config.model_type!r} does not have the expected structure: "
-            f"{problem}, so nothing can look inside of it. {UNMAPPED_WORKS}"
+            f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}"
         )
     return listed
-
-
-def _other_pooling(model: PreTrainedModel) -> str | None:
-    """The problem if the head does not read the first token."""
-    pooling = getattr(model.config, "classifier_pooling", "cls")
-    return None if pooling == "cls" else f"its head pools by {pooling!r}, not the first token"
 
 
 def layers_of(model: PreTrainedModel, architecture: Architecture) -> Sequence[nn.Module]:

@@ -1,16 +1,13 @@
-"""The attention at the position of the answer, layer by layer, without eager attention.
+"""The attention at the position of the answer, layer by layer, whatever computes it.
 
-With eager attention the weights can be read. With a fused implementation (SDPA, flash) the row of
-one query is computed again from the same queries and keys, which takes heads x tokens numbers.
-transformers' `AttentionInterface` is the only contact with its internals.
-
-A model outside the architecture map returns its weights through `output_attentions` if its
-attention is eager; otherwise all attention that goes through the interface is recorded.
+Eager attention returns its weights, which hooks read one layer at a time; a model outside the
+architecture map returns those of all layers at once (`output_attentions`). With a fused
+implementation (SDPA, flash) the row of one query, heads x tokens numbers, is computed again from
+the same queries and keys, through transformers' `AttentionInterface`.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -31,58 +28,34 @@ _BLOCK_MASKS = ("flex_attention",)
 """Implementations whose masks are custom objects, not tensors."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The token at which a model reads its answer, and the attention that it uses."""
-
-    query: int
-    """The token whose attention is recorded: the last one, or the first."""
-    output: str
-    """transformers' name for the weights among the outputs of a forward pass."""
-    modules: frozenset[nn.Module]
-    """All modules, or only those of the attention that reads the prompt."""
-
-
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Within the block each forward pass appends one row per layer to the yielded list.
 
-    A row is the attention of the token at which the answer is read: for a causal model the last
-    one, for a classifier the first, which its head pools, and for a text-to-text model the
-    decoder's last token, which predicts the answer and attends to the encoder's tokens
-    (cross-attention). Layers without attention, as in partly recurrent models, append none. The
-    model's attention implementation, and so its numbers, stay the same.
+    A row is the attention of the token at which the answer is read: the last token of a causal
+    model, the first of a classifier, whose head pools it, and the decoder's last token in a
+    text-to-text model, which attends to the encoder's tokens (cross-attention). Layers without
+    attention, as in partly recurrent models, append none. The model's own attention, and so its
+    numbers, stay the same.
 
     Raises:
         UserError: the attention cannot be read, or the model has none.
     """
-    rows: list[Row] = []
-    with _recorder(model)(model, rows, _place(model)), _refusing_none(model, rows):
-        yield rows
-
-
-def _place(model: Model) -> _Place:
-    if model.kind is TEXT_TO_TEXT:
-        named = model.hf.named_modules()
-        cross = frozenset(module for path, module in named if path.endswith(CROSS_ATTENTIONS))
-        return _Place(-1, "cross_attentions", cross)
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(
-            f"which token the head of {model.name} ({model.hf.config.model_type}) reads is not "
-            f"known, so its attention cannot be read; known are {', '.join(ENCODERS)}. Leave the "
+            f"the token that the head of {model.name} ({model.hf.config.model_type}) reads is not "
+            f"known, so its attention cannot be read; expected {', '.join(ENCODERS)}. Leave the "
             "method out (--methods input_gradient)"
         )
-    query = 0 if model.kind is CLASSIFIER else -1
-    return _Place(query, "attentions", frozenset(model.hf.modules()))
-
-
-def _recorder(
-    model: Model,
-) -> Callable[[Model, list[Row], _Place], AbstractContextManager[None]]:
+    rows: list[Row] = []
     if model.attn_implementation != "eager":
-        return _recorded_fused
-    own = model.kind is CAUSAL and model.is_mapped
-    return _recorded_eager if own else _recorded_outputs
+        record = _recorded_fused
+    else:
+        own = model.kind is CAUSAL and model.is_mapped
+        record = _recorded_eager if own else _recorded_outputs
+    query = 0 if model.kind is CLASSIFIER else -1
+    with record(model, rows, query), _refusing_none(model, rows):
+        yield rows
 
 
 @contextmanager
@@ -102,15 +75,16 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
 
 
 @contextmanager
-def _recorded_outputs(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
+    name = "cross_attentions" if model.kind is TEXT_TO_TEXT else "attentions"
+
     def ask(module: nn.Module, inputs: Any, options: dict[str, Any]) -> Any:
         return inputs, {**options, "output_attentions": True}
 
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         # Layers without attention give None.
-        layers = getattr(output, place.output, None) or ()
-        given = [weights for weights in layers if weights is not None]
-        rows.extend(weights[:, :, place.query].detach().float().mean(1) for weights in given)
+        given = [weights for weights in getattr(output, name, None) or () if weights is not None]
+        rows.extend(weights[:, :, at].detach().float().mean(1) for weights in given)
 
     with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
@@ -120,9 +94,9 @@ def _recorded_outputs(model: Model, rows: list[Row], place: _Place) -> Iterator[
 
 
 @contextmanager
-def _recorded_eager(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+def _recorded_eager(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     def record(weights: Tensor) -> None:
-        rows.append(weights[:, :, place.query].detach().float().mean(1))
+        rows.append(weights[:, :, at].detach().float().mean(1))
 
     locations = [locate(model, "pattern", layer) for layer in range(layer_count(model))]
     with watched(locations, record):
@@ -130,7 +104,7 @@ def _recorded_eager(model: Model, rows: list[Row], place: _Place) -> Iterator[No
 
 
 @contextmanager
-def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[None]:
+def _recorded_fused(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     name = model.attn_implementation
     if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
@@ -139,6 +113,11 @@ def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[No
             "(--methods input_gradient)"
         )
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
+    read = {
+        module
+        for path, module in model.hf.named_modules()
+        if model.kind is not TEXT_TO_TEXT or path.endswith(CROSS_ATTENTIONS)
+    }
 
     def attend_and_record(
         module: nn.Module,
@@ -148,8 +127,8 @@ def _recorded_fused(model: Model, rows: list[Row], place: _Place) -> Iterator[No
         attention_mask: Tensor | None,
         **options: Any,
     ) -> Any:
-        if module in place.modules:
-            row = query_row(query, key, attention_mask, place.query, **options)
+        if module in read:
+            row = query_row(query, key, attention_mask, at, **options)
             rows.append(row.mean(1))
         return original(module, query, key, value, attention_mask, **options)
 
@@ -176,13 +155,11 @@ def query_row(
 ) -> Float[Tensor, "batch head token"]:
     """Attention weights of one query, in fp32: the last query, or one that sees all tokens.
 
-    They sum to 1, or to less if sinks (`s_aux`, one logit per head) take a part. T5 adds
+    The weights sum to 1, or to less if sinks (`s_aux`, one logit per head) take a part. T5 adds
     `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides earlier
-    tokens from the last query, and later tokens from the first.
-
-    `attention_mask` is the mask that transformers passes to an attention function: None (causal,
-    nothing padded), a boolean or additive mask over (query, key), or a padding mask over keys
-    (flash).
+    tokens from the last query, and later tokens from the first. transformers' `attention_mask` is
+    None (causal, nothing padded), a boolean or additive mask over (query, key), or a padding mask
+    over keys (flash).
     """
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]

@@ -7,15 +7,12 @@ The forward pass stays the same, up to rounding. Each switch affects one kind of
    to zero if one token gets nearly all attention.
 3. Products: each factor gets a share of the gradient, so a gradient through both factors is not
    counted twice (queries, keys and values; the two factors of a gated MLP).
-
-The model is unchanged when the block ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -41,7 +38,7 @@ class BackwardRules:
     frozen_norms: bool = False
     """Whether the denominators of all norms are constants."""
     softmax_temperature: float = 1.0
-    """T, if the attention softmax has the Jacobian of the softmax at logits / T."""
+    """T: the attention softmax has the Jacobian of the softmax at logits / T."""
     query_key_share: float = 1.0
     """Factor of the gradients of queries and of keys."""
     value_share: float = 1.0
@@ -72,9 +69,7 @@ gradient; queries and keys are factors of two products, one within the other."""
 
 @contextmanager
 def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
-    """Within the block, gradients through forward passes of the model follow the rules.
-
-    Use it around both forward and backward passes.
+    """Within the block, which must hold forward and backward passes, gradients follow the rules.
 
     Raises:
         UserError: the architecture is not understood, a norm computes something unknown, or a rule
@@ -91,7 +86,7 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 def check_rules(model: Model, rules: BackwardRules) -> None:
-    """Check, before any pass, that rules can be applied to a model.
+    """Check, before any pass, that rules apply to a model.
 
     Raises:
         UserError: the architecture is not understood, or its gates are not known.
@@ -117,31 +112,27 @@ def _frozen_norms(model: Model) -> Iterator[None]:
     with ExitStack() as stack:
         for module in model.hf.modules():
             if "norm" in type(module).__name__.lower() and not list(module.children()):
-                frozen = _FrozenNorm(module, module.forward, partial(ran.add, module))
-                stack.enter_context(replaced(module, frozen))
+                stack.enter_context(replaced(module, _frozen(module, ran)))
         yield
     _check_reached(model, "norms", [not ran.isdisjoint(layer.modules()) for layer in layers])
 
 
-class _FrozenNorm:
+def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
     """A norm whose denominators are constants in a backward pass."""
+    forward: Norm = module.forward
+    forms: list[_Form] = []
 
-    def __init__(self, module: nn.Module, forward: Norm, ran: Callable[[], None]) -> None:
-        self._module = module
-        self._forward = forward
-        self._ran = ran
-        self._form: _Form | None = None
-
-    def __call__(self, hidden_states: Hidden) -> Hidden:
-        """The norm's output for these vectors."""
-        self._ran()
-        if self._form is None:
+    def frozen(hidden_states: Hidden) -> Hidden:
+        ran.add(module)
+        if not forms:
             tokens = hidden_states.detach().flatten(0, -2)
-            finite = tokens[self._forward(tokens).isfinite().all(-1)]
-            if not len(finite):  # gradients through these vectors are not finite either
-                return self._forward(hidden_states)
-            self._form = _form_of(self._module, self._forward, finite[None, :1])
-        return self._form(hidden_states)
+            finite = tokens[forward(tokens).isfinite().all(-1)]
+            if not len(finite):  # gradients are not finite either
+                return forward(hidden_states)
+            forms.append(_form_of(module, forward, finite[None, :1]))
+        return forms[0](hidden_states)
+
+    return frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +159,6 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
 
     Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
     and an offloaded module has its weights only while it runs.
-
-    Raises:
-        UserError: the module computes something else.
     """
     signs = torch.ones_like(sample)  # of mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1
@@ -188,7 +176,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     tolerance = max(torch.finfo(dtype).eps for dtype in (sample.dtype, torch.float32)) ** 0.5
     if not (form(sample) - own).abs().max() <= tolerance * own.abs().max():
         raise UserError(
-            f"{type(module).__name__} computes no norm of a known form, so its denominators cannot "
+            f"{type(module).__name__} is not a norm of a known form, so its denominators cannot "
             "be held constant; omit methods with frozen norms"
         )
     return form
@@ -303,15 +291,10 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
 
 
 def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
-    """Check that rules reached every layer.
-
-    Raises:
-        UserError: a layer was not reached.
-    """
-    for index, reached in enumerate(layers):
-        if not reached:
-            raise UserError(
-                f"the backward rules did not reach the {what} of layer {index} of {model.name} "
-                f"({model.hf.config.model_type}), so the scores would be those of another method; "
-                "omit methods with changed gradients"
-            )
+    """Check that rules reached every layer."""
+    if not all(layers):
+        raise UserError(
+            f"the backward rules did not reach the {what} of layer {layers.index(False)} of "
+            f"{model.name} ({model.hf.config.model_type}), so the scores would be those of another "
+            "method; omit methods with changed gradients"
+        )

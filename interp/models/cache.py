@@ -1,4 +1,4 @@
-"""Keys and values of earlier tokens: the only place that knows how transformers builds caches."""
+"""Keys and values of earlier tokens: only this module knows how transformers builds caches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def key_values(cache: Any) -> KeyValues:
 
 
 def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
-    """A cache of one prompt's first tokens, shared by all rows without copies."""
+    """A cache of one prompt's first tokens, which all rows share without copies."""
     if not tokens:
         return empty()
     layers: list[Any] = []
@@ -71,17 +71,14 @@ def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only each layer's keys and values from an earlier one."""
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
-    kinds = {type(layer) for layer in layers}
-    return len(layers) == config.num_hidden_layers and kinds <= {
-        DynamicLayer,
-        DynamicSlidingWindowLayer,
-    }
+    plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
+    return plain and len(layers) == config.num_hidden_layers
 
 
 class _GatheredLayer(DynamicLayer):
     """Keys and values of prompts, copied to the rows of a pass only while their layer attends.
 
-    Thus only one layer's copies are in memory at a time, as without a cache.
+    Memory thus holds only one layer's copies at a time, as without a cache.
     """
 
     def __init__(
@@ -95,7 +92,7 @@ class _GatheredLayer(DynamicLayer):
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
-        """The number of columns before those that are read."""
+        """The number of columns before the ones that the pass reads."""
         return self._source.shape[1]
 
     def update(
@@ -118,11 +115,11 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """The length in tokens of the longest prompt read with the short frequencies; None if all are.
+    """Length in tokens of the longest prompt read with the short frequencies; None if all are.
 
-    Long RoPE (Phi-3 128k) rotates every token of a longer pass with other frequencies, so a pass
-    must not mix prompts from both sides of this length, or read one in parts. Dynamic NTK scaling
-    changes its frequencies only beyond the longest prompt that the model accepts.
+    Long RoPE (Phi-3 128k) rotates every token of a longer pass with other frequencies, so no pass
+    may mix prompts from both sides of this length, or read a longer one in parts. Dynamic NTK
+    scaling changes its frequencies only beyond the longest prompt that the model accepts.
     """
     parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}
     by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]

@@ -6,7 +6,7 @@
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    never ends.
 
-Templates that can either open or omit a thought before the answer omit it.
+A template that has a switch for thoughts before the answer is told to omit them.
 """
 
 import json
@@ -33,11 +33,11 @@ from interp.models.loading import ChatFormat
 def limited(seconds: float, memory: int) -> Iterator[None]:
     """Within the block, raise an error once this process has taken too much time or memory.
 
-    Processor time does not pass faster on a busy machine. Python delivers signals to the main
-    thread only, and the memory limit is for the whole process: in other threads there is no limit.
+    Python delivers signals only to the main thread, and a memory limit is that of the whole
+    process, so other threads have no limit.
 
     Args:
-        seconds: processor time.
+        seconds: processor time, which does not pass faster on a busy machine.
         memory: bytes beyond those the process already has; on Linux only.
 
     Raises:
@@ -91,7 +91,7 @@ RENDERINGS = 8
 """How often the frame is written, to notice a random template."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number in a template. One operation on larger numbers, or a power, can run forever
+"""The largest number in a template. A power, or one operation on larger numbers, can run forever
 inside Python itself, out of reach of any time limit."""
 
 _MARKER = "Where is message 5d41402a?"
@@ -134,7 +134,7 @@ def chat_frame(
 ) -> ChatFrame:
     """The frame that a model's chat template writes around a message that follows some turns.
 
-    Without a template, the frame is just these turns in plain text: see `_plain`.
+    Without a template, the frame is these turns in plain text.
 
     Raises:
         UserError: the template fails, changes, loses or repeats the message, writes something else
@@ -146,12 +146,15 @@ def chat_frame(
                 f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
                 "prompt; omit the system prompt"
             )
-        return _plain(turns)
+        # Paragraphs: the system message, then each question with its answer.
+        text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
+        return ChatFrame(text, "", "", templated=False)
     template = f"the chat template of {tokenizer.name_or_path}"
-    texts = {write(tokenizer, chat, _MARKER, turns) for _ in range(RENDERINGS)}
+    asked = [*turns, ("user", _MARKER)]
+    texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
-            f"{template} writes something else each time, so that numbers could not be repeated; "
+            f"{template} writes something else each time, so numbers could not be repeated; "
             "measure without the template, or take the chance out of it"
         )
     (text,) = texts
@@ -170,29 +173,14 @@ def chat_frame(
                 f"{template} does not write what the {role} says before the prompt: "
                 f"{content!r:.60}; leave it out"
             )
-    opening = _answer_opening(tokenizer, chat, turns, text)
-    return ChatFrame(before, rest[0], opening, templated=True)
-
-
-def write(
-    tokenizer: PreTrainedTokenizerBase,
-    chat: ChatFormat,
-    message: str,
-    turns: Sequence[Turn] = (),
-) -> str:
-    """One user message as the chat template writes it, after the system prompt and other turns.
-
-    Raises:
-        UserError: the template fails, takes too long, or writes too much.
-    """
-    return _render(tokenizer, chat, [*turns, ("user", message)], generation=True)
+    return ChatFrame(before, rest[0], _answer_opening(tokenizer, chat, asked, text), templated=True)
 
 
 def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
-    """The mark of a thought, if a model may think where its answers are read.
+    """The mark of a thought, if a model may think before it answers; else empty.
 
-    The template opens a thought after the message, or has thoughts and no switch that omits them.
-    Empty if neither is the case.
+    It may if the template opens a thought after the message, or has thoughts and no switch that
+    omits them.
     """
     if not frame.templated:
         return ""
@@ -200,22 +188,18 @@ def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: 
     if written:
         return "" if any(end in written[-1] for end in _ENDS_OF_THOUGHT) else written[-1]
     known = _THOUGHT.findall(tokenizer.get_chat_template())
-    return known[0] if known and not _has_switch(tokenizer, chat) else ""
-
-
-def _has_switch(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> bool:
-    """Whether the template has a switch for thinking."""
-    texts = {
-        _render(tokenizer, chat, [("user", _MARKER)], generation=True, thinking=thinking)
-        for thinking in (True, False)
-    }
-    return len(texts) == 2
+    if not known:
+        return ""
+    asked = [("user", _MARKER)]
+    texts = {write(tokenizer, chat, asked, thinking=thinking) for thinking in (True, False)}
+    return known[0] if len(texts) == 1 else ""
 
 
 def gap(text: str) -> str:
-    """The separator in ordinary text between a text's end and the next word: a space or nothing.
+    """The separator that ordinary text writes between a text and the next word.
 
-    There is nothing after white space, an opening bracket or quote, or Chinese or Japanese script.
+    A space, or nothing after white space, an opening bracket or quote, or Chinese or Japanese
+    script.
     """
     return " " if _is_set_off(text) else ""
 
@@ -234,34 +218,32 @@ def _is_set_off(text: str) -> bool:
     return kind != "Ps" and (korean or not wide)
 
 
-def _plain(turns: Sequence[Turn]) -> ChatFrame:
-    """Paragraphs: the system message, then each question with its answer."""
-    text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
-    return ChatFrame(text, "", "", templated=False)
-
-
 def _answer_opening(
-    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn], asked: str
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: Sequence[Turn], text: str
 ) -> str:
-    answered = [*turns, ("user", _MARKER), ("assistant", _ANSWER)]
     try:
-        whole = _render(tokenizer, chat, answered, generation=False)
+        whole = write(tokenizer, chat, [*asked, ("assistant", _ANSWER)], generation=False)
     except UserError:  # not every template writes answers
         return ""
-    if not whole.startswith(asked):
+    if not whole.startswith(text):
         return ""
-    opening, found, _ = whole[len(asked) :].partition(_ANSWER)
+    opening, found, _ = whole[len(text) :].partition(_ANSWER)
     return opening if found and opening.isspace() else ""
 
 
-def _render(
+def write(
     tokenizer: PreTrainedTokenizerBase,
     chat: ChatFormat,
     turns: Sequence[Turn],
     *,
-    generation: bool,
+    generation: bool = True,
     thinking: bool = False,
 ) -> str:
+    """Some turns as the chat template writes them, after the system prompt.
+
+    Raises:
+        UserError: the template fails, takes too long, or writes too much.
+    """
     system = [] if chat.system is None else [("system", chat.system)]
     messages = [{"role": role, "content": content} for role, content in (*system, *turns)]
     day = date.fromisoformat(chat.date)
@@ -302,12 +284,7 @@ def _render(
 
 @cache
 def _check_operations(template: str) -> None:
-    """Refuse powers and large numbers.
-
-    Raises:
-        ValueError: the template contains a power or a large number.
-        jinja2.TemplateSyntaxError: the template is not valid.
-    """
+    """Raise a ValueError for a template with a power or a large number."""
     for _, kind, value in Environment(autoescape=True).lex(template):
         if (kind, value) == ("operator", "**"):
             raise ValueError("it raises a number to a power")
@@ -319,8 +296,8 @@ def _check_operations(template: str) -> None:
 def _dated(template: str, day: date) -> str:
     """The template with the given day as today.
 
-    The function that transformers gives templates for the date reads the clock and cannot be
-    replaced; a macro of the same name comes first.
+    The function for the date that transformers gives templates reads the clock and cannot be
+    replaced, but a macro of the same name comes first.
     """
     codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
     codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}

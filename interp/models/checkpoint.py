@@ -1,11 +1,8 @@
 """Checks of a model's folder before anything in it is loaded.
 
 1. Each file is a regular one: a pipe or a device in its place would be read forever.
-2. Weights are safetensors, or pickles if they are allowed; an index names only files of its own
-   folder.
+2. Weights are safetensors, or pickles if allowed; an index names only files of its own folder.
 3. The headers of the weight files give names, shapes and types of all tensors, without values.
-
-Any failure is reported in one short message (`as_user_error`).
 """
 
 import hashlib
@@ -28,33 +25,20 @@ from safetensors import safe_open
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 
-_REASON_LENGTH = 160
-
-_NOT_THE_MODELS_FAULT = (
-    UserError,
-    KeyboardInterrupt,
-    SystemExit,
-    GeneratorExit,
-)
-
 
 @contextmanager
 def as_user_error(part: str, name: str) -> Iterator[None]:
     """Within the block any error becomes a UserError about the part of the model being read.
 
-    A damaged folder fails in as many ways as there are libraries that read it. The tokenizers
-    library's panics are not an `Exception`, so everything is caught except exits of the program.
-
-    Args:
-        part: the file, or whatever else is read.
-        name: name of the model.
+    A damaged folder fails in as many ways as there are libraries that read it. Panics of the
+    tokenizers library are not an `Exception`, so everything but exits of the program is caught.
 
     Raises:
         UserError: anything else went wrong.
     """
     try:
         yield
-    except _NOT_THE_MODELS_FAULT:
+    except (UserError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except MemoryError as error:
         raise UserError(
@@ -62,18 +46,14 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
             "that is left. Take a smaller model or a larger machine, or look for a damaged file"
         ) from error
     except BaseException as error:
+        text = str(error)
+        if not text or isinstance(error, KeyError):  # whose text is only the key
+            text = f"{type(error).__name__} {text}"
         raise UserError(
-            f"the model {one_line(name)!r} cannot be loaded: {part}: {_reason(error)}. Expected a "
-            "saved Hugging Face causal language model, sequence classifier or text-to-text model"
+            f"the model {one_line(name)!r} cannot be loaded: {part}: "
+            f"{one_line(text, 160).rstrip('.')}. Expected a saved Hugging Face causal language "
+            "model, sequence classifier or text-to-text model"
         ) from error
-
-
-def _reason(error: BaseException) -> str:
-    kind, text = type(error).__name__, str(error)
-    # A KeyError's text is only the key, and some errors have no text.
-    if not text or isinstance(error, KeyError):
-        text = f"{kind} {text}"
-    return one_line(text, _REASON_LENGTH).rstrip(".")
 
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
@@ -87,15 +67,15 @@ PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A tensor as a file's header describes it."""
+    """A tensor as described in a file's header."""
 
     shape: tuple[int, ...]
     dtype: str
-    """Type in safetensors' terms, such as BF16; for a pickle in PyTorch's, such as bfloat16."""
+    """Type as safetensors writes it, such as BF16, or in a pickle as PyTorch does: bfloat16."""
 
     @property
     def size(self) -> int:
-        """How many numbers the tensor holds."""
+        """Number of values."""
         return math.prod(self.shape)
 
 
@@ -131,7 +111,7 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
-        # transformers ignores a file that it cannot read.
+        # transformers would ignore a file that it cannot read.
         read_object(name, folder / GENERATION)
 
 
@@ -155,7 +135,7 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 def check_regular(name: str, folder: Path) -> None:
     """Check that a folder holds only folders and files that can be read.
 
-    transformers treats files that it cannot open as absent, and would go on without them.
+    transformers would go on without files that it cannot open.
 
     Raises:
         UserError: the folder holds something else.
@@ -188,15 +168,25 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files that transformers would read weights from, in its order of preference.
+    """The files that transformers would read weights from: a single file, or those of an index.
 
     Raises:
         UserError: an index is damaged, or names anything but weights next to it.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         file = folder / first
-        if file.is_file():
-            return [file] if file.suffix != ".json" else _indexed(name, file)
+        if not file.is_file():
+            continue
+        if file.suffix != ".json":
+            return [file]
+        files = [folder / own for own in indexed_files(name, file)]
+        for own in files:
+            if not own.is_file():
+                raise UserError(
+                    f"{one_line(name)} lacks the weights {one_line(own.name)}, which its {first} "
+                    "names; copy the whole folder again"
+                )
+        return files
     return []
 
 
@@ -220,45 +210,28 @@ def indexed_files(name: str, index: Path) -> list[str]:
     return files
 
 
-def _indexed(name: str, index: Path) -> list[Path]:
-    files = indexed_files(name, index)
-    for file in files:
-        if not (index.parent / file).is_file():
-            raise UserError(
-                f"{one_line(name)} lacks the weights {one_line(file)}, which its {index.name} "
-                "names; copy the whole folder again"
-            )
-    return [index.parent / file for file in files]
-
-
 def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
     """Name, shape and type of each tensor in a file."""
-    if file.suffix != ".safetensors":
-        for key, tensor in _unpickled(file).items():
-            dtype = str(tensor.dtype).removeprefix("torch.")
-            yield key, StoredTensor(tuple(tensor.shape), dtype)
+    if file.suffix == ".safetensors":
+        with safe_open(file, framework="pt") as opened:
+            for key in opened.keys():  # noqa: SIM118  # it is not a dictionary
+                view = opened.get_slice(key)
+                yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
         return
-    with safe_open(file, framework="pt") as opened:
-        for key in opened.keys():  # noqa: SIM118  # it is not a dictionary
-            view = opened.get_slice(key)
-            yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
-
-
-def _unpickled(file: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a pickle, without their values."""
     # Only with --allow-pickle (`weight_files`), and even then weights_only refuses to run its code.
     try:
         state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
     except pickle.UnpicklingError as error:
         raise UserError(
             f"the pickle {one_line(file.name)} holds more than tensors, which could run code and "
-            "is not read, or is damaged; convert it to safetensors where you trust it"
+            "is not read, or is damaged; convert it to safetensors if you trust it"
         ) from error
-    return state
+    for key, tensor in state.items():
+        yield key, StoredTensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
 
 
 def read_configuration(name: str, folder: Path) -> dict[str, Any]:
-    """The configuration in a folder, an object that names no weights and no code.
+    """The configuration in a folder.
 
     Raises:
         UserError: the configuration is not an object, or names weights or an attention kernel.

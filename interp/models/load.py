@@ -37,17 +37,19 @@ from interp.models.checkpoint import (
     stored_tensors,
 )
 from interp.models.loading import Loading, canonical_name
-from interp.models.model import Model
+from interp.models.model import Model, check_tokenizer, load_tokenizer
 from interp.models.resolve import downloaded_weights, pinned, resolve
-from interp.models.tokenizer import check_tokenizer, load_tokenizer
-from interp.models.weight_checks import (
+from interp.models.weights import (
+    check_blocks,
     check_complete,
     check_counts,
+    check_device,
     check_sizes,
     check_windows,
+    quantization_config,
+    quantization_of,
     quiet_report,
 )
-from interp.models.weights import check_blocks, check_device, quantization_config, quantization_of
 from interp.options import with_options_of
 
 
@@ -55,8 +57,7 @@ from interp.options import with_options_of
 def load_model(name: str, **options: Any) -> Model:
     """Load a causal language model, sequence classifier or text-to-text model, and its tokenizer.
 
-    The kind of model follows from the `architectures` of its configuration. A LoRA adapter is
-    merged into its base.
+    A LoRA adapter is merged into its base.
 
     Args:
         name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
@@ -80,32 +81,36 @@ class FoundModel:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """Where the model comes from, for records."""
+    """The place of the model, for records."""
     fingerprint: str | None
-    """Changes when a file of a local folder does; None on the hub, where the commit changes."""
+    """A value that changes with the files of a local folder; None on the hub, which has commits."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
     stored: Stored | None
     """The tensors of a local folder; None for the hub, as they may not be downloaded yet."""
     options: Mapping[str, Any]
-    """How the model is read: revision, use_safetensors, trust_remote_code."""
+    """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """The adapter merged into the model. Everything but name, source, fingerprint and tokenizer is
-    then the base's."""
+    """An adapter to merge into the model, which is then its base except for name, source,
+    fingerprint and tokenizer."""
+
+    @property
+    def allow_pickle(self) -> bool:
+        """Whether weights may be pickles."""
+        return self.options["use_safetensors"] is None
 
     def checksum(self) -> str:
         """A hash over configuration and weights; on the hub the commit."""
         if isinstance(self.location, Path):
-            allow_pickle = self.options["use_safetensors"] is None
-            return folder_checksum(self.name, self.location, allow_pickle=allow_pickle)
+            return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
         return f"{self.name}@{self.source.get('commit', self.source['revision'])}"
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
     """Load a found model without reading its configuration and tokenizer again.
 
-    Notes about the model are written to standard error.
+    Notes about the model go to standard error.
 
     Raises:
         UserError: the device does not exist, or `load_model` would raise it.
@@ -130,7 +135,9 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if found.adapter is not None:
         hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
-    _keep_float64(hf)
+    if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
+        # PyTorch's grouped product of the experts' matrices stops at float32.
+        hf.set_experts_implementation("eager")
     model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
     if model.thoughts:
         model = replace(model, notes=(*notes, model.thoughts))
@@ -147,14 +154,16 @@ def find_model(
     """Find a model and read its configuration and tokenizer, which takes little time and memory.
 
     Args:
-        name: hub name, local folder, or "organism/NAME" for a packaged organism.
+        name: as for `load_model`.
         loading: options of loading.
         kind_in: function that gives the kind from the configuration and the names of its classes.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
     """
-    _quiet_bars()
+    if not sys.stderr.isatty():  # in logs and notebooks nobody watches progress bars
+        # transformers does not annotate this function.
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     name = canonical_name(name)
     place = resolve(name, loading.revision)
     location, source = place.location, place.source
@@ -172,10 +181,8 @@ def find_model(
         folder, revision = pinned(name, loading.revision)
         source = {**source, "commit": revision}
         check_counts(name, read_configuration(name, folder))
-    options: dict[str, Any] = {
-        "revision": revision,
-        "trust_remote_code": loading.trust_remote_code,
-    }
+    options: dict[str, Any] = {"revision": revision}
+    options["trust_remote_code"] = loading.trust_remote_code
     with as_user_error("config.json", name):
         config = AutoConfig.from_pretrained(location, **options)
         kind = kind_in(config, config.architectures or ())
@@ -197,7 +204,15 @@ def _adapted(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
 ) -> FoundModel:
     """The base of an adapter, with the adapter to merge into it."""
-    _check_merging(name, loading)
+    if loading.trust_remote_code:
+        raise UserError(
+            f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
+            "with it is run. Omit trust_remote_code, or merge the adapter with peft"
+        )
+    if loading.quantization is not None:
+        raise UserError(
+            f"{one_line(name)} is an adapter, which is merged into its base: leave quantization out"
+        )
     adapter = read_adapter(name, folder)
     base = find_model(
         base_of(adapter, loading.base), loading.model_copy(update={"base": None}), kind_in
@@ -225,18 +240,6 @@ def _adapted(
         tokenizer=tokenizer,
         adapter=adapter,
     )
-
-
-def _check_merging(name: str, loading: Loading) -> None:
-    if loading.trust_remote_code:
-        raise UserError(
-            f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
-            "with it is run. Omit trust_remote_code, or merge the adapter with peft"
-        )
-    if loading.quantization is not None:
-        raise UserError(
-            f"{one_line(name)} is an adapter, which is merged into its base: leave quantization out"
-        )
 
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
@@ -278,14 +281,9 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     """The model in evaluation mode, and notes about its weights."""
     stored = _stored(found) if found.stored is None else found.stored
     if stored is not None:
+        trusted: bool = found.options["trust_remote_code"]
         with as_user_error("config.json", found.name):
-            check_sizes(
-                found.name,
-                found.kind,
-                found.config,
-                stored,
-                trust_remote_code=found.options["trust_remote_code"],
-            )
+            check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     with as_user_error("its weights", found.name), quiet_report():
         # transformers' annotations omit the account of loaded tensors.
         loaded: Any = found.kind.auto.from_pretrained(
@@ -300,28 +298,14 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     return hf.train(False), check_complete(found.name, hf, info)
 
 
-def _keep_float64(hf: PreTrainedModel) -> None:
-    """Multiply the experts' matrices one by one: PyTorch's grouped product stops at float32."""
-    if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
-        hf.set_experts_implementation("eager")
-
-
-def _quiet_bars() -> None:
-    """Keep transformers from showing progress bars that nobody watches: in logs and notebooks."""
-    if not sys.stderr.isatty():
-        # transformers does not annotate this function.
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-
-
 def _stored(found: FoundModel) -> Stored | None:
-    """The tensors of a model on the hub, which this downloads; None if the model has none."""
-    name, options = found.name, found.options
-    allow_pickle = options["use_safetensors"] is None
-    folder = downloaded_weights(name, options["revision"], allow_pickle=allow_pickle)
+    """Download the tensors of a model on the hub; None if the model has none."""
+    revision, allow_pickle = found.options["revision"], found.allow_pickle
+    folder = downloaded_weights(found.name, revision, allow_pickle=allow_pickle)
     if folder is None:
         return None
-    stored = stored_tensors(name, folder, allow_pickle=allow_pickle)
-    check_counts(name, read_configuration(name, folder), stored)
+    stored = stored_tensors(found.name, folder, allow_pickle=allow_pickle)
+    check_counts(found.name, read_configuration(found.name, folder), stored)
     return stored
 
 
@@ -353,7 +337,7 @@ def _quantizing(
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model as it was before training: weights drawn by its architecture's own rule.
+    """The model before training: weights drawn by its architecture's own rule.
 
     The model's own weights stay in memory.
 
@@ -374,18 +358,17 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 
 SMALL = 20_000_000
 """Number of parameters below which a model gets one thread. More threads wait for each other at
-every short operation, most of all if other work has taken a core: on two busy x86-64 cores (torch
-2.13.0) attribution on two threads ran at 0.11 times the speed of one thread with 1.6 million
-parameters, at 0.19 with 1.5 (hidden 128), and still at 0.5 with 65 (hidden 1,024, 4 layers). On
-idle cores large models gain from more threads, so they keep PyTorch's number."""
+every short operation: on two busy x86-64 cores (torch 2.13.0) attribution on two threads ran at
+0.11 times the speed of one with 1.6 million parameters, and still at 0.5 with 65 (hidden 1,024, 4
+layers). On idle cores large models gain from more threads, so they keep PyTorch's number."""
 
 
 def set_threads(model: Model, asked: int | None) -> None:
-    """Set the number of threads with which this process computes a model; report a lower number.
+    """Set the number of threads on which this process computes a model; report a lower number.
 
     Args:
         model: the measured model; on any device but the CPU nothing changes.
-        asked: the value of --threads. Without it OMP_NUM_THREADS decides, if it is set.
+        asked: the value of --threads; without it OMP_NUM_THREADS decides, if set.
     """
     if asked is not None:
         torch.set_num_threads(asked)

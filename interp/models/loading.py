@@ -1,4 +1,4 @@
-"""A user's choice of a model: its name, and the options of `interp.load_model`."""
+"""A user's choice of a model: a name, and the options of `interp.load_model`."""
 
 import os
 from dataclasses import dataclass
@@ -21,10 +21,7 @@ def names_folder(name: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """The canonical spelling of a model's name: `m` for `./m`, `m/` and `m`.
-
-    Tables, records and the search for duplicates use this spelling.
-    """
+    """The spelling of a model's name in tables and records: `m` for `./m`, `m/` and `m`."""
     return os.path.normpath(name) if names_folder(name) else name
 
 
@@ -51,7 +48,7 @@ def model_name(text: str) -> str:
 
 
 DEFAULT_DATE = "2024-07-26"
-"""The date given to templates: the fallback of the templates of Llama 3.1 and 3.2."""
+"""The date given to templates: the fallback in those of Llama 3.1 and 3.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class ChatFormat:
     """How messages are written for a model.
 
     Raises:
-        UserError: the date is not valid, or there is a system prompt and no template to write it.
+        UserError: the date is not valid, or there is a system prompt but no template to write it.
     """
 
     template: bool = True
@@ -123,11 +120,7 @@ class Loading(Options):
         return self
 
     def chat(self) -> ChatFormat:
-        """How messages are written for the model.
-
-        Raises:
-            UserError: a system prompt is given without a template to write it.
-        """
+        """How messages are written for the model."""
         return ChatFormat(
             template=self.chat_template, system=self.system_prompt, date=self.template_date
         )

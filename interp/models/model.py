@@ -1,17 +1,24 @@
-"""A loaded model: an unmodified Hugging Face model, and facts about it."""
+"""A loaded model and its tokenizer: an unmodified Hugging Face model, and facts about it."""
 
 import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from interp.errors import UserError, one_line, shortened
 from interp.models.architectures import (
@@ -25,7 +32,6 @@ from interp.models.architectures import (
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
 from interp.models.loading import ChatFormat
-from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, quantization_of, weights_of
 
 _FRAMES = 256
@@ -52,7 +58,7 @@ class Model:
     source: dict[str, str] = field(default_factory=dict)
     """Where the model came from: hub name or folder, revision."""
     chat: ChatFormat = field(default_factory=ChatFormat)
-    """Whether and how the model's chat template writes prompts."""
+    """How the model's chat template writes prompts, if at all."""
     notes: tuple[str, ...] = ()
     """Notes about the model: unused stored tensors, `thoughts`."""
 
@@ -82,11 +88,11 @@ class Model:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """Where the model keeps its layers, for everything that looks inside it.
+        """The places of the model's modules, for everything that looks inside it.
 
         Raises:
-            UserError: the architecture is not understood. Answers, input gradients and attention
-                can be read even so.
+            UserError: the architecture is not understood; answers, input gradients and attention
+                can still be read.
         """
         return architecture_of(self.hf)
 
@@ -105,7 +111,7 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where inputs go: the device of the input embeddings."""
+        """The device of the input embeddings, to which inputs go."""
         return device_of(self.hf.get_input_embeddings())
 
     @property
@@ -115,11 +121,7 @@ class Model:
 
     @property
     def quantization(self) -> str | None:
-        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None if they are not.
-
-        The input gradient passes through quantized layers as if each were the linear map that its
-        rounded weights make.
-        """
+        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None if they are not."""
         return quantization_of(self.hf.config)
 
     @property
@@ -131,7 +133,7 @@ class Model:
     def allows_padding(self) -> bool:
         """Whether prompts of different lengths may share a batch.
 
-        transformers' eager attention takes its softmax in float32, where the float64 mask of a
+        transformers' eager attention takes its softmax in float32, in which the float64 mask of a
         padding row overflows to NaN. A model that takes no positions may count the padding before
         its prompt, and recurrent or convolutional layers carry it along.
         """
@@ -144,7 +146,7 @@ class Model:
         """Side of a batch's padding: "left" or "right" of its prompts.
 
         Prompts of causal models all end at the last position. Other models count positions
-        themselves, from the first column, where an encoder also pools the prompt.
+        themselves from the first column, which an encoder also pools.
         """
         return "left" if self.kind is CAUSAL else "right"
 
@@ -166,7 +168,7 @@ class Model:
 
     @property
     def context_length(self) -> int | None:
-        """The longest prompt in tokens; None if the configuration does not say."""
+        """Length of the longest prompt, in tokens; None if the configuration does not say."""
         config = self.hf.config.get_text_config()
         # MPT's attention has another name for it.
         length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
@@ -175,11 +177,11 @@ class Model:
     @cached_property
     def _positions_before_first(self) -> int:
         """Number of positions without a token: RoBERTa counts from the index after its padding."""
-        paddings = [
+        paddings = (
             module.padding_idx
             for path, module in self.hf.named_modules()
             if path.endswith("position_embeddings") and isinstance(module, nn.Embedding)
-        ]
+        )
         return max((1 + index for index in paddings if index is not None), default=0)
 
     @property
@@ -203,32 +205,31 @@ class Model:
 
     @property
     def logit_soft_cap(self) -> float | None:
-        """Soft cap c if logits x become c tanh(x / c), as in Gemma-2; None without a cap."""
+        """Soft cap c, by which logits x become c tanh(x / c), as in Gemma-2; None without a cap."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
     @property
     def chat_frame(self) -> ChatFrame:
-        """The frame that the template writes around a first message.
-
-        Raises:
-            UserError: the chat template cannot write messages, see `chat_template.chat_frame`.
-        """
+        """The frame that the template writes around a first message; see `frame_behind`."""
         return self.frame_behind(())
 
     @cached_property
     def frame_behind(self) -> Callable[[tuple[Turn, ...]], ChatFrame]:
-        """The frame that the template writes around a message after some turns, by these turns."""
+        """A function from earlier turns to the frame that the template writes around a message.
+
+        It raises a UserError if the template cannot write messages (`chat_template.chat_frame`).
+        """
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
         return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
 
     @property
     def thoughts(self) -> str:
-        """A note that the model may think where its answers are read; empty if it seems not to."""
+        """A note that the model may think before it answers; empty if it seems not to."""
         try:
             begins = begins_thought(self.tokenizer, self.chat, self.chat_frame)
         except UserError:  # the template's fault is reported when it has to write a prompt
-            begins = ""
+            return ""
         return begins and (
             f"{self.name} may think before it answers: its chat template has {begins}, and neither "
             "enable_thinking=False nor thinking=False leaves that out. Scores are read where its "
@@ -239,8 +240,8 @@ class Model:
     def identity(self) -> str:
         """A hash over everything measured numbers depend on: weights, configuration and tokenizer.
 
-        Generation settings count if they name other tokens that end or begin a text than the
-        configuration does. A model from the hub is identified by its commit instead.
+        Generation settings count if their first or end tokens are not the configuration's. A model
+        from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
             return f"{self.source['name']}@{self.source['commit']}"
@@ -262,15 +263,14 @@ class Model:
         Raises:
             UserError: a setting is not the number of a token.
         """
-        own = getattr(self.hf, "generation_config", None)
-        settings = getattr(own, "eos_token_id", None)
+        settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
         named = {self._token("eos_token_id", id_) for id_ in ids if id_ is not None}
         end = self.tokenizer.eos_token_id
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token that the configuration names or, if it does not, the generation settings.
+        """A token that the configuration or else the generation settings name.
 
         Raises:
             UserError: a setting is not the number of a token.
@@ -292,7 +292,7 @@ class Model:
         )
 
     def _further_settings(self) -> dict[str, object]:
-        """Settings that are used but are not in the text of configuration or tokenizer."""
+        """Settings in use that are not part of the configuration's or the tokenizer's text."""
         config, found = self.hf.config, dict[str, object]()
         own = getattr(config.get_text_config(), "eos_token_id", None)
         if self.end_tokens != sorted(own if isinstance(own, list) else [own] if own else []):
@@ -330,11 +330,7 @@ class Model:
 
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
-    """Say what to do if PyTorch could not compile a kernel.
-
-    Raises:
-        UserError: PyTorch could not compile a kernel.
-    """
+    """Raise a UserError if PyTorch could not compile a kernel."""
     # By name: importing the class loads PyTorch's compiler, which takes seconds.
     if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
         reason = str(error).strip().splitlines()[0]
@@ -342,3 +338,45 @@ def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
             f"PyTorch cannot compile what {name} computes: {shortened(reason)}; give another "
             "--attn-implementation, such as sdpa, or install a C++ compiler"
         ) from error
+
+
+def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
+    """The tokenizer that was saved with a model, tried on a sentence.
+
+    If mistral-common is installed, transformers uses it to read a tekken.json, and it gives no
+    character offsets; the tokenizer.json next to that file is the same tokenizer and gives them.
+    """
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
+    if not hasattr(tokenizer, "is_fast"):
+        # Without a tokenizer.json, the error about this tokenizer says so.
+        with suppress(Exception):
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
+    if gives_offsets(tokenizer):
+        tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
+    return tokenizer
+
+
+def gives_offsets(tokenizer: Any) -> bool:
+    """Whether a tokenizer gives its tokens' offsets in the text."""
+    return bool(getattr(tokenizer, "is_fast", False))
+
+
+def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
+    """Check that a tokenizer gives offsets, and only ids for which the model has embeddings.
+
+    Raises:
+        UserError: the tokenizer gives no offsets, or ids without embeddings.
+    """
+    if not gives_offsets(tokenizer):
+        raise UserError(
+            f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) gives no character "
+            "offsets, by which segments are found; load the model with a fast tokenizer "
+            "(tokenizer.json)"
+        )
+    vocabulary = getattr(config.get_text_config(), "vocab_size", None)
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if vocabulary is not None and largest >= vocabulary:
+        raise UserError(
+            f"the tokenizer of {one_line(name)} has token ids up to {largest}, the model has "
+            f"{vocabulary} embeddings; the tokenizer belongs to another model"
+        )

@@ -1,4 +1,4 @@
-"""Where a model is: a local folder, a packaged organism, or the hub and its local cache."""
+"""Find a model: in a local folder, among the packaged organisms, or on the hub or in its cache."""
 
 import os
 import re
@@ -22,21 +22,21 @@ from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
-"""Seconds that the hub has to answer for a model that is not on this machine."""
+"""Seconds within which the hub must answer about a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Where a model is."""
+    """The place of a model."""
 
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """The location, for records."""
+    """The same for records."""
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
-    """Find a model by its canonical name.
+    """The place of a model, by its canonical name.
 
     Raises:
         UserError: there is no such folder or organism, an organism was probably meant, a revision
@@ -51,18 +51,13 @@ def resolve(name: str, revision: str | None) -> Resolved:
         if name.startswith(PREFIX):
             return Resolved(organism_folder(name), {"kind": "organism", "name": name})
         return Resolved(Path(name), {"kind": "folder", "name": name})
-    _check_hub_name(name)
-    _check_reachable(name, revision)
-    return Resolved(name, {"kind": "hub", "name": name, "revision": revision or "main"})
-
-
-def _check_hub_name(name: str) -> None:
-    looks_local = name.startswith((".", "~", os.sep)) or name.count("/") > 1
-    if looks_local or not name:
+    if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
         raise UserError(_no_model(name))
     meant = nearest_organism(PREFIX + name)
     if meant is not None and "/" not in name:
         raise UserError(f"no model folder {one_line(name)!r}; did you mean {meant}?")
+    _check_reachable(name, revision)
+    return Resolved(name, {"kind": "hub", "name": name, "revision": revision or "main"})
 
 
 def _no_model(name: str) -> str:
@@ -73,40 +68,35 @@ def _no_model(name: str) -> str:
 
 
 def _check_reachable(name: str, revision: str | None) -> None:
-    """Ask the hub once for a model that is not cached: its client would try for 23 s."""
+    """Ask the hub once about a model that is not cached: its client would try for 23 s."""
     try:
         cached = try_to_load_from_cache(name, "config.json", revision=revision)
     except HFValidationError as error:
         raise UserError(_no_model(name)) from error
     if isinstance(cached, str):
         return
-    if not constants.HF_HUB_OFFLINE:
-        try:
-            url = hf_hub_url(name, "config.json", revision=revision)
-            get_hf_file_metadata(url, timeout=HUB_TIMEOUT)
-            return
-        except HfHubHTTPError:
-            # The hub has answered; its error is reported when the model is read.
-            return
-        except Exception as error:
-            reason = one_line(str(error) or type(error).__name__)
-            raise UserError(_unreachable(name, reason)) from error
-    raise UserError(_unreachable(name, "HF_HUB_OFFLINE is set"))
-
-
-def _unreachable(name: str, reason: str) -> str:
-    return (
-        f"the model {one_line(name)!r} cannot be loaded: it is not a folder here, nothing of it is "
-        f"cached, and the hub cannot be asked ({reason}). Expected a hub name that this machine "
-        "can reach or has cached, a local folder, or organism/NAME (python -m interp models lists "
-        "them)"
-    )
+    try:
+        if constants.HF_HUB_OFFLINE:
+            raise ConnectionError("HF_HUB_OFFLINE is set")
+        url = hf_hub_url(name, "config.json", revision=revision)
+        get_hf_file_metadata(url, timeout=HUB_TIMEOUT)
+    except HfHubHTTPError:
+        # The hub has answered; its error is reported when the model is read.
+        return
+    except Exception as error:
+        reason = one_line(str(error) or type(error).__name__)
+        raise UserError(
+            f"the model {one_line(name)!r} cannot be loaded: it is not a folder here, nothing of "
+            f"it is cached, and the hub cannot be asked ({reason}). Expected a hub name that this "
+            "machine can reach or has cached, a local folder, or organism/NAME (python -m interp "
+            "models lists them)"
+        ) from error
 
 
 def pinned(name: str, revision: str | None) -> tuple[Path, str]:
     """Fetch a revision's configuration; gives the cached folder and the commit.
 
-    Everything else is then read at this commit, even if others push in the meantime.
+    Everything else is read at this commit, even if others push in the meantime.
 
     Raises:
         UserError: there is no such model, or its configuration cannot be fetched.
@@ -119,9 +109,7 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
-    """The cached folder of a model, with the weights that transformers will read from it.
-
-    None if there are none; transformers then says what it looked for.
+    """The cached folder of a model with the weights that transformers will read; None without any.
 
     Raises:
         UserError: weights cannot be fetched, or an index is damaged or names anything but weights.

@@ -1,9 +1,10 @@
-"""Sites, the activations that can be read and patched: where each is, and the hooks on it."""
+"""Sites, the activations that can be read and patched: their places, and hooks on them."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from jaxtyping import Float
@@ -12,69 +13,70 @@ from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
 from interp.errors import UserError
-from interp.models.architectures import Projection, layers_of
+from interp.models.architectures import layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The part of a module's tensor that is the site, as a view; head is 1 if there are no heads.
-Attention weights, (row, head, query, key), stay as they are."""
+"""The site as a view of a module's tensor; head is 1 if there are no heads. Attention weights,
+(row, head, query, key), stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a site of a layer is in the running model."""
+    """The place of a layer's site in the running model."""
 
     module: nn.Module
     end: Literal["input", "output", "weights"]
-    """Whether the site is the module's first input, its output, or the attention weights that an
-    attention returns next to its output."""
+    """The site is the module's first input, its output, or the attention weights that it returns
+    next to its output."""
     view: View
     enters: int
     """The first layer that must run for a patch to act; the number of layers if none need run."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """Where a site is read, and patched unless it acts through another (`Site.acts_through`).
+    """The location at which a site is read, and patched unless it acts through another one.
 
     Raises:
         UserError: the architecture has no such site.
     """
     layers = layers_of(model.hf, model.architecture)
     architecture, own = model.architecture, layers[layer]
-    if site == "resid_pre":
-        return Location(own, "input", _whole, layer)
-    if site == "resid_post":
-        return _after(model, layers, layer)
+    if site in ("resid_pre", "resid_post"):
+        return _stream(model, layers, layer if site == "resid_pre" else layer + 1)
     if SITES[site].heads is not None:
         return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
     if site == "resid_mid":
-        norm = _norm_on_a_sum(model, own)
-        return Location(_module(model, own, norm, site), "input", _whole, layer)
+        reader = _module(model, own, _reader_of_sum(model, own), site)
+        return Location(reader, "input", _whole, layer)
     path = architecture.attention_out if site == "attn_out" else architecture.mlp_out
     return Location(_module(model, own, path, site), "output", _whole, layer)
 
 
-def _after(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
-    """The residual stream after a layer, which the next layer or the final norm reads."""
-    if layer + 1 < len(layers):
-        return Location(layers[layer + 1], "input", _whole, layer + 1)
+def _stream(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
+    """The residual stream that a layer reads, or the stream after the last one."""
     final_norm = model.architecture.final_norm
+    if layer < len(layers):
+        return Location(layers[layer], "input", _whole, layer)
     if final_norm is None:
-        return Location(layers[layer], "output", _whole, layer)
-    return Location(model.hf.get_submodule(final_norm), "input", _whole, layer + 1)
+        return Location(layers[-1], "output", _whole, layer - 1)
+    return Location(model.hf.get_submodule(final_norm), "input", _whole, layer)
 
 
 def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
     architecture = model.architecture
     if SITES[site].is_weights:
-        _refuse_encoder(model, site)
-        return Location(attention, "weights", _as_it_is, layer)
+        if not architecture.causal:
+            raise UserError(
+                f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
+                "patch z, which it acts through"
+            )
+        return Location(attention, "weights", lambda weights: weights, layer)
     if site == "z":
         module = _module(model, attention, architecture.heads_out, site)
         return Location(module, "input", _own_heads(head_count(model, site)), layer)
-    projection = {"q": architecture.queries, "k": architecture.keys, "v": architecture.values}[site]
-    module = _module(model, attention, projection.module, site)
-    return Location(module, "output", _heads(model, site, projection), layer)
+    module = _module(model, attention, architecture.qkv["qkv".index(site)], site)
+    return Location(module, "output", _heads(model, site), layer)
 
 
 def layer_count(model: Model) -> int:
@@ -101,8 +103,7 @@ def check_sites(
     """Check that a model has the sites, layers and heads.
 
     Raises:
-        UserError: the architecture lacks a site, a layer or head is beyond the model, or a site has
-            no heads.
+        UserError: the model lacks a site, layer or head, or a site has no heads.
     """
     _check_indices("layer", layers, layer_count(model), model)
     for site in sites:
@@ -144,47 +145,35 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
         ) from error
 
 
-def _refuse_encoder(model: Model, site: str) -> None:
-    if not model.architecture.causal:
-        raise UserError(
-            f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
-            "patch z, which it acts through"
-        )
-
-
-def _norm_on_a_sum(model: Model, layer: nn.Module) -> str:
-    """The path of the module that reads the sum of residual stream and attention, if any."""
-    norm, why = model.architecture.mlp_norm, ""
-    if getattr(layer, "use_parallel_residual", False):
-        why = "attention and MLP read the same residual stream side by side"
-    elif norm is None:
+def _reader_of_sum(model: Model, layer: nn.Module) -> str:
+    """The path of the module that reads the sum of residual stream and attention."""
+    reader = model.architecture.mlp_norm
+    parallel = getattr(layer, "use_parallel_residual", False)
+    if reader is None or parallel:
         why = "its norms are on the residual stream itself"
-    if norm is None or why:
+        if parallel:
+            why = "attention and MLP read the same residual stream side by side"
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
             "omit the site"
         )
-    return norm
+    return reader
 
 
 def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token 1 width"]:
     return tensor.unsqueeze(-2)
 
 
-def _as_it_is(weights: Tensor) -> Tensor:
-    return weights
-
-
 def _own_heads(heads: int) -> View:
     return lambda tensor: tensor.view(*tensor.shape[:-1], heads, -1)
 
 
-def _heads(model: Model, site: str, projection: Projection) -> View:
+def _heads(model: Model, site: str) -> View:
     heads, shared = head_count(model, "q"), head_count(model, "k")
-    if projection.layout == "own":
+    layout, which = model.architecture.layout, "qkv".index(site)
+    if layout == "own":
         return _own_heads(head_count(model, site))
-    which = "qkv".index(site)
-    if projection.layout == "interleaved":
+    if layout == "interleaved":
         return lambda tensor: tensor.view(*tensor.shape[:-1], heads, 3, -1)[..., which, :]
     first, count = (0, heads, heads + shared)[which], head_count(model, site)
     together = _own_heads(heads + 2 * shared)
@@ -193,19 +182,18 @@ def _heads(model: Model, site: str, projection: Projection) -> View:
 
 Activation = Float[Tensor, "row token width"] | Float[Tensor, "row head query key"]
 Edit = Callable[[Activation], Activation]
+LocatedEdit = tuple[Location, Edit]
 Key = TypeVar("Key", bound=Hashable)
 
 
-@contextmanager
-def edited(location: Location, edit: Edit) -> Iterator[None]:
-    """Within the block, pass the tensor of a location through `edit`."""
-    with hooked(_hook(location, edit)):
-        yield
+def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
+    """Within the block, pass the tensor of each location through its edit, in this order."""
+    return hooked(*(_hook(location, edit) for location, edit in edits))
 
 
 @contextmanager
 def hooked(*handles: RemovableHandle) -> Iterator[None]:
-    """Remove all set hooks when the block ends."""
+    """Remove these hooks when the block ends."""
     try:
         yield
     finally:
@@ -213,18 +201,16 @@ def hooked(*handles: RemovableHandle) -> Iterator[None]:
             handle.remove()
 
 
-@contextmanager
-def watched(locations: Iterable[Location], see: Callable[[Tensor], None]) -> Iterator[None]:
+def watched(
+    locations: Iterable[Location], see: Callable[[Tensor], None]
+) -> AbstractContextManager[None]:
     """Within the block, call `see` with the tensor of each location as it passes."""
 
     def look(tensor: Tensor) -> Tensor:
         see(tensor)
         return tensor
 
-    with ExitStack() as stack:
-        for location in locations:
-            stack.enter_context(edited(location, look))
-        yield
+    return edited(*((location, look) for location in locations))
 
 
 @contextmanager
@@ -232,22 +218,17 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
     """Within the block, keep the whole tensor of each location under the location's key."""
     values: dict[Key, Activation] = {}
 
-    def keep(key: Key) -> Edit:
-        def record(tensor: Activation) -> Activation:
-            values[key] = tensor
-            return tensor
+    def keep(key: Key, tensor: Activation) -> Activation:
+        values[key] = tensor
+        return tensor
 
-        return record
-
-    with ExitStack() as stack:
-        for key, location in locations.items():
-            stack.enter_context(edited(location, keep(key)))
+    with edited(*((location, partial(keep, key)) for key, location in locations.items())):
         yield values
 
 
 @contextmanager
 def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """Within the block, make these layers return their input."""
+    """Within the block, these layers return their input."""
     with ExitStack() as stack:
         for layer in layers:
             stack.enter_context(replaced(layer, _identity))
@@ -256,7 +237,7 @@ def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Within the block, make a module compute something else; its hooks stay."""
+    """Within the block, a module computes something else; its hooks stay."""
     original = module.__dict__.get("forward")
     module.forward = forward
     try:
@@ -265,11 +246,6 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
         del module.forward
         if original is not None:  # another library, such as accelerate, had already replaced it
             module.forward = original
-
-
-def eager_attention(model: Model) -> AbstractContextManager[None]:
-    """Within the block, make the model use eager attention, which returns its weights."""
-    return attention_by(model, "eager")
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """From the last residual stream to logits: final norm, unembedding, soft cap.
 
-Only this module makes logits from states, or has the model make only some of them, and defines how
-far such logits may be from the model's own.
+Logits that are computed here may differ from the model's own by a tolerance.
 """
 
 import copy
@@ -22,8 +21,7 @@ _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 _EXACT = 1e-2
 
 _UNIT = 10.0
-"""Logits up to this size must agree within the tolerance itself; for larger logits the tolerance
-grows in proportion, as rounding does."""
+"""Size of logits above which the tolerance grows in proportion, as rounding does."""
 
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
@@ -33,7 +31,7 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
     allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
-    # NaN and infinite logits are reported with their prompt, and so do not count as disagreement.
+    # NaN does not count: logits that are not finite are reported with their prompt.
     return not float((ours - theirs).abs().max()) > allowed
 
 
@@ -41,7 +39,7 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
 def final_states(model: Model) -> Iterator[list[Tensor]]:
     """Within the block each forward pass appends its final states to the yielded list.
 
-    Final states are the output of the final norm, (batch, token, size).
+    Final states are the final norm's output, (batch, token, size).
     """
     states: list[Tensor] = []
     with watched([_final(model)], states.append):
@@ -58,12 +56,10 @@ def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tenso
 def check_unembedding(
     model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
 ) -> None:
-    """Check that a model's logits are its final states, unembedded.
-
-    Prompts with logits that are not finite are omitted.
+    """Check that a model's logits, if finite, are its final states, unembedded.
 
     Raises:
-        UserError: the logits are not the unembedded final states.
+        UserError: the logits are something else.
     """
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):
@@ -75,11 +71,11 @@ def check_unembedding(
 
 
 class ExactLogits:
-    """Makes the model give the logits of some tokens only, exactly.
+    """Makes the model give the logits of only some tokens, exactly.
 
     The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
-    in bf16 a logit of 10 moves in steps of 0.06, which is as large as many effects. The rest of the
-    model, such as scaling or capping logits, is unchanged.
+    in bf16 a logit of 10 moves in steps of 0.06, as large as many effects. The rest of the model,
+    such as scaling or capping logits, is unchanged.
 
     Raises:
         UserError: the final norm or the unembedding is offloaded.
@@ -123,11 +119,7 @@ class ExactLogits:
 
 
 def _final(model: Model) -> Location:
-    """The location of the final norm's output.
-
-    Raises:
-        UserError: the model has no final norm.
-    """
+    """The location of the final norm's output."""
     path = model.architecture.final_norm
     if path is None:
         raise UserError(

@@ -1,16 +1,23 @@
-"""Storage of weights: on which devices, offloaded or not, and in how many bits."""
+"""Weights: their devices, their types, and checks that they belong to a configuration."""
 
-from collections.abc import Iterator
+import copy
+import logging
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from accelerate.utils import align_module_device
 from torch import Tensor, nn
-from transformers import BitsAndBytesConfig, PreTrainedConfig
+from transformers import BitsAndBytesConfig, PreTrainedConfig, PreTrainedModel
 
 from interp.choices import Quantization
 from interp.errors import UserError, one_line
+from interp.models.architectures import Kind
+from interp.models.checkpoint import Stored, settings
 
 
 def check_device(name: str) -> None:
@@ -55,11 +62,9 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration with which transformers quantizes the linear layers when it loads them.
+    """The configuration by which transformers quantizes linear layers when it loads them.
 
-    Args:
-        quantization: 8bit or 4bit.
-        compute: the type in which 4-bit weights are multiplied.
+    4-bit weights are multiplied in the type `compute`.
 
     Raises:
         UserError: bitsandbytes is not installed.
@@ -99,17 +104,222 @@ def check_blocks(name: str, hf: nn.Module) -> None:
     """Check a limit of bitsandbytes on a CPU: 4-bit weights must have rows of whole blocks.
 
     Raises:
-        UserError: the rows of a weight are not a multiple of its block.
+        UserError: the length of a weight's rows is not a multiple of its block.
     """
     for where, module in hf.named_modules():
-        weight = getattr(module, "weight", None)
+        weight: Any = getattr(module, "weight", None)
         block = getattr(getattr(weight, "quant_state", None), "blocksize", None)
-        if block is None or weight is None or weight.device.type != "cpu":
-            continue
         inputs = getattr(module, "in_features", 0)
-        if inputs % block:
+        if block is not None and weight.device.type == "cpu" and inputs % block:
             raise UserError(
                 f"the model {one_line(name)!r} cannot run in 4 bits on a CPU: bitsandbytes needs "
                 f"the inputs of a layer to be a multiple of {block} there, and {where} has "
                 f"{inputs}; load it in 8bit, without quantization, or on a GPU"
             )
+
+
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+_CLASSES = ("num_labels",)
+_WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
+
+_MOST = 1_000_000
+"""Largest number of layers, experts or classes of a model whose weights are not downloaded yet."""
+
+_MOST_EXPERTS = 1024
+"""Largest number of experts in a layer if they are stored as one tensor."""
+
+_TIED = 2
+"""Largest number of parameters per stored number: embeddings may also serve as unembedding."""
+
+_PACKED = 16
+"""The same for quantized weights: a byte may hold eight tied weights of one bit."""
+
+_BUFFER_BYTES = 2**31
+"""Largest size in bytes of the tables that a model computes, such as masks and rotary tables."""
+
+_FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
+
+
+def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
+    """Check that a raw config.json asks for no more layers, experts or classes than have weights.
+
+    Raises:
+        UserError: there are more layers or experts than tensors, or more classes than any tensor is
+            long; for weights that are not yet downloaded (None), more than any model has.
+    """
+    limits = _limits(stored)
+    for key, value in settings(config):
+        most, why = limits.get(key, (math.inf, ""))
+        if isinstance(value, int | float) and value > most:
+            raise UserError(f"config.json of {one_line(name)} asks for {key} = {value:.6g}{why}")
+
+
+def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
+    """The largest value of each count, and the end of a message about larger ones."""
+    if stored is None:
+        counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
+        return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
+    longest = max((max(tensor.shape, default=0) for tensor in stored.values()), default=0)
+    apart = "; the two do not belong together"
+    few = f", but its weights are {len(stored):,} tensors{apart}"
+    short = f", but its weights have no tensor longer than {longest:,}{apart}"
+    return {
+        **dict.fromkeys(_LAYERS, (len(stored), few)),
+        **dict.fromkeys(_EXPERTS, (max(len(stored), _MOST_EXPERTS), few)),
+        **dict.fromkeys(_CLASSES, (longest, short)),
+    }
+
+
+def check_windows(name: str, config: PreTrainedConfig) -> None:
+    """Check that a configuration gives the size of the window, or chunk, that layers see.
+
+    Raises:
+        UserError: the size is missing.
+    """
+    own = config.get_text_config()
+    kinds = getattr(own, "layer_types", None) or ()
+    for kind, size in _WINDOWS.items():
+        if kind in kinds and getattr(own, size, None) is None:
+            raise UserError(
+                f"config.json of {one_line(name)} has layers of {kind} and no {size}; expected the "
+                "number of tokens that they see, or full_attention in layer_types"
+            )
+
+
+def check_sizes(
+    name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
+) -> None:
+    """Check that weights hold about as many numbers as a model needs, and of the right type.
+
+    The model is built without memory for its weights.
+
+    Raises:
+        UserError: the model would be mostly random, needs memory out of proportion, or would take
+            its weights from integers or booleans.
+    """
+    with torch.device("meta"):
+        model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
+    quantized = quantization_of(config) is not None
+    wanted = sum(parameter.numel() for parameter in model.parameters())
+    held = sum(tensor.size for tensor in stored.values())
+    if wanted > held * (_PACKED if quantized else _TIED):
+        raise UserError(
+            f"config.json of {one_line(name)} asks for a model of {wanted:,} parameters, but its "
+            f"weights hold {held:,} numbers; the two do not belong together"
+        )
+    computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
+    if computed > _BUFFER_BYTES:
+        raise UserError(
+            f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB "
+            "in addition to the weights; look for a length that is out of proportion"
+        )
+    if not quantized:
+        _check_floating(name, model, stored)
+
+
+def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
+    """Refuse parameters stored as integers; only masks and positions may be."""
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
+    for key, tensor in stored.items():
+        own = key.endswith(".weight") or key.removeprefix(prefix) in parameters
+        if own and not tensor.dtype.startswith(_FLOATING):
+            raise UserError(
+                f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, and "
+                "config.json has no quantization_config that says what it means; expected "
+                "floating-point weights"
+            )
+
+
+_SHOWN = 3
+"""Most tensors that a message names."""
+
+_BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
+"""Masks and rotary tables, which old checkpoints store and models compute themselves."""
+
+
+def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
+    """Check transformers' account of the loaded tensors; returns notes about them.
+
+    Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
+    several tokens at once, take no part in its answers and are noted, and so are the scales of a
+    quantized checkpoint. Unused tensors in one of its layers, or in a further layer, show that the
+    weights belong to another configuration. `info` is transformers' `output_loading_info`.
+
+    Raises:
+        UserError: weights are missing, have other shapes, or belong to another configuration.
+    """
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise UserError(
+            f"the weights of {one_line(name)} lack {some(missing)}, which would be random "
+            "numbers; expected a checkpoint that belongs to its config.json"
+        )
+    for key, stored, expected in sorted(info["mismatched_keys"]):
+        raise UserError(
+            f"the tensor {one_line(key)} of {one_line(name)} has the shape {tuple(stored)}, "
+            f"config.json asks for {tuple(expected)}; the two do not belong together"
+        )
+    unexpected = sorted(info["unexpected_keys"])
+    foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
+    if foreign and getattr(hf.config, "quantization_config", None) is None:
+        raise UserError(
+            f"the weights of {one_line(name)} hold {some(foreign)}, which a model of its "
+            "config.json would leave out; expected a checkpoint that belongs to it"
+        )
+    if not unexpected:
+        return ()
+    return (f"the weights of {one_line(name)} hold {some(unexpected)}, which the model leaves out",)
+
+
+@contextmanager
+def quiet_report() -> Iterator[None]:
+    """Within the block transformers logs no missing weights, which `check_complete` reports."""
+
+    def passes(record: logging.LogRecord) -> bool:
+        return "LOAD REPORT" not in record.getMessage()
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        logger.removeFilter(passes)
+
+
+def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
+    """Whether a tensor is in one of the model's modules with weights, or in a layer."""
+    if _BUFFERS.search(key):
+        return False
+    prefix = hf.base_model_prefix
+    names = (key, f"{prefix}.{key}", key.removeprefix(f"{prefix}."))
+    return any(_in_layers(hf, name) or _in_weights(hf, name) for name in names)
+
+
+def _in_layers(hf: PreTrainedModel, key: str) -> bool:
+    # Heads for several tokens at once may be numbered after the layers (DeepSeek-V3).
+    extra = getattr(hf.config.get_text_config(), "num_nextn_predict_layers", None) or 0
+    for path, module in hf.named_modules():
+        if isinstance(module, nn.ModuleList) and key.startswith(f"{path}."):
+            number = key.removeprefix(f"{path}.").partition(".")[0]
+            heads = range(len(module), len(module) + extra)
+            if number.isdecimal() and int(number) not in heads:
+                return True
+    return False
+
+
+def _in_weights(hf: PreTrainedModel, key: str) -> bool:
+    try:
+        module = hf.get_submodule(key.rpartition(".")[0])
+    except AttributeError:
+        return False
+    return not list(module.children()) and bool(list(module.parameters()))
+
+
+def some(keys: Collection[str] | Sequence[str]) -> str:
+    """The first few names of tensors, and the number of the others."""
+    shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
+    further = len(keys) - _SHOWN
+    return f"{shown} and {further:,} more" if further > 0 else shown

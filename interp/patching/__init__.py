@@ -1,1 +1,1 @@
-"""Activation patching: the effect on the answer of activations that come from another prompt."""
+"""Activation patching: effects of another prompt's activations on the answer."""

@@ -1,10 +1,8 @@
-"""Alignment: which tokens of one prompt correspond to which tokens of its counterpart.
+"""Alignment: the tokens of one prompt that correspond to those of its counterpart.
 
 1. Both prompts are cut at the edges of their shared segments and roles.
-2. Within each piece, the tokens that both begin with are aligned from the left, those that both end
-   with from the right.
-3. The differing parts in between are aligned token by token if they are equally long, otherwise by
-   a policy.
+2. Within each piece, the common beginning is aligned from the left, the common end from the right.
+3. The parts that differ are aligned token by token if they are equally long, otherwise by a policy.
 
 `bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
 Both take activations from token `start` on (0, or the first that differs) and return them for the
@@ -22,9 +20,11 @@ from torch import Tensor
 from interp.choices import Policy
 from interp.errors import UserError
 from interp.prompts.prompt import Span
+from interp.reading.shared_batches import shared_tokens
 from interp.reading.tokens import TokenizedPrompt
 
 _LISTED = 5
+"""Most pairs that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,17 @@ def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Po
 
 
 def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
-    first = _common(base.token_ids, source.token_ids)
-    return (
-        f"{base.prompt.pair_id} ({len(base)} and {len(source)} tokens, first difference at token "
-        f"{first})"
-    )
+    first = shared_tokens(base.token_ids, source.token_ids)
+    lengths = f"{len(base)} and {len(source)} tokens"
+    return f"{base.prompt.pair_id} ({lengths}, first difference at token {first})"
 
 
 def _shared(
     base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
 ) -> int:
     """How many leading tokens are the same."""
-    common = _common(base.token_ids, source.token_ids)
-    # The last token is always computed: it is where the answer is read.
-    common = min(common, len(base) - 1, len(source) - 1)
+    # The last token is always computed: the answer is read there.
+    common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
     return next((index for index in range(common) if sources[index] != (index,)), common)
 
 
@@ -106,8 +103,8 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
     """Pairs of token ranges, first to last, that correspond as wholes."""
     for (start, other_start), (end, other_end) in pairwise(_cuts(base, source)):
         own, other = base.token_ids[start:end], source.token_ids[other_start:other_end]
-        left = _common(own, other)
-        right = _common(own[left:][::-1], other[left:][::-1])
+        left = shared_tokens(own, other)
+        right = shared_tokens(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
             # Something was only added: the token before or after it is its counterpart.
             left, right = (left, right - 1) if right else (left - 1, right)
@@ -118,33 +115,23 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
 
 def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
     """Positions that cut both prompts into corresponding pieces, each with tokens in both."""
-    ends = (len(base), len(source))
-    cuts = [(0, 0)]
-    for cut in sorted(_shared_edges(base, source)):
-        later = all(new > old for new, old in zip(cut, cuts[-1], strict=True))
-        if later and all(edge < end for edge, end in zip(cut, ends, strict=True)):
-            cuts.append(cut)
-    return [*cuts, ends]
-
-
-def _shared_edges(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[int, int]]:
     own, other = {**base.segments, **base.roles}, {**source.segments, **source.roles}
-    for name in own.keys() & other.keys():
-        yield from zip(own[name], other[name], strict=True)
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many leading tokens are the same."""
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
+    edges = [
+        edge
+        for name in own.keys() & other.keys()
+        for edge in zip(own[name], other[name], strict=True)
+    ]
+    cuts = [(0, 0)]
+    for one, two in sorted(edges):
+        if cuts[-1][0] < one < len(base) and cuts[-1][1] < two < len(source):
+            cuts.append((one, two))
+    return [*cuts, (len(base), len(source))]
 
 
 def bring(
     source: Float[Tensor, "source head size"], alignment: Alignment, *, start: int
 ) -> Float[Tensor, "base head size"]:
-    """The activations that each base token takes: its counterpart's, or the mean of several."""
+    """The activation that each base token takes: its counterpart's, or the mean of several."""
     weights = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     return torch.einsum("bs,shd->bhd", weights, source)
 

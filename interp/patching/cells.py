@@ -35,7 +35,7 @@ class Group:
 def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
-    Groups are roles or segments; the token at which the answer is read is always a separate group,
+    Among roles and segments, the token at which the answer is read is always a separate group,
     since patching it in a late layer is patching the answer.
 
     Raises:
@@ -44,14 +44,15 @@ def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]
     if granularity == "position":
         for position, role in enumerate(token_roles(prompt)):
             yield Group(role, (position,), alone=True)
-    elif granularity == "all":
-        yield Group(ALL, tuple(range(len(prompt))))
+        return
+    if granularity == "all":
+        labels = [ALL] * len(prompt)
+    elif granularity == "role":
+        labels = token_roles(prompt)
     else:
-        by_role = granularity == "role"
-        labels = token_roles(prompt) if by_role else with_answer(prompt, token_segments(prompt))
-        for label in dict.fromkeys(labels):
-            positions = tuple(index for index, role in enumerate(labels) if role == label)
-            yield Group(label, positions)
+        labels = with_answer(prompt, token_segments(prompt))
+    for label in dict.fromkeys(labels):
+        yield Group(label, tuple(index for index, role in enumerate(labels) if role == label))
 
 
 UNDEFINED = math.nan
@@ -60,7 +61,7 @@ UNDEFINED = math.nan
 
 @dataclass(frozen=True, slots=True)
 class PatchingPair:
-    """The base prompt, which is run, and the source prompt, which activations come from."""
+    """The base prompt, which is run, and the source prompt, whose activations it takes."""
 
     base: TokenizedPrompt
     source: TokenizedPrompt
@@ -169,11 +170,11 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
 
 
 def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
-    """The prompt about other entities with the same correct answer, and the name of their donor.
+    """A prompt about other entities with the same correct answer, and the name of their donor.
 
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
-    just to that. Activations of a control cause the same disagreement, but support no other
-    answer. The donor is the first of the prompt's template.
+    just to that. Activations of a control cause the same disagreement, but support no other answer.
+    The donor is the first instance of the prompt's template.
 
     Raises:
         UserError: the prompt has no such donor.

@@ -1,4 +1,4 @@
-"""Checks that a model can be patched: that its sites and metric match their names.
+"""Checks that a model can be patched: that its sites and metric are what their names say.
 
 Each site is checked separately on one prompt, so an unusual architecture keeps the other sites:
 `resid_pre` and `resid_post` only need layers that pass on a residual stream.
@@ -11,18 +11,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import UserError
-from interp.models.architectures import layers_of
 from interp.models.model import Model
-from interp.models.sites import edited, layer_count, locate, residual_scale, skipped
+from interp.models.sites import layer_count, residual_scale
 from interp.models.unembedding import ExactLogits, agree
 from interp.patching.cells import PatchingPair
+from interp.patching.exact import run_from
 from interp.patching.passes import (
-    PairPasses,
     SiteKey,
     answers_alone,
     embed,
     entrance,
-    forward,
     heads_output,
     run_pair,
     run_pass,
@@ -32,7 +30,12 @@ from interp.reading.tokens import TokenizedPrompt
 _SHARE = 0.02
 """Largest error of a token's activations that rounding explains, as a share of the summands."""
 
-Activations = Float[Tensor, "token width"]
+_SUMS = {
+    "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
+    "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
+    "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
+}
+"""For each site, sites of which the last is the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:
@@ -50,27 +53,16 @@ def check_causal(model: Model, what: str) -> None:
 
 @torch.no_grad()
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
-    """Check that the modules named in the map give all that is added to the residual stream.
-
-    Args:
-        model: a causal language model.
-        prompt: the prompt on which the sums are checked.
-        sites: the sites to be read; others are not checked.
+    """Check on one prompt that a causal model's sites are all that is added to the stream.
 
     Raises:
         UserError: something else is added, for instance because an architecture has a norm that
             the map does not know.
     """
-    needs = {
-        "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
-        "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
-        "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
-    }
     for site in sites:
-        if site not in needs:
+        if site not in _SUMS:
             continue
-        for layer, values in _by_layer(model, prompt, needs[site]):
-            before, *added, after = values
+        for layer, (before, *added, after), _ in _by_layer(model, prompt, _SUMS[site]):
             scaled = [residual_scale(model) * tensor for tensor in added]
             if not _equal(torch.stack([before, *scaled]), after):
                 raise UserError(
@@ -88,7 +80,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
     Raises:
         UserError: the heads give something else, as in differential or latent attention.
     """
-    for layer, (pattern, z), values in _by_layer_with_values(model, pair.base, ("pattern", "z")):
+    for layer, (pattern, z), values in _by_layer(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]
         if not fits or not _equal(heads_output(pattern, values).flatten(1)[None], z):
             raise UserError(
@@ -108,7 +100,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     last = layer_count(model) - 1
     with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])
-        skipping = _from_layer(model, passes, last)
+        skipping = run_from(model, passes, last, [], rows=1, start=pair.shared)
     tokens = [*pair.answers.positive, *pair.answers.negative]
     for prompt, found in (
         (pair.base, passes.base.logits),
@@ -126,23 +118,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
             )
 
 
-def _from_layer(model: Model, passes: PairPasses, layer: int) -> Float[Tensor, "1 answer"]:
-    """The base prompt's logits, run from a layer on with that layer's input."""
-    into = entrance(model, layer)
-    read = passes.base.values[into]
-    before = layers_of(model.hf, model.architecture)[:layer]
-    with skipped(before), edited(locate(model, *into), lambda unused: read):
-        return forward(model, read, start=passes.pair.shared, past=passes.prefix).logits
-
-
 def _by_layer(
-    model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
-) -> Iterator[tuple[int, list[Tensor]]]:
-    for layer, found, _ in _by_layer_with_values(model, prompt, sites):
-        yield layer, found
-
-
-def _by_layer_with_values(
     model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
     """The activations of a prompt at some sites, and the values that attention reads.
@@ -155,11 +131,12 @@ def _by_layer_with_values(
     passed = run_pass(model, embed(model, prompt.token_ids), keys, start=0, past=[])
     for layer in layers:
         values = passed.key_values[layer][1][0].float()
-        found = [passed.values[site, layer][0].to(values) for site in sites]
-        yield layer, found, values
+        yield layer, [passed.values[site, layer][0].to(values) for site in sites], values
 
 
-def _equal(summands: Float[Tensor, "summand token width"], total: Activations) -> bool:
+def _equal(
+    summands: Float[Tensor, "summand token width"], total: Float[Tensor, "token width"]
+) -> bool:
     """Whether the summands add up to the total at every token, up to rounding."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)

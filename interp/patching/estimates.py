@@ -2,13 +2,13 @@
 
 1. Both prompts are run once (`interp.patching.passes`).
 2. The base prompt is run again with a graph, and the metric is differentiated with respect to the
-   activations of all sites at once: attribution patching (Nanda 2023).
-   The integrated estimate does so at several points between the prompts' embeddings and takes the
-   mean of the gradients (as in EAP-IG, Hanna, Pezzelle and Belinkov 2024).
+   activations of all sites at once: attribution patching (Nanda 2023). The integrated estimate
+   takes the mean of the gradients at several points between the prompts' embeddings (as in EAP-IG,
+   Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum over its tokens of gradient times (written - base) activation.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -39,10 +39,7 @@ from interp.patching.passes import (
 )
 
 INTEGRATION_STEPS = 5
-"""Points of the integrated estimate, each in the middle of one fifth of the way."""
-
-Contributions = Float[Tensor, "token head"]
-"""The estimated change of the metric when one token of one head is patched."""
+"""Points of the integrated estimate, in the middle of equal parts of the way."""
 
 
 class Estimator:
@@ -51,14 +48,14 @@ class Estimator:
     def __init__(self, model: Model, *, estimate: str) -> None:
         check_causal(model, f"the estimate {estimate!r}")
         self._model = model
+        self._layers = layer_count(model)
         self._logits = ExactLogits(model)
         self.estimate = estimate
-        steps = INTEGRATION_STEPS
-        middles = [(step + 0.5) / steps for step in range(steps)]
+        middles = [(step + 0.5) / INTEGRATION_STEPS for step in range(INTEGRATION_STEPS)]
         self._points = [0.0] if estimate == "gradient" else middles
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
-        """The metrics of a pair under each cell, estimated."""
+        """The estimated metrics of a pair under each cell."""
         keys = sorted({(cell.site, cell.layer) for cell in cells})
         with self._model.measuring(), answers_alone(self._logits, pair.answers):
             with torch.no_grad():
@@ -66,14 +63,9 @@ class Estimator:
                 base, source = passes.metrics
             gradients = self._mean_gradients(passes, keys)
             with torch.no_grad():
-                contributions = {
-                    key: _contributions(self._model, passes, key, gradients[key]) for key in keys
-                }
-        layers = layer_count(self._model)
-        estimates = (
-            _total(pair, cell, contributions[cell.site, cell.layer], layers) for cell in cells
-        )
-        return PatchedMetrics(base, source, tuple(base + effect for effect in estimates))
+                changes = {key: self._changes(passes, key, gradients[key]) for key in keys}
+        effects = (self._effect(pair, cell, changes[cell.site, cell.layer]) for cell in cells)
+        return PatchedMetrics(base, source, tuple(base + effect for effect in effects))
 
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
         """The gradient of the metric with respect to each site, mean over the points."""
@@ -85,46 +77,40 @@ class Estimator:
                 totals[key] = totals.get(key, 0) + gradient / len(self._points)
         return totals
 
+    @torch.no_grad()
     def _embeddings(self, pair: PatchingPair) -> tuple[Tensor, Tensor]:
         """The base prompt's embeddings, and the same with its counterparts' written in."""
-        with torch.no_grad():
-            base, source = (
-                embed(self._model, prompt.token_ids) for prompt in (pair.base, pair.source)
-            )
-            written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
-            paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
-            return base, torch.where(paired.to(base.device)[None, :, None], written, base)
+        base, source = (embed(self._model, p.token_ids) for p in (pair.base, pair.source))
+        written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
+        paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
+        return base, torch.where(paired.to(base.device)[None, :, None], written, base)
 
+    @torch.enable_grad()
     def _gradients(
-        self, passes: PairPasses, embeddings: Tensor, keys: Iterable[SiteKey]
+        self, passes: PairPasses, embeddings: Tensor, keys: Sequence[SiteKey]
     ) -> Sequence[Tensor]:
-        with torch.enable_grad():
-            run = run_pass(
-                self._model,
-                embeddings.requires_grad_(),
-                keys,
-                start=passes.pair.shared,
-                past=passes.prefix,
-            )
-            metric = logit_difference(run.logits, len(passes.pair.answers.positive))
-            values = [run.values[key] for key in keys]
-            return torch.autograd.grad(metric.sum(), values)
+        embeddings.requires_grad_()
+        start = passes.pair.shared
+        run = run_pass(self._model, embeddings, keys, start=start, past=passes.prefix)
+        metric = logit_difference(run.logits, len(passes.pair.answers.positive))
+        return torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
 
+    def _changes(
+        self, passes: PairPasses, key: SiteKey, gradient: Tensor
+    ) -> Float[Tensor, "token head"]:
+        """The estimated change of the metric when one token of one head is patched."""
+        if SITES[key[0]].is_weights:
+            base, written = passes.patterns(key[1])
+            return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
+        view = locate(self._model, *key).view
+        base, written = passes.activations(key, view)
+        return (view(gradient)[0].float() * (written - base).float()).sum(-1)
 
-def _contributions(
-    model: Model, passes: PairPasses, key: SiteKey, gradient: Tensor
-) -> Contributions:
-    """Gradient times difference, summed over the dimensions of each token and head."""
-    if SITES[key[0]].is_weights:
-        base, written = passes.patterns(key[1])
-        return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
-    view = locate(model, *key).view
-    base, written = passes.activations(key, view)
-    return (view(gradient)[0].float() * (written - base).float()).sum(-1)
-
-
-def _total(pair: PatchingPair, cell: Cell, contributions: Contributions, layers: int) -> float:
-    if not has_counterpart(pair, cell):
-        return UNDEFINED
-    rows = [position - pair.shared for position in patched_positions(pair, cell, layers=layers)]
-    return float(contributions[rows, cell.head or 0].sum())
+    def _effect(
+        self, pair: PatchingPair, cell: Cell, changes: Float[Tensor, "token head"]
+    ) -> float:
+        if not has_counterpart(pair, cell):
+            return UNDEFINED
+        positions = patched_positions(pair, cell, layers=self._layers)
+        rows = [position - pair.shared for position in positions]
+        return float(changes[rows, cell.head or 0].sum())

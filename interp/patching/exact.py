@@ -1,26 +1,25 @@
 """Exact patching: every cell is one row of a forward pass.
 
 1. Both prompts of a pair are run once.
-2. Cells that cannot change the answer are not run: their two activations are equal, or nothing that
-   leads to the answer reads them.
+2. Cells that cannot change the answer are not run: their two activations are equal, or nothing
+   that leads to the answer reads them.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
    A set of cells is one row, patched at all of its sites and layers at once.
-4. The logits that each row ends with give its metric.
+4. The last logits of each row give its metric.
 
-In a causal model (`Grid`), a patch changes nothing before its layer and its token: a pass begins at
-that layer and at that token, after the base prompt's own keys and values. In an encoder
-(`WholeGrid`) every token attends to all others, so each row is a pass over the whole prompt.
+In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
+there, after the base prompt's own keys and values. In an encoder (`WholeGrid`) all tokens attend to
+each other, so each row is a pass over the whole prompt.
 
-A patched activation is the source prompt's own, even if patches in lower layers would have
-changed it. A site that acts through another one next to the residual stream (`resid_mid`) takes
-what it lacks from the stream of the patched pass.
+A patched activation is the source prompt's own, even if patches in lower layers would have changed
+it. A site that acts through another one next to the residual stream (`resid_mid`) writes what it
+lacks from the stream of the patched pass.
 """
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import torch
@@ -32,8 +31,7 @@ from interp.models.architectures import layers_of
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
-    Edit,
-    Location,
+    LocatedEdit,
     edited,
     layer_count,
     locate,
@@ -58,7 +56,7 @@ from interp.patching.passes import (
     answers_alone,
     entrance,
     forward,
-    logit_difference,
+    metrics_of,
     run_pair,
 )
 from interp.reading.budget import TokenBudget, in_chunks
@@ -66,104 +64,11 @@ from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad
 from interp.scoring.answer_tokens import ContrastTokens
 
-LocatedEdit = tuple[Location, Edit]
-
 Place = tuple[int, int, int]
 """Row of a forward pass, position in the base prompt, head (0 if there are none)."""
 
-
-def places_of(
-    pair: PatchingPair, sets: Sequence[Sequence[Cell]], *, layers: int
-) -> dict[SiteKey, list[Place]]:
-    """The places at which sets of cells, one per row, patch each site and layer."""
-    places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
-    for row, cells in enumerate(sets):
-        for cell in cells:
-            positions = patched_positions(pair, cell, layers=layers)
-            own = [(row, position, cell.head or 0) for position in positions]
-            if own:
-                places[cell.site, cell.layer] += own
-    return dict(places)
-
-
-def joint_edits(
-    model: Model, passes: PairPasses, places: Mapping[SiteKey, Sequence[Place]], *, start: int
-) -> list[LocatedEdit]:
-    """The edits that write the source's activations at all places, in rows that begin at `start`.
-
-    Edits that read the residual stream come last, after the edits of the stream itself.
-    """
-    edits: list[LocatedEdit] = []
-    shared = passes.pair.shared
-    for key in sorted(places, key=lambda key: SITES[key[0]].beside is not None):
-        name, layer = key
-        location = locate(model, SITES[name].patched_at, layer)
-        _, written = passes.activations(key, locate(model, name, layer).view)
-        if SITES[name].beside is None:
-            edit = write(location, written, places[key], start=start, shared=shared)
-            edits.append((location, edit))
-        else:
-            edits += _beside_stream(model, key, written, places[key], start=start, shared=shared)
-    return edits
-
-
-def write(
-    location: Location, written: Written, places: Sequence[Place], *, start: int, shared: int
-) -> Edit:
-    """An edit that writes activations, which begin at position `shared`, at the given places.
-
-    The rows of the forward pass begin at position `start`.
-    """
-    rows, positions, heads = torch.tensor(places, device=written.device).T
-    values = written[positions - shared, heads]
-
-    def edit(tensor: Activation) -> Activation:
-        patched = tensor.clone()
-        location.view(patched)[rows, positions - start, heads] = values
-        return patched
-
-    return edit
-
-
-def _beside_stream(
-    model: Model,
-    key: SiteKey,
-    written: Written,
-    places: Sequence[Place],
-    *,
-    start: int,
-    shared: int,
-) -> Iterator[LocatedEdit]:
-    """Edits that read the residual stream and add what it lacks of the written one."""
-    name, layer = key
-    site, scale = SITES[name], residual_scale(model)
-    assert site.beside is not None
-    stream, acting = locate(model, site.beside, layer), locate(model, site.patched_at, layer)
-    rows, positions, heads = torch.tensor(places, device=written.device).T
-    values = written[positions - shared, heads]
-    seen: list[Tensor] = []
-
-    def see(tensor: Activation) -> Activation:
-        seen[:] = [stream.view(tensor)[rows, positions - start, heads]]
-        return tensor
-
-    def edit(tensor: Activation) -> Activation:
-        patched = tensor.clone()
-        acting.view(patched)[rows, positions - start, heads] = (values - seen[0]) / scale
-        return patched
-
-    yield stream, see
-    yield acting, edit
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One cell that has to be run."""
-
-    index: int
-    """Its place among all cells."""
-    positions: list[int]
-    head: int | None
+RowToRun = tuple[int, list[int]]
+"""Index of a cell that has to be run, and the positions at which its patch acts."""
 
 
 class ExactRows(ABC):
@@ -183,8 +88,8 @@ class ExactRows(ABC):
             base, source = passes.metrics
             metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
             for key in keys:
-                for row, metric in self._run_site(passes, key, cells):
-                    metrics[row.index] = metric
+                for (index, _), metric in self._run_site(passes, key, cells):
+                    metrics[index] = metric
         return PatchedMetrics(base, source, tuple(metrics))
 
     @torch.no_grad()
@@ -204,54 +109,63 @@ class ExactRows(ABC):
 
     def _run_sets(self, passes: PairPasses, sets: Sequence[Sequence[Cell]]) -> list[float]:
         """The metric of each set, by one forward pass."""
-        places = places_of(passes.pair, sets, layers=self.layers)
+        places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
+        for row, cells in enumerate(sets):
+            for cell in cells:
+                for position in patched_positions(passes.pair, cell, layers=self.layers):
+                    places[cell.site, cell.layer].append((row, position, cell.head or 0))
         if not places:
             return [passes.metrics[0]] * len(sets)
-        first = min(position for of_site in places.values() for _, position, _ in of_site)
-        start = self._start(first)
-        edits = joint_edits(self._model, passes, places, start=start)
-        return self._run(passes, edits, rows=len(sets), start=start)
+        written = {key: self._activations(passes, key)[1] for key in places}
+        return self._run_places(passes, written, places, rows=len(sets))
 
     def _run_site(
         self, passes: PairPasses, key: SiteKey, cells: Sequence[Cell]
-    ) -> Iterator[tuple[Row, float]]:
+    ) -> Iterator[tuple[RowToRun, float]]:
         """The cells of a site and layer that can change the answer, with their metrics."""
-        location, base, written = self._acting(passes, *key)
+        base, written = self._activations(passes, key)
         rows = list(_rows_to_run(passes.pair, key, cells, base != written, self.layers))
-        rows.sort(key=lambda row: row.positions[0])
+        rows.sort(key=lambda row: row[1][0])
 
-        def run(chunk: Sequence[Row]) -> list[float]:
-            start = self._start(chunk[0].positions[0])
+        def run(chunk: Sequence[RowToRun]) -> list[float]:
             places = [
-                (number, position, row.head or 0)
-                for number, row in enumerate(chunk)
-                for position in row.positions
+                (row, position, cells[index].head or 0)
+                for row, (index, positions) in enumerate(chunk)
+                for position in positions
             ]
-            edit = write(location, written, places, start=start, shared=passes.pair.shared)
-            return self._run(passes, [(location, edit)], rows=len(chunk), start=start)
+            return self._run_places(passes, {key: written}, {key: places}, rows=len(chunk))
 
         width = len(passes.pair.base)
         for chunk, metrics in in_chunks(
-            rows, run, tokens=lambda row: width - self._start(row.positions[0]), budget=self._budget
+            rows, run, tokens=lambda row: width - self._start(row[1][0]), budget=self._budget
         ):
             yield from zip(chunk, metrics, strict=True)
 
-    def _acting(
-        self, passes: PairPasses, name: str, layer: int
-    ) -> tuple[Location, Written, Written]:
-        """Where a site acts, the base prompt's activation there, and what a patch writes there."""
-        site = SITES[name]
-        location = locate(self._model, site.patched_at, layer)
-        if site.is_weights:
-            return location, *passes.outputs_of_heads(layer)
-        view = locate(self._model, name, layer).view
-        base, written = passes.activations((name, layer), view)
-        if site.beside is not None:
-            # The location that acts adds what the stream next to it lacks.
-            before = view(passes.base.values[site.beside, layer])[0]
-            scale = residual_scale(self._model)
-            base, written = (base - before) / scale, (written - before) / scale
-        return location, base, written
+    def _activations(self, passes: PairPasses, key: SiteKey) -> tuple[Written, Written]:
+        """The base prompt's activations at a site, and those that a patch writes."""
+        site, layer = key
+        if SITES[site].is_weights:
+            return passes.outputs_of_heads(layer)
+        return passes.activations(key, locate(self._model, site, layer).view)
+
+    def _run_places(
+        self,
+        passes: PairPasses,
+        written: Mapping[SiteKey, Written],
+        places: Mapping[SiteKey, Sequence[Place]],
+        *,
+        rows: int,
+    ) -> list[float]:
+        """The metric of each row, by one forward pass with activations written at all places."""
+        start = self._start(min(position for own in places.values() for _, position, _ in own))
+        shared = passes.pair.shared
+        edits: list[LocatedEdit] = []
+        # Edits that read the residual stream come after the edits of the stream itself.
+        for key in sorted(places, key=lambda key: SITES[key[0]].beside is not None):
+            edits += _edits_at(
+                self._model, key, written[key], places[key], start=start, shared=shared
+            )
+        return self._run(passes, edits, rows=rows, start=start)
 
     @abstractmethod
     def _start(self, first: int) -> int:
@@ -263,7 +177,7 @@ class ExactRows(ABC):
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        """Run both prompts once, with the sites of `keys` and what `_run` needs."""
+        """Run both prompts once, and keep the sites of `keys` and all that `_run` needs."""
 
     @abstractmethod
     def _run(
@@ -278,7 +192,7 @@ def _rows_to_run(
     cells: Sequence[Cell],
     differs: Bool[Tensor, "token head size"],
     layers: int,
-) -> Iterator[Row]:
+) -> Iterator[RowToRun]:
     """The cells of a site and layer at which a patch makes a difference that is read later."""
     by_head = differs.any(-1).tolist()
     for index, cell in enumerate(cells):
@@ -289,7 +203,46 @@ def _rows_to_run(
                 if by_head[position - pair.shared][cell.head or 0]
             ]
             if positions:
-                yield Row(index, positions, cell.head)
+                yield index, positions
+
+
+def _edits_at(
+    model: Model,
+    key: SiteKey,
+    written: Written,
+    places: Sequence[Place],
+    *,
+    start: int,
+    shared: int,
+) -> Iterator[LocatedEdit]:
+    """The edits that write activations of one site and layer, which begin at position `shared`."""
+    site, layer = SITES[key[0]], key[1]
+    rows, positions, heads = torch.tensor(places, device=written.device).T
+    values = written[positions - shared, heads]
+    acting = locate(model, site.patched_at, layer)
+    seen: list[Tensor] = []
+
+    if site.beside is not None:
+        stream, scale = locate(model, site.beside, layer), residual_scale(model)
+
+        def see(tensor: Activation) -> Activation:
+            seen[:] = [stream.view(tensor)[rows, positions - start, heads]]
+            return tensor
+
+        yield stream, see
+
+    def write(tensor: Activation) -> Activation:
+        patched = tensor.clone()
+        lacking = (values - seen[0]) / scale if seen else values
+        acting.view(patched)[rows, positions - start, heads] = lacking
+        return patched
+
+    yield acting, write
+
+
+def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
+    """The native backend of a model."""
+    return (Grid if model.architecture.causal else WholeGrid)(model, budget=budget)
 
 
 class Grid(ExactRows):
@@ -312,28 +265,31 @@ class Grid(ExactRows):
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metric of each row, by one forward pass from the lowest patched layer on."""
-        model, shared = self._model, passes.pair.shared
         lowest = min(location.enters for location, _ in edits)
-        into = entrance(model, lowest)
-        unpatched = passes.base.values[into][:, start - shared :].repeat(rows, 1, 1)
-        with ExitStack() as stack:
-            stack.enter_context(skipped(layers_of(model.hf, model.architecture)[:lowest]))
-            stack.enter_context(edited(locate(model, *into), lambda unused: unpatched))
-            for location, edit in edits:
-                stack.enter_context(edited(location, edit))
-            passed = forward(model, unpatched, start=start, past=passes.base.key_values)
-        metrics = logit_difference(passed.logits, len(passes.pair.answers.positive))
-        return [float(metric) for metric in metrics.tolist()]
+        logits = run_from(self._model, passes, lowest, edits, rows=rows, start=start)
+        return metrics_of(logits, passes.pair.answers)
 
 
-def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
-    """The native backend of a model."""
-    return (Grid if model.architecture.causal else WholeGrid)(model, budget=budget)
+def run_from(
+    model: Model,
+    passes: PairPasses,
+    layer: int,
+    edits: Sequence[LocatedEdit],
+    *,
+    rows: int,
+    start: int,
+) -> Float[Tensor, "row answer"]:
+    """Logits of copies of the base prompt, run from a layer and a token on with edits."""
+    into = entrance(model, layer)
+    unpatched = passes.base.values[into][:, start - passes.pair.shared :].repeat(rows, 1, 1)
+    before = layers_of(model.hf, model.architecture)[:layer]
+    enter: LocatedEdit = locate(model, *into), lambda unused: unpatched
+    with skipped(before), edited(enter, *edits):
+        return forward(model, unpatched, start=start, past=passes.base.key_values).logits
 
 
 class WholeGrid(ExactRows):
-    """The native backend of encoders; logits are the model's, in its data type."""
+    """The native backend of encoders; logits are the model's own, in its data type."""
 
     def _start(self, first: int) -> int:
         return 0
@@ -348,29 +304,21 @@ class WholeGrid(ExactRows):
     def _pass(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, keys: Sequence[SiteKey]
     ) -> Pass:
-        """Run one prompt, with the sites of `keys`."""
-        wanted = {key: locate(self._model, *key) for key in keys}
-        with recorded(wanted) as values:
+        with recorded({key: locate(self._model, *key) for key in keys}) as values:
             logits = self._answer_logits(prompt, answers, rows=1)
         return Pass(values, [], logits)
 
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metric of each row, by one forward pass over whole prompts."""
         pair = passes.pair
-        with ExitStack() as stack:
-            for location, edit in edits:
-                stack.enter_context(edited(location, edit))
+        with edited(*edits):
             logits = self._answer_logits(pair.base, pair.answers, rows=rows)
-        metrics = logit_difference(logits, len(pair.answers.positive))
-        return [float(metric) for metric in metrics.tolist()]
+        return metrics_of(logits, pair.answers)
 
     def _answer_logits(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, *, rows: int
     ) -> Float[Tensor, "row answer"]:
         """Logits of the positive, then negative answers, for copies of one prompt."""
-        batch = pad(self._model, [prompt] * rows)
-        chosen = torch.tensor([*answers.positive, *answers.negative], device=self._model.device)
-        logits = reader_of(self._model).answer_logits(batch)
-        return logits[:, chosen.to(logits.device)]
+        logits = reader_of(self._model).answer_logits(pad(self._model, [prompt] * rows))
+        return logits[:, [*answers.positive, *answers.negative]]

@@ -1,4 +1,4 @@
-"""Pairs: which prompt is clean and which corrupt, checked before any model is loaded."""
+"""Pairs of a clean and a corrupt prompt, checked before any model is loaded."""
 
 import hashlib
 from collections import defaultdict
@@ -34,11 +34,13 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
         raise UserError("no prompts were given; expected both sides of at least one pair")
     order: list[int] = []
     members: defaultdict[str, list[int]] = defaultdict(list)
-    sides: dict[str, None] = {}
     for index, prompt in enumerate(prompts):
         members[prompt.pair_id].append(index)
-        sides[prompt.side] = None
-    clean = _clean_side(list(sides), clean)
+    sides = list(dict.fromkeys(prompt.side for prompt in prompts))
+    if clean is None:
+        clean = sides[0]
+    elif clean not in sides:
+        raise UserError(f"no prompt is of the side {clean!r}; the sides are {', '.join(sides)}")
     for pair_id, indices in members.items():
         indices.sort(key=lambda index: prompts[index].side != clean)
         _check_pair(pair_id, [prompts[index] for index in indices], clean)
@@ -50,12 +52,6 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
             description={**prompts.description, "clean": clean},
         )
     return [prompts[index] for index in order]
-
-
-def _clean_side(sides: Sequence[str], clean: str | None) -> str:
-    if clean is not None and clean not in sides:
-        raise UserError(f"no prompt is of the side {clean!r}; the sides are {', '.join(sides)}")
-    return sides[0] if clean is None else clean
 
 
 def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
@@ -103,7 +99,7 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
 
 
 def is_checked(pair_id: str, share: float) -> bool:
-    """Whether a pair is among the checked ones, if about this share of all pairs are checked.
+    """Whether a pair is among the checked share of all pairs.
 
     A larger share checks the same pairs, and more.
     """

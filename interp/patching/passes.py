@@ -2,14 +2,14 @@
 
 1. The tokens that both prompts share are run once; their keys and values serve all passes.
 2. The base and the source prompt are run from there, and the requested sites are kept.
-3. The source's activations are brought to the base's tokens by the alignment.
+3. The alignment carries the source's activations to the base's tokens.
 
 The metric is the logit difference between the two contrasted options, in fp32.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,12 +20,19 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from interp.choices import SITES
 from interp.models.cache import KeyValues, behind, key_values
 from interp.models.model import Model
-from interp.models.sites import View, eager_attention, layer_count, locate, recorded
+from interp.models.sites import View, attention_by, layer_count, locate, recorded
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair
 from interp.reading.tokens import safe_width
 from interp.scoring.answer_tokens import ContrastTokens
+
+Embeddings = Float[Tensor, "row token size"]
+Written = Float[Tensor, "token head size"]
+Pattern = Float[Tensor, "head token all_tokens"]
+
+SiteKey = tuple[str, int]
+"""Site and layer."""
 
 
 def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
@@ -42,25 +49,22 @@ def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float
     return logits[:, :positive].logsumexp(1) - logits[:, positive:].logsumexp(1)
 
 
-Embeddings = Float[Tensor, "row token size"]
-Written = Float[Tensor, "token head size"]
-Pattern = Float[Tensor, "head token all_tokens"]
-
-SiteKey = tuple[str, int]
-"""Site and layer."""
+def metrics_of(logits: Float[Tensor, "row token"], answers: ContrastTokens) -> list[float]:
+    """The logit difference of each row, from the logits of the positive, then negative tokens."""
+    return [float(metric) for metric in logit_difference(logits, len(answers.positive)).tolist()]
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The results of the pass of one prompt, from the first differing token."""
+    """The results of a forward pass from some token on."""
 
     values: Mapping[SiteKey, Tensor]
     """The tensor at each site's location: (1, token, width), or (1, head, token, token) for
     patterns."""
     key_values: KeyValues
-    """Keys and values of all tokens, including the shared ones."""
-    logits: Float[Tensor, "1 token"]
-    """The same as in `Forward`."""
+    """Keys and values of the layers that ran, including those of the tokens before."""
+    logits: Float[Tensor, "row token"]
+    """Logits of the last position: all tokens, or within `answers_alone` only the answers'."""
 
 
 def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size"]:
@@ -70,17 +74,7 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
     return embeddings
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """The results of a forward pass."""
-
-    key_values: KeyValues
-    """Keys and values of the layers that ran, including those of the tokens before."""
-    logits: Float[Tensor, "row token"]
-    """Logits of the last position: all tokens, or within `answers_alone` only the answers'."""
-
-
-def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Forward:
+def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Pass:
     """Run the model on tokens that begin at position `start`, after those in `past`."""
     rows, tokens, _ = embeddings.shape
     cache = behind(past, rows=rows, tokens=start)
@@ -92,7 +86,12 @@ def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues
             use_cache=True,
             logits_to_keep=1,
         )
-    return Forward(key_values(cache), output.logits[:, -1])
+    return Pass({}, key_values(cache), output.logits[:, -1])
+
+
+def _sound_attention(width: int, device: torch.device) -> Any:
+    """Plain attention at the widths at which PyTorch's fused attention is wrong (`safe_width`)."""
+    return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
 
 
 def entrance(model: Model, layer: int) -> SiteKey:
@@ -113,10 +112,10 @@ def run_pass(
     locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
         if any(SITES[site].is_weights for site, _ in locations):
-            stack.enter_context(eager_attention(model))
+            stack.enter_context(attention_by(model, "eager"))
         values = stack.enter_context(recorded(locations))
         passed = forward(model, embeddings, start=start, past=past)
-    return Pass(values, passed.key_values, passed.logits)
+    return replace(passed, values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +124,16 @@ class PairPasses:
 
     pair: PatchingPair
     prefix: KeyValues
+    """Keys and values of the shared tokens."""
     base: Pass
     source: Pass
 
     @property
     def metrics(self) -> tuple[float, float]:
         """The metric of the base and of the source prompt."""
-        positive = len(self.pair.answers.positive)
-        base, source = (logit_difference(p.logits, positive) for p in (self.base, self.source))
-        return float(base), float(source)
+        (base,) = metrics_of(self.base.logits, self.pair.answers)
+        (source,) = metrics_of(self.source.logits, self.pair.answers)
+        return base, source
 
     def activations(self, key: SiteKey, view: View) -> tuple[Written, Written]:
         """The base's activations at a site, and those that a patch puts in their place.
@@ -163,8 +163,7 @@ def heads_output(pattern: Pattern, values: Float[Tensor, "kv_head all_tokens siz
 
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
     """Run both prompts of a pair once and keep the sites of `keys`, within `answers_alone`."""
-    keys = list(keys)
-    shared = pair.shared
+    keys, shared = list(keys), pair.shared
     base, source = (embed(model, prompt.token_ids) for prompt in (pair.base, pair.source))
     prefix = forward(model, base[:, :shared], start=0, past=[]).key_values if shared else []
     passes = (
@@ -172,8 +171,3 @@ def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairP
         for embeddings in (base, source)
     )
     return PairPasses(pair, prefix, *passes)
-
-
-def _sound_attention(width: int, device: torch.device) -> Any:
-    """Plain attention at the widths at which PyTorch's fused attention is wrong (`safe_width`)."""
-    return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)

@@ -1,7 +1,7 @@
-"""Nested sets of cells: how much of the source's metric the top r cells of a ranking carry.
+"""Nested sets of cells: how much of the source's metric the top cells of a ranking carry.
 
 The cells that can change the answer are ranked by the size of their effects, exact or estimated,
-and at random as a control; growing sets of the top cells are patched, each set at once.
+and at random as a control. Growing sets of the top cells are patched, all cells of a set at once.
 """
 
 import math
@@ -13,8 +13,8 @@ from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_po
 from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
-"""Sizes of sets in thousandths of the cells, rounded up to whole cells; densest for small sets,
-for which rankings differ."""
+"""Sizes of sets in thousandths of the cells, rounded up to whole cells; densest for small sets, in
+which rankings differ."""
 
 RANDOM = "random"
 """The uninformed ranking."""
@@ -42,7 +42,7 @@ def patch_nested(
     Args:
         grid: runs the patches.
         pair: the pair.
-        found: a method, cells, and their metrics by this method, which rank the cells.
+        found: the method that ranks the cells, the cells, and their metrics by this method.
     """
     method, cells, metrics = found
     acting = [
@@ -53,12 +53,12 @@ def patch_nested(
     if not acting or not math.isfinite(metrics.source):
         return
     chance = random.Random(f"order of {pair.base.prompt.pair_id}")
-    by_size = sorted(acting, key=lambda ranked: -ranked[0])
-    for ranking, order in (
-        (method, by_size),
-        (RANDOM, sorted(acting, key=lambda unused: chance.random())),
-    ):
-        sizes = set_sizes(len(acting))
+    rankings = {
+        method: sorted(acting, key=lambda ranked: -ranked[0]),
+        RANDOM: sorted(acting, key=lambda unused: chance.random()),
+    }
+    sizes = set_sizes(len(acting))
+    for ranking, order in rankings.items():
         sets = [[cell for _, cell in order[:size]] for size in sizes]
         patched = tuple(grid.patch_sets(pair, sets))
         yield NestedSets(ranking, len(acting), metrics.base, metrics.source, sizes, patched)

@@ -58,9 +58,9 @@ def patch_rows(
     method: str,
     source: str,
 ) -> Iterator[Row]:
-    """One row per cell, with the columns of the patches table; none for a pair without numbers.
+    """One row of the patches table per cell; none for a pair whose metrics are not finite.
 
-    `source` says which prompt the activations come from: the counterpart, or a control.
+    `source` names the prompt that the activations come from: the counterpart, or a control.
     """
     if not (math.isfinite(metrics.base) and math.isfinite(metrics.source)):
         return
@@ -97,7 +97,7 @@ def patch_rows(
 def set_rows(
     model: Model, pair: PatchingPair, sets: NestedSets, *, sites: Sequence[str], direction: str
 ) -> Iterator[Row]:
-    """One row per set, with the columns of the node_sets table."""
+    """One row of the node_sets table per set."""
     for cells, metric in zip(sets.sizes, sets.metrics, strict=True):
         share = normalized(metric - sets.base, base=sets.base, source=sets.source)
         yield {
@@ -116,7 +116,7 @@ def set_rows(
 def normalized(effect: float, *, base: float, source: float) -> float:
     """The share of the way from the base prompt's metric to the source's; NaN if they are equal.
 
-    0 is no effect, 1 the metric of the prompt that the activations come from.
+    0 means no effect, 1 the source's metric.
     """
     gap = source - base
     # Adding zero turns minus zero, from no effect over a negative gap, into zero.

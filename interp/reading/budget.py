@@ -1,4 +1,4 @@
-"""The maximum number of tokens in a forward pass, which shrinks if memory runs out."""
+"""The largest number of tokens in a forward pass, which shrinks if memory runs out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,8 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The same on a GPU if a backward pass follows: a model of Llama-3-8B's shape keeps 4.5 MB per
-token for it in bf16, 37 GB for this budget."""
-
+"""The default on a GPU if a backward pass follows: for it, a model of Llama-3-8B's shape keeps
+4.5 MB per token in bf16, 37 GB in all."""
 
 _Row = TypeVar("_Row")
 _Result = TypeVar("_Result")
@@ -25,7 +24,7 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class TokenBudget:
-    """Maximum tokens in a forward pass, including padding; shrinks if memory runs out."""
+    """The largest number of tokens in a forward pass, including padding."""
 
     tokens: int
     shrunk: bool = False
@@ -59,15 +58,15 @@ def in_chunks(
     tokens: Callable[[_Row], int],
     budget: TokenBudget,
 ) -> Iterator[tuple[Sequence[_Row], _Result]]:
-    """Run rows in passes of as many as the budget holds; yield each pass's rows and its result.
+    """Run rows, in order, in the largest passes that fit; yield each pass's rows and its result.
 
-    If memory runs out, the budget is halved, and the rest is run in smaller passes.
+    If memory runs out, the budget is halved, and the remaining rows are run in smaller passes.
 
     Args:
-        rows: the rows to run, in this order.
+        rows: the rows to run.
         run: one pass over some of the rows; its result for a row may not depend on the others.
-        tokens: from the first row of a pass, how many tokens each row of that pass takes.
-        budget: maximum number of tokens in a pass; at least one row is run.
+        tokens: the number of tokens that each row of a pass takes, from the pass's first row.
+        budget: the largest number of tokens in a pass; a pass has at least one row.
 
     Raises:
         RuntimeError: memory ran out on a single row.
@@ -88,11 +87,7 @@ def in_chunks(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error means that memory ran out, on any device; if so, free unused memory.
-
-    PyTorch has a class for this error on GPUs; for the CPU's allocator and cuDNN, only the message
-    shows it.
-    """
+    """Whether an error means that memory ran out, on any device; if so, free unused memory."""
     ended = isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
     if ended:
         clear_device_cache(garbage_collection=True)

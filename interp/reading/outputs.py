@@ -1,11 +1,10 @@
 """Answers that are not a text after the prompt: a classifier's class, or a target.
 
-A target is the text that a text-to-text model writes. The model's tokenizer defines how a target
-begins (`text_target`): T5's with the text itself, Bart's with a special token `<s>`, that of a
-translation model with a language. In training the decoder reads its start token and then the
-target, so the answer's first token follows the tokens that the tokenizer adds. An unknown word is
-not among these, although its token is special too. After the prompt of a causal model, an answer's
-first token depends on the prompt (`interp.scoring.answer_tokens`).
+A target is the text that a text-to-text model writes. Its tokenizer defines how a target begins
+(`text_target`): for T5 with the text itself, for Bart with `<s>`, for a translation model with a
+language. In training the decoder reads its start token and then the target, so the answer's first
+token follows the tokens that the tokenizer adds. The token of unknown words is special, but is not
+one of these. For causal models, see `interp.scoring.answer_tokens`.
 """
 
 import re
@@ -36,10 +35,7 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
 
 
 def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that the tokenizer adds before a target, and all tokens after these.
-
-    The second is empty if the text has no token.
-    """
+    """The tokens that the tokenizer adds before a target, and all tokens after them, if any."""
     encoded = model.tokenizer(text_target=text, return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
     if all(added):
@@ -49,7 +45,7 @@ def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def _opening(model: Model) -> tuple[int, ...]:
-    """The tokens that the tokenizer adds before any target, found with the first usable token."""
+    """The tokens that the tokenizer adds before any target."""
     special = set(model.tokenizer.all_special_ids)
     for token in range(len(model.tokenizer)):
         text = "" if token in special else str(model.tokenizer.decode([token]))
@@ -69,7 +65,7 @@ def class_names(model: Model) -> Mapping[int, str]:
 
 
 def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
-    """The indices into the answer logits that represent an option; None for a causal model.
+    """The indices of an option in the answer logits; None for a causal model.
 
     Raises:
         UserError: the option has forms, but no class or token.
@@ -82,13 +78,13 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 
 
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The classes named by a form, exactly or else up to case and punctuation."""
+    """The classes that a form names exactly or, if none, up to case and punctuation."""
     labels = class_names(model)
     found: dict[int, None] = {}
     for form in option.forms:
         exact = [index for index, label in labels.items() if label == form]
-        alike = [index for index, label in labels.items() if _plain(label) == _plain(form)]
-        found |= dict.fromkeys(exact or alike)
+        similar = [index for index, label in labels.items() if _plain(label) == _plain(form)]
+        found |= dict.fromkeys(exact or similar)
     if option.forms and not found:
         names = shortened(", ".join(labels.values()), 200)
         raise UserError(
@@ -105,7 +101,7 @@ def _plain(text: str) -> str:
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     """The first token of each form as a target.
 
-    A lone "▁", which may begin anything, does not count, nor does the token of unknown words.
+    Neither a lone "▁", which may begin anything, nor the token of unknown words counts.
     """
     tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]
@@ -118,7 +114,7 @@ def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     if option.forms and not own:
         raise UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
-            "every form begins with a token of only white space, or with that of unknown words; "
+            "every form begins with a token of white space, or with the token of unknown words; "
             "give it a form that begins with a token of its own"
         )
     return own

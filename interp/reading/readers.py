@@ -1,14 +1,13 @@
 """Readers: from a batch of prompts to the logits of their answers, one reader per model kind.
 
-Model kinds differ in three ways in how prompts become batches (chat template, end of the text, side
-of the padding), which `tokens.py` takes from the model. The only other difference is the forward
-pass, which only a reader runs.
+Model kinds differ in how prompts become batches, which `tokens.py` takes from the model, and in the
+forward pass, which only a reader runs.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -28,16 +27,18 @@ AnswerLogits = Float[Tensor, "row answer"]
 """One logit for each token of the vocabulary, or for each class, in fp32."""
 
 
-@runtime_checkable
-class Reader(Protocol):
-    """The interface of a model of any kind for scores and attributions.
+class Reader(ABC):
+    """Reads prompts with a model of one kind, within `model.measuring()`."""
 
-    Use it within `model.measuring()`.
-    """
+    def __init__(self, model: Model) -> None:
+        self.model = model
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
         """The input embeddings of tokens, as the model scales them, without a gradient."""
+        embeddings: Tensor = self._embedding()(token_ids)
+        return embeddings.detach()
 
+    @abstractmethod
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
@@ -47,7 +48,8 @@ class Reader(Protocol):
             batch: the prompts.
             embeddings: input embeddings to read in place of the batch's tokens; a batch of one
                 prompt may be given many rows of them.
-            past: keys and values of the batch's first columns, which are not read again.
+            past: keys and values of the batch's first columns, which are not read again; only for
+                causal models.
 
         Raises:
             UserError: embeddings were given to a model that reads only tokens.
@@ -58,6 +60,34 @@ class Reader(Protocol):
 
         None for an index beyond the tokenizer's tokens.
         """
+        return list(self.model.tokenizer.convert_ids_to_tokens(list(answers)))
+
+    def _embedding(self) -> Any:
+        return self.model.hf.get_input_embeddings()
+
+    def _run(
+        self, batch: Batch, embeddings: Embeddings | None, *, start: int = 0, **inputs: Any
+    ) -> Tensor:
+        """The model's logits from column `start` on; inputs that it does not take are dropped."""
+        model = self.model
+        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
+        inputs = {name: _for_rows(value, rows) for name, value in inputs.items()}
+        inputs |= {"attention_mask": batch.attention_mask.expand(rows, -1)}
+        if embeddings is None:
+            read = {"input_ids": batch.token_ids[:, start:]}
+        elif "inputs_embeds" in model.forward_arguments:
+            read = {"inputs_embeds": embeddings}
+        else:
+            raise UserError(
+                f"{model.name} ({model.hf.config.model_type}) takes no input embeddings, so "
+                "nothing can be attributed to its tokens; evaluate works for it"
+            )
+        logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
+        return logits
+
+
+def _for_rows(value: Any, rows: int) -> Any:
+    return value.expand(rows, -1) if isinstance(value, Tensor) else value
 
 
 def reader_of(model: Model) -> Reader:
@@ -67,15 +97,8 @@ def reader_of(model: Model) -> Reader:
     return TextToTextReader(model) if model.kind is TEXT_TO_TEXT else CausalReader(model)
 
 
-@dataclass(frozen=True, slots=True)
-class CausalReader:
+class CausalReader(Reader):
     """A causal language model: the answer is the token after the prompt."""
-
-    model: Model
-
-    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-        """See `Reader`."""
-        return _embedded(self.model.hf.get_input_embeddings(), token_ids)
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
@@ -93,16 +116,15 @@ class CausalReader:
     ) -> Float[Tensor, "row position vocabulary"]:
         """The next-token logits of the last `count` positions; see `answer_logits`."""
         start = 0 if past is None else past.get_seq_length()
-        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
-        inputs = {
-            **_input(self.model, batch.token_ids[:, start:], embeddings),
-            "attention_mask": batch.attention_mask.expand(rows, -1),
-            "position_ids": batch.position_ids[:, start:].expand(rows, -1),
-            "past_key_values": past,
-            "use_cache": past is not None,
-            "logits_to_keep": count,
-        }
-        logits: Tensor = self.model.hf(**self.model.taken(inputs)).logits
+        logits = self._run(
+            batch,
+            embeddings,
+            start=start,
+            position_ids=batch.position_ids[:, start:],
+            past_key_values=past,
+            use_cache=past is not None,
+            logits_to_keep=count,
+        )
         return logits[:, -count:].float()
 
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
@@ -111,58 +133,41 @@ class CausalReader:
         Prefixes are padded on the right, where no earlier token attends to the padding, so no mask
         is needed.
         """
-        cache = empty()
+        positions = torch.arange(token_ids.shape[1], device=token_ids.device)[None]
+        return self._key_values(token_ids, torch.ones_like(token_ids), positions, empty())
+
+    def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
+        """Keys and values of the columns after `past`, which keeps them; see `read_prefixes`."""
+        start = past.get_seq_length()
+        positions = batch.position_ids[:, start:]
+        return self._key_values(batch.token_ids[:, start:], batch.attention_mask, positions, past)
+
+    def _key_values(
+        self, token_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, cache: Cache
+    ) -> KeyValues:
         self.model.hf.base_model(
             input_ids=token_ids,
-            attention_mask=torch.ones_like(token_ids),
-            position_ids=torch.arange(token_ids.shape[1], device=token_ids.device)[None],
+            attention_mask=attention_mask,
+            position_ids=position_ids,
             past_key_values=cache,
             use_cache=True,
         )
         return flattened(cache)
 
-    def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
-        """Keys and values of the columns after `past`, which keeps them; see `read_prefixes`."""
-        start = past.get_seq_length()
-        self.model.hf.base_model(
-            input_ids=batch.token_ids[:, start:],
-            attention_mask=batch.attention_mask,
-            position_ids=batch.position_ids[:, start:],
-            past_key_values=past,
-            use_cache=True,
-        )
-        return flattened(past)
 
-    def answer_names(self, answers: Sequence[int]) -> list[str | None]:
-        """Tokens as the tokenizer holds them."""
-        return _tokens(self.model, answers)
-
-
-@dataclass(frozen=True, slots=True)
-class ClassifierReader:
+class ClassifierReader(Reader):
     """An encoder with a classification head: the answer is a class.
 
     The model numbers positions and token types itself, as in its training: RoBERTa's positions
-    begin after the index of its padding.
+    begin after the index of its padding. Embeddings lack positions and norm.
     """
-
-    model: Model
-
-    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-        """See `Reader`; positions and norm are not yet applied."""
-        return _embedded(self.model.hf.get_input_embeddings(), token_ids)
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
         """The logits of the classes."""
         assert past is None, "an encoder reads prompts whole"
-        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
-        inputs = _input(self.model, batch.token_ids, embeddings)
-        logits: Tensor = self.model.hf(
-            **inputs, attention_mask=batch.attention_mask.expand(rows, -1)
-        ).logits
-        return logits.float()
+        return self._run(batch, embeddings).float()
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """The names of the classes in the configuration."""
@@ -170,58 +175,23 @@ class ClassifierReader:
         return [names[index] for index in answers]
 
 
-@dataclass(frozen=True, slots=True)
-class TextToTextReader:
+class TextToTextReader(Reader):
     """An encoder-decoder: the encoder reads the prompt, and the answer begins the decoder's text.
 
     The decoder first reads the same tokens as in training, see `outputs.decoder_prefix`.
     """
-
-    model: Model
-
-    def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-        """See `Reader`; embeddings of the encoder."""
-        return _embedded(self.model.hf.get_encoder().get_input_embeddings(), token_ids)
 
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
         """The logits of the first token that the decoder writes by itself."""
         assert past is None, "an encoder reads prompts whole"
-        rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         prefix = torch.tensor([decoder_prefix(self.model)], device=batch.token_ids.device)
-        logits: Tensor = self.model.hf(
-            **_input(self.model, batch.token_ids, embeddings),
-            attention_mask=batch.attention_mask.expand(rows, -1),
-            decoder_input_ids=prefix.expand(rows, -1),
-            use_cache=False,
-        ).logits
+        logits = self._run(batch, embeddings, decoder_input_ids=prefix, use_cache=False)
         return logits[:, -1].float()
 
-    def answer_names(self, answers: Sequence[int]) -> list[str | None]:
-        """Tokens as the tokenizer holds them."""
-        return _tokens(self.model, answers)
-
-
-def _embedded(embedding: Any, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
-    embeddings: Tensor = embedding(token_ids)
-    return embeddings.detach()
-
-
-def _tokens(model: Model, answers: Sequence[int]) -> list[str | None]:
-    return list(model.tokenizer.convert_ids_to_tokens(list(answers)))
-
-
-def _input(model: Model, token_ids: Tensor, embeddings: Embeddings | None) -> dict[str, Tensor]:
-    """The model's input, under the name that its forward pass has for it."""
-    if embeddings is None:
-        return {"input_ids": token_ids}
-    if "inputs_embeds" not in model.forward_arguments:
-        raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) takes no input embeddings, so nothing "
-            "can be attributed to its tokens; evaluate works for it"
-        )
-    return {"inputs_embeds": embeddings}
+    def _embedding(self) -> Any:
+        return self.model.hf.get_encoder().get_input_embeddings()
 
 
 @torch.no_grad()

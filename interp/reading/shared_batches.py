@@ -1,11 +1,11 @@
 """Batches of prompts that begin alike, laid out so that shared tokens can be read once.
 
-1. Prompts are sorted into families that begin alike, and each of these into families that share
-   more, as long as that saves enough. If it never does, prompts go into plain batches.
+1. Prompts are sorted into families that begin alike, and each family into families that share
+   more, as long as that saves enough. Prompts without such a family go into plain batches.
 2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
-3. A batch's prompts are cut into parts that are run one after the other, after the same prefixes.
-   The prompts of a part have similar numbers of tokens after the prefix, so few are read twice.
-4. The prefixes of a batch are laid out in the same way if they themselves begin alike.
+3. A batch's prompts are cut into parts, which run one after the other after the same prefixes. The
+   prompts of a part have similar numbers of tokens after the prefix, so few tokens are read twice.
+4. The prefixes of a batch are laid out in the same way if they begin alike.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,8 +50,8 @@ class _Stretch:
 def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     """The prompts as families, each prompt in one of them; a family may be a single prompt.
 
-    In the order of their tokens, neighbours that share most are joined first. Joined prompts
-    become one family if that saves more tokens than the families on either side.
+    In the order of their tokens, neighbours that share most are joined first, into one family if
+    that saves more tokens than their own families do.
 
     Args:
         prompts: the tokens of each prompt.
@@ -91,21 +91,20 @@ def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]
 
 
 SAVED_SHARE = 0.1
-"""Share of a family's tokens that must be saved for it to be read in two steps. Saving 13% made
-scoring 1.06 to 1.2 times as fast, on one CPU thread, at hidden sizes 64 and 256."""
+"""Share of a family's tokens that reading it in two steps must save. Saving 13% made scoring 1.06
+to 1.2 times as fast, on one CPU thread, at hidden sizes 64 and 256."""
 
 PREFIX_SHARE = 0.25
-"""Share of the budget that the prefixes of a batch may take. On a CPU the speed is the same, within
-the noise, from a quarter to a half; at an eighth it was 0.86 to 0.95 of that."""
+"""Share of the budget that the prefixes of a batch may take. On a CPU a half was as fast, within
+the noise, and an eighth 0.86 to 0.95 times as fast."""
 
 PASS_TOKENS = 32
-"""Tokens that may be read twice to save a forward pass. On a CPU a pass costs about as much as
-this many tokens, 3 ms at hidden size 256, 4 layers, one thread."""
+"""Tokens that may be read twice to save a forward pass, which costs about as much on a CPU: 3 ms at
+hidden size 256, 4 layers, one thread."""
 
 CPU_PART_TOKENS = 512
-"""Most tokens that a part reads on a CPU, since larger passes are slower: after a prefix, a
-token took 1.06 to 1.17 times as long in passes of about 1,024 tokens as in passes of about 512, at
-hidden size 256, 4 layers, one thread."""
+"""Most tokens that a part reads on a CPU: after a prefix, a token took 1.06 to 1.17 times as long
+in passes of about 1,024 tokens, at hidden size 256, 4 layers, one thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +214,7 @@ def _shared_batch(
 ) -> tuple[list[int], SharedBatch]:
     """The prompts of some families as one batch.
 
-    Args:
-        model: the model that reads them.
-        prompts: all prompts, which the families index.
-        chunk: the families.
-        batch_tokens: maximum number of tokens held.
-        kept: whether the keys and values of these prompts are held too, since they are prefixes.
+    `kept` says whether the keys and values of these prompts are held too, since they are prefixes.
     """
     beginnings = [
         replace(
@@ -253,23 +247,17 @@ def _shared_batch(
 def _prefixes(
     model: Model, prefixes: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> tuple[list[int], Prefixes]:
-    """The layout of the prefixes, and which of them is in each row."""
-    whole = _padded_on_the_right(model, prefixes)
+    """The number of the prefix in each row, and the layout of the prefixes."""
+    width = safe_width(max(map(len, prefixes)), model.device)
+    padding_id = model.tokenizer.pad_token_id or 0
+    rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]
+    whole = torch.tensor(rows, device=model.device)
     common = families([prefix.token_ids for prefix in prefixes], rest=0)
     if sum(family.saved for family in common) > PASS_TOKENS:
         order, shared = _shared_batch(model, prefixes, common, batch_tokens, kept=True)
         if stored_tokens(shared) + PASS_TOKENS < whole.numel():
             return order, shared
     return list(range(len(prefixes))), whole
-
-
-def _padded_on_the_right(
-    model: Model, prefixes: Sequence[TokenizedPrompt]
-) -> Int[Tensor, "prefix token"]:
-    width = safe_width(max(map(len, prefixes)), model.device)
-    padding_id = model.tokenizer.pad_token_id or 0
-    rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]
-    return torch.tensor(rows, device=model.device)
 
 
 def stored_tokens(prefixes: Prefixes) -> int:
@@ -283,9 +271,9 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Cut rows, in the order of their suffixes, if one more pass costs less than the padding.
+    """Cut rows, in the order of their suffixes, wherever a further pass costs less than padding.
 
-    No prompt is shorter than the number of tokens its part reads, so padding is never read.
+    No prompt is shorter than the number of tokens that its part reads, so padding is never read.
     """
     most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0

@@ -23,7 +23,7 @@ class ChatText:
 
     text: str
     message_start: int
-    """Start of the prompt's message in `text`; spans of the prompt are shifted by it."""
+    """Start of the prompt's message in `text`, which shifts the prompt's spans."""
     templated: bool
     """Whether a chat template wrote the text, which then holds the special tokens already."""
     answer_opening: str = ""
@@ -34,12 +34,10 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
 
     The prompt's text is the user's last message: after the earlier turns of `Prompt.messages` and
-    before its answer prefix. A system prompt is written only if the prompt or `Model.chat` has
-    one, but some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Templates
-    that write the date get the one in `Model.chat`, and those that can omit a thought before
-    the answer do so. Without a template, or if `Model.chat` says so, the messages are plain
-    text: a question and its answer together, then an empty line; a single text is unchanged. Models
-    other than causal language models read only the text.
+    before its answer prefix. A system prompt is written if the prompt or `Model.chat` has one; some
+    templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or if
+    `Model.chat` says so, the messages are plain text: a question and its answer together, then an
+    empty line; a single text is unchanged. Only causal language models read messages.
 
     Raises:
         UserError: the template fails, or changes the message, which would lose the spans; both
@@ -50,7 +48,7 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     frame = model.frame_behind(messages.turns)
     text = frame.before + prompt.text + frame.after
     if frame.templated:
-        written = write(model.tokenizer, model.chat, prompt.text, messages.turns)
+        written = write(model.tokenizer, model.chat, [*messages.turns, ("user", prompt.text)])
         if written != text:
             raise UserError(
                 f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
@@ -89,8 +87,7 @@ class TokenizedPrompt:
     roles: Mapping[str, Span] = field(default_factory=dict)
     """Half-open ranges of tokens, one for each of the prompt's roles."""
     pooled: bool = False
-    """Whether the answer is read at the first token, which a classifier's head pools, rather than
-    at the last."""
+    """Whether the answer is read at the first token, which a classifier's head pools."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -126,16 +123,21 @@ class Batch:
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only if no template wrote them. For a causal model, they are added
-    only before the text: the answer is read after the prompt itself, not after an end token that a
-    tokenizer such as T5's adds. Other models read all tokens that their tokenizer writes.
+    Special tokens are added only if no template wrote them; for a causal model only before the
+    text, since its answer follows the prompt itself, not an added end token.
 
     Raises:
         UserError: a prompt is longer than the model's context, a segment has no tokens, or the
             tokenizer gives several token types.
     """
     tokenized = tokenize_whole(model, prompts)
-    _check_lengths(model, tokenized)
+    longest = max(tokenized, key=len, default=None)
+    limit = model.context_length
+    if limit is not None and longest is not None and len(longest) > limit:
+        raise UserError(
+            f"prompt {longest.prompt.id} has {len(longest)} tokens, {model.name} reads at most "
+            f"{limit}; shorten the prompt or take a model with a longer context"
+        )
     return tokenized
 
 
@@ -155,42 +157,23 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
     )
-    _check_token_types(model, encoded.get("token_type_ids", ()))
-    offsets: list[list[Span]] = encoded["offset_mapping"]
+    if any(any(own) for own in encoded.get("token_type_ids", ())):
+        raise UserError(
+            f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
+            "types for one prompt, which is not supported; take a model such as BERT or RoBERTa"
+        )
+    columns = (encoded[name] for name in ("input_ids", "special_tokens_mask", "offset_mapping"))
     return [
         TokenizedPrompt(
             prompt,
             chat,
             _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
-            _spans(prompt, prompt.segments, chat, prompt_offsets),
-            _spans(prompt, prompt.roles, chat, prompt_offsets),
+            _spans(prompt, prompt.segments, chat.message_start, offsets),
+            _spans(prompt, prompt.roles, chat.message_start, offsets),
             pooled=model.kind is CLASSIFIER,
         )
-        for prompt, chat, ids, added, prompt_offsets in zip(
-            prompts,
-            chats,
-            encoded["input_ids"],
-            encoded["special_tokens_mask"],
-            offsets,
-            strict=True,
-        )
+        for prompt, chat, ids, added, offsets in zip(prompts, chats, *columns, strict=True)
     ]
-
-
-def _spans(
-    prompt: Prompt, spans: Mapping[str, Span], chat: ChatText, offsets: Sequence[Span]
-) -> dict[str, Span]:
-    """The tokens of each named span of the prompt."""
-    return {name: span_tokens(prompt, name, spans, chat.message_start, offsets) for name in spans}
-
-
-def _check_token_types(model: Model, types: Sequence[Sequence[int]]) -> None:
-    """Refuse prompts with several token types, which no forward pass here is given."""
-    if any(any(own) for own in types):
-        raise UserError(
-            f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
-            "types for one prompt, which is not supported; take a model such as BERT or RoBERTa"
-        )
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
@@ -201,34 +184,25 @@ def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, .
     return tuple(ids[:end])
 
 
-def span_tokens(
-    prompt: Prompt, name: str, spans: Mapping[str, Span], shift: int, offsets: Sequence[Span]
-) -> Span:
-    """The range of tokens that hold at least one character of a named span of the prompt.
+def _spans(
+    prompt: Prompt, spans: Mapping[str, Span], shift: int, offsets: Sequence[Span]
+) -> dict[str, Span]:
+    """The range of tokens that hold at least one character of each named span.
 
-    A token across the span's edge, such as a full stop with a line break, belongs to it; special
-    tokens, which have no characters, belong to none.
+    A token across a span's edge, such as a full stop with a line break, belongs to the span;
+    special tokens, which have no characters, belong to none.
     """
-    start, end = (shift + edge for edge in spans[name])
-    inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
-    if not inside or start == end:
-        raise UserError(
-            f"segment {name!r} of prompt {prompt.id} ({prompt.text[slice(*spans[name])]!r}) has no "
-            "tokens; its span must cover some text"
-        )
-    return inside[0], inside[-1] + 1
-
-
-def _check_lengths(model: Model, prompts: Sequence[TokenizedPrompt]) -> None:
-    if not prompts:
-        return
-    longest = max(prompts, key=len)
-    limit = model.context_length
-    if limit is not None and len(longest) > limit:
-        raise UserError(
-            f"prompt {longest.prompt.id} has {len(longest)} tokens, {model.name} reads at most "
-            f"{limit}; shorten the prompt or take a model with a longer context"
-        )
+    found: dict[str, Span] = {}
+    for name, span in spans.items():
+        start, end = (shift + edge for edge in span)
+        inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
+        if not inside or start == end:
+            raise UserError(
+                f"segment {name!r} of prompt {prompt.id} ({prompt.text[slice(*span)]!r}) has no "
+                "tokens; its span must cover some text"
+            )
+        found[name] = inside[0], inside[-1] + 1
+    return found
 
 
 def batches(
@@ -241,16 +215,17 @@ def batches(
     different rotary frequencies.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
-    chunk: list[int] = []
+    chunks: list[list[int]] = []
     for index in by_length:
         length = len(prompts[index])
-        full = (len(chunk) + 1) * (length + new_tokens) > batch_tokens
-        if chunk and (full or not _may_share(model, len(prompts[chunk[0]]), length)):
-            yield chunk, pad(model, [prompts[i] for i in chunk])
-            chunk = []
-        chunk.append(index)
-    if chunk:
-        yield chunk, pad(model, [prompts[i] for i in chunk])
+        chunk = chunks[-1] if chunks else []
+        fits = (len(chunk) + 1) * (length + new_tokens) <= batch_tokens
+        if chunk and fits and _may_share(model, len(prompts[chunk[0]]), length):
+            chunk.append(index)
+        else:
+            chunks.append([index])
+    for chunk in chunks:
+        yield chunk, pad(model, [prompts[index] for index in chunk])
 
 
 def _may_share(model: Model, shorter: int, longer: int) -> bool:
@@ -263,9 +238,9 @@ def _may_share(model: Model, shorter: int, longer: int) -> bool:
 def safe_width(width: int, device: torch.device) -> int:
     """The width of a batch on a device, at least `width`.
 
-    On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches of a width
-    of 1 modulo 32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200
-    with torch 2.11): such a batch is padded by one more column.
+    On CUDA, PyTorch's memory-efficient attention is wrong for masked batches of a width of 1 modulo
+    32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200 with torch
+    2.11), so such a batch is padded by one more column.
     """
     return width + (device.type == "cuda" and width % 32 == 1)
 
@@ -300,7 +275,7 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token: its role, else its segment.
+    """The role of each token, or else its segment.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
 

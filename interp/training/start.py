@@ -31,10 +31,9 @@ from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
-from interp.models.model import Model
+from interp.models.model import Model, check_tokenizer, load_tokenizer
 from interp.models.resolve import resolve
-from interp.models.tokenizer import check_tokenizer, load_tokenizer
-from interp.models.weight_checks import check_complete, check_sizes, quiet_report
+from interp.models.weights import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
 from interp.reading.outputs import decoder_prefix
 

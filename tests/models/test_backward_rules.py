@@ -207,7 +207,7 @@ def test_gim_in_a_gated_mlp_is_half_of_each_factors_gradient():
 def test_a_norm_of_another_form_is_refused():
     model = interp.Model("odd", tiny_model("llama").hf, byte_level())
     norm = model.hf.model.layers[1].input_layernorm
-    with replaced(norm, torch.tanh), pytest.raises(UserError, match="no norm of a known form"):
+    with replaced(norm, torch.tanh), pytest.raises(UserError, match="not a norm of a known form"):
         gradient(model, FROZEN_NORMS)
 
 

@@ -133,7 +133,7 @@ def test_transformer_lens_takes_a_model_that_was_never_saved():
 
 def test_transformer_lens_says_which_models_it_does_not_know():
     pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
-    with pytest.raises(interp.UserError, match=r"does not take tiny diffllama \(DiffLlama"):
+    with pytest.raises(interp.UserError, match=r"does not support tiny diffllama \(DiffLlama"):
         interp.patch(other_model("diffllama"), some_prompts(1), backend="transformer-lens")
 
 

@@ -228,7 +228,7 @@ def test_no_hook_is_left(questions, monkeypatch):
     def stop(*arguments, **options):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr("interp.patching.exact.logit_difference", stop)
+    monkeypatch.setattr("interp.patching.exact.metrics_of", stop)
     with pytest.raises(RuntimeError, match="stop"):
         WholeGrid(model, budget=TokenBudget(64)).patch(pair, cells(model, pair))
     hooks = itertools.chain.from_iterable(

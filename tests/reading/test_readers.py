@@ -300,7 +300,7 @@ def test_a_decoder_begins_alike_whatever_words_its_tokenizer_knows(kind, unknown
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_an_option_of_unknown_words_is_refused(kind):
-    with pytest.raises(UserError, match="with that of unknown words"):
+    with pytest.raises(UserError, match="with the token of unknown words"):
         fixed_answers(lower_case(kind, unknown=True), AnswerOption("Yes", ("YES",)))
 
 
@@ -392,7 +392,7 @@ def test_a_classifier_writes_no_texts(few):
 
 
 def test_patching_a_text_to_text_model_is_refused(few):
-    with pytest.raises(UserError, match="nothing can look inside of a text-to-text model"):
+    with pytest.raises(UserError, match="nothing can look inside a text-to-text model"):
         interp.patch(text_to_text("t5"), few)
 
 

@@ -4,14 +4,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from interp.attribution.method import Captured, Heads, Need
+from interp.attribution.method import AnyModel, Captured, Heads, Need
 from interp.errors import UserError
 from interp.models.architectures import attentions_of
 from interp.models.model import Model
 from interp.models.sites import check_sites
 
 
-class Attention:
+class Attention(AnyModel):
     """Attention of the last prompt token, which predicts the answer: mean over heads and layers.
 
     Every layer counts alike: its weights on the prompt's tokens are divided by their sum, which is
@@ -19,9 +19,6 @@ class Attention:
     """
 
     needs: frozenset[Need] = frozenset({"attention_rows"})
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Weights of each token, never negative, which sum to 1."""
@@ -59,11 +56,7 @@ class AttentionRollout:
 
 
 def refuse_encoder(name: str, model: Model) -> None:
-    """Refuse a model whose tokens also attend to later ones, for a method that reads heads.
-
-    Raises:
-        UserError: the model is an encoder.
-    """
+    """Refuse an encoder, whose tokens also attend to later ones, for a method that reads heads."""
     if not model.architecture.causal:
         raise UserError(
             f"the method {name} is not defined for encoders such as {model.name}: it reads the "
@@ -73,10 +66,10 @@ def refuse_encoder(name: str, model: Model) -> None:
 
 
 class ValueWeightedNorm:
-    """The norm of what a head brings to the last token from a token: mean over heads, then layers.
+    """Norms of the contributions of each token to the last one, mean over heads, then layers.
 
-    A head brings its attention to the token times the token's value, projected into the residual
-    stream, without the norm that some architectures apply to the sum of all heads and tokens.
+    A head contributes its attention to the token times the token's value, projected into the
+    residual stream, without the norm that some architectures apply to the sum of all contributions.
 
     Raises:
         UserError: the model's architecture is not understood, or that of an encoder.

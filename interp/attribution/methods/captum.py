@@ -1,15 +1,12 @@
 """Attribution by captum: from a baseline, and by surrogate models of segments (KernelSHAP, LIME).
 
-Each method of tokens explains the difference of the target between the prompt's embeddings and a
-baseline, one prompt at a time. Integrated gradients take a donor's embeddings as the baseline; for
-the methods named `captum:` every token's embedding is replaced by the vocabulary's mean. (Zeros,
-captum's default, suit models with RMS norms badly: near them the norm rescales any direction to
-full length. On the organisms, integrated gradients with 200 steps missed the difference by 2 to 27
-logits from zeros, by at most 0.04 from the mean.) A token's score is its attribution summed over
-the embedding's dimensions, in the target's unit.
+Methods for tokens explain the difference of the target between the prompt's embeddings and a
+baseline: a donor's embeddings for `integrated_gradients`, the vocabulary's mean embedding for the
+methods named `captum:`. (docs/attribution.md says why not zeros, captum's default.) A token's score
+is its attribution summed over the embedding's dimensions, in the target's unit.
 
-The inputs of the surrogates say which segments are kept, while others come from donors; surrogates
-are known to be noisy, and serve as controls.
+The surrogates' inputs say which segments are kept; the others come from donors. Surrogates are
+known to be noisy, and serve as controls.
 """
 
 import warnings
@@ -24,21 +21,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
-from interp.attribution.method import SegmentScores, TokenScores
+from interp.attribution.method import AnyModel, SegmentScores, TokenScores
 from interp.attribution.methods.gradient import counterfactual_embeddings
 from interp.errors import UserError
 from interp.models.architectures import CAUSAL, layers_of
 from interp.models.model import Model
 from interp.reading.readers import reader_of
 
-Embedding = Float[Tensor, " size"]
-
 STEPS = 20
 """Points of integrated gradients (Gauss-Legendre); the path is short, since most tokens stay."""
 
 LONG_STEPS = 200
-"""Points from the mean embedding, far from the prompt: captum's 50 points miss up to 3.7 of 12
-logits on the organisms."""
+"""Points from the mean embedding, which is far from the prompt: captum's 50 points miss up to 3.7
+of 12 logits on the organisms."""
 
 SAMPLES = 32
 """Random coalitions that KernelSHAP and LIME are fitted to."""
@@ -56,31 +51,38 @@ class IntegratedGradients:
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that add up, except for the error of the integration, the completeness gap."""
         baseline = counterfactual_embeddings(self._model, explained.batch)
-        scores = captum.attr.IntegratedGradients(explained.values).attribute(
-            explained.embeddings.clone().requires_grad_(),
-            baseline,
-            n_steps=STEPS,
-            internal_batch_size=explained.rows,
-        )
-        return token_scores(scores, explained, baseline)
+        return _integrated(explained, baseline, steps=STEPS)
 
 
-class MeanIntegratedGradients:
-    """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
+class _FromMean:
+    """A method whose baseline is the mean of the vocabulary's embeddings."""
 
     def __init__(self, model: Model) -> None:
         self._mean = mean_embedding(model)
 
+    def _baseline(self, explained: ExplainedPrompt) -> Embeddings:
+        return self._mean.expand_as(explained.embeddings).clone()
+
+
+class MeanIntegratedGradients(_FromMean):
+    """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
+
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that add up, except for the error of the integration, the completeness gap."""
-        inputs, baseline = inputs_and(self._mean, explained)
-        scores = captum.attr.IntegratedGradients(explained.values).attribute(
-            inputs, baseline, n_steps=LONG_STEPS, internal_batch_size=explained.rows
-        )
-        return token_scores(scores, explained, baseline)
+        return _integrated(explained, self._baseline(explained), steps=LONG_STEPS)
 
 
-class DeepLift:
+def _integrated(explained: ExplainedPrompt, baseline: Embeddings, *, steps: int) -> TokenScores:
+    scores = captum.attr.IntegratedGradients(explained.values).attribute(
+        explained.embeddings.clone().requires_grad_(),
+        baseline,
+        n_steps=steps,
+        internal_batch_size=explained.rows,
+    )
+    return token_scores(scores, explained, baseline)
+
+
+class DeepLift(_FromMean):
     """DeepLift (Shrikumar et al. 2017), rescale rule, from the mean embedding.
 
     Raises:
@@ -89,11 +91,12 @@ class DeepLift:
 
     def __init__(self, model: Model) -> None:
         _check_activations(model)
-        self._mean = mean_embedding(model)
+        super().__init__(model)
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that are complete if the activation functions are the only nonlinear parts."""
-        inputs, baseline = inputs_and(self._mean, explained)
+        baseline = self._baseline(explained)
+        inputs = explained.embeddings.clone().requires_grad_()
         with warnings.catch_warnings():
             # captum warns each time it sets hooks and removes them again.
             warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
@@ -102,33 +105,27 @@ class DeepLift:
         return token_scores(scores, explained, baseline)
 
 
-class Occlusion:
+class Occlusion(_FromMean):
     """Occlusion (Zeiler and Fergus 2014): each token in turn replaced by the mean embedding."""
-
-    def __init__(self, model: Model) -> None:
-        self._mean = mean_embedding(model)
 
     @torch.no_grad()
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """The change of the target by each token; the changes need not add up."""
-        inputs, baseline = inputs_and(self._mean, explained)
-        window = (1, inputs.shape[-1])
+        baseline = self._baseline(explained)
+        window = (1, baseline.shape[-1])
         effects = captum.attr.Occlusion(explained.values).attribute(
-            inputs.detach(),
+            explained.embeddings,
             window,
             strides=window,
             baselines=baseline,
             perturbations_per_eval=explained.rows,
         )
         # captum gives each dimension the effect of the whole token.
-        return token_scores(effects / inputs.shape[-1], explained, baseline)
+        return token_scores(effects / baseline.shape[-1], explained, baseline)
 
 
-class KernelShap:
+class KernelShap(AnyModel):
     """KernelSHAP of segments (Lundberg and Lee 2017): Shapley values from random coalitions."""
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit; close to the exact values of `shapley`."""
@@ -140,11 +137,8 @@ class KernelShap:
         return _by_surrogate(captum.attr.KernelShap, explained)
 
 
-class Lime:
+class Lime(AnyModel):
     """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as captum sets it up."""
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit per segment; shrunk by the LASSO's penalty of 0.01."""
@@ -152,7 +146,7 @@ class Lime:
 
 
 def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
-    """Weights of segments by captum, from random coalitions; always the same for a prompt."""
+    """Weights of segments by captum, from random coalitions that the prompt's id seeds."""
     game = explained.game
 
     def value(masks: Tensor) -> Tensor:
@@ -190,12 +184,6 @@ class _Module(nn.Module):
         return self._explained.value(embeddings)
 
 
-def inputs_and(mean: Embedding, explained: ExplainedPrompt) -> tuple[Embeddings, Embeddings]:
-    """The prompt's embeddings, which require a gradient, and a baseline of their shape."""
-    inputs = explained.embeddings.clone().requires_grad_()
-    return inputs, mean.expand_as(inputs).clone()
-
-
 def token_scores(
     attributions: Any, explained: ExplainedPrompt, baseline: Embeddings
 ) -> TokenScores:
@@ -205,7 +193,7 @@ def token_scores(
     return replace(found, completeness_gap=explained.gap(scores, baseline))
 
 
-def mean_embedding(model: Model) -> Embedding:
+def mean_embedding(model: Model) -> Float[Tensor, " size"]:
     """The mean of the vocabulary's embeddings, as the model scales them."""
     vocabulary = torch.arange(model.hf.config.get_text_config().vocab_size, device=model.device)
     chunks = torch.split(vocabulary, VOCABULARY_ROWS)
@@ -222,15 +210,9 @@ def _check_activations(model: Model) -> None:
             f"the head of {model.name}, a {model.kind.name}; take captum:occlusion"
         )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
-    activations = [
-        module
-        for module in mlp.modules()
-        if not list(module.children())
-        and not any(True for _ in module.parameters())
-        and not isinstance(module, nn.Dropout)
-    ]
-    for module in activations:
-        if type(module) not in SUPPORTED_NON_LINEAR:
+    for module in mlp.modules():
+        is_activation = not [*module.children(), *module.parameters()]
+        if is_activation and type(module) not in (nn.Dropout, *SUPPORTED_NON_LINEAR):
             known = ", ".join(sorted(kind.__name__ for kind in SUPPORTED_NON_LINEAR))
             raise UserError(
                 f"captum's DeepLift has no rule for {type(module).__name__}, the activation "

@@ -5,13 +5,11 @@ input: much of a token's part in the answer. `FrozenNorms` therefore holds the d
 (Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
 
 Counterfactual methods take a donor's tokens as the baseline. The donor is another instance of the
-prompt's template: the first whose segments come closest in number of tokens. A segment of n tokens
-whose donor has m takes, at its token i, the donor's token floor((i + 1/2) m / n): token by token
-if m is n.
+prompt's template: the first whose segments come closest in number of tokens. Token i of a segment
+of n tokens takes the donor's token floor((i + 1/2) m / n) of m: token by token if m is n.
 """
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from interp.attribution.method import Captured, Need
+from interp.attribution.method import AnyModel, Captured, Need
 from interp.errors import UserError
 from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
@@ -57,8 +55,14 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
             "counterfactual baseline takes; choose methods without one, such as input_gradient"
         )
     names = tuple(donors[0].segments)
-    given = (tokenize(model, [mixed(prompt.prompt, donor)])[0] for donor in donors)
-    nearest = _nearest(prompt, given, names)
+    nearest, least = prompt, math.inf
+    for donor in donors:
+        (given,) = tokenize(model, [mixed(prompt.prompt, donor)])
+        unequal = sum(abs(_length(prompt, name) - _length(given, name)) for name in names)
+        if unequal < least:
+            nearest, least = given, unequal
+        if not unequal:
+            break
     token_ids = list(prompt.token_ids)
     for name in names:
         (start, end), (other, other_end) = prompt.segments[name], nearest.segments[name]
@@ -69,32 +73,15 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
     return token_ids
 
 
-def _nearest(
-    prompt: TokenizedPrompt, given: Iterator[TokenizedPrompt], names: Sequence[str]
-) -> TokenizedPrompt:
-    """The first donor with the closest lengths; equal lengths end the search."""
-    best, least = prompt, math.inf
-    for other in given:
-        unequal = sum(abs(_length(prompt, name) - _length(other, name)) for name in names)
-        if unequal < least:
-            best, least = other, unequal
-        if not unequal:
-            break
-    return best
-
-
 def _length(prompt: TokenizedPrompt, name: str) -> int:
     start, end = prompt.segments[name]
     return end - start
 
 
-class InputGradient:
+class InputGradient(AnyModel):
     """|d target / d embedding| of each token, in the L2 norm."""
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Norms in the target's unit per unit of embedding, never negative."""
@@ -103,12 +90,15 @@ class InputGradient:
 
 
 class InputXGradient:
-    """Embedding . d target / d embedding of each token: its part of a linear target."""
+    """Embedding . d target / d embedding of each token: its part of a linear target.
+
+    Raises:
+        UserError: only a norm reads the embeddings.
+    """
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
 
     def __init__(self, model: Model) -> None:
-        """Take a model that reads more of an embedding than its direction."""
         refuse_normed_embeddings(model)
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
@@ -122,12 +112,8 @@ class InputXGradient:
 def refuse_normed_embeddings(model: Model) -> None:
     """Refuse a model in which only a norm reads each token's embedding, such as ModernBERT.
 
-    Such a model gives the same answer if an embedding is multiplied by any factor, so
-    embedding . gradient is zero by Euler's theorem, and the scores would only show the effect of
-    the norm's epsilon.
-
-    Raises:
-        UserError: only a norm reads the embeddings.
+    The answer is then the same if an embedding is multiplied by any factor, so embedding . gradient
+    is zero by Euler's theorem, and scores would only show the effect of the norm's epsilon.
     """
     readers = _readers_of_embeddings(model)
     if readers and all("norm" in type(module).__name__.lower() for module in readers):

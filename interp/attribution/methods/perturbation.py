@@ -1,7 +1,4 @@
-"""Perturbation methods: leave-one-out (Li et al. 2016), exact Shapley values, ContextCite.
-
-These methods read the target of prompts in which some segments are missing or come from donors.
-"""
+"""Perturbation methods: the target of prompts whose segments are missing or come from donors."""
 
 import random
 from dataclasses import replace
@@ -10,17 +7,13 @@ import numpy as np
 
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.games import shapley_values
-from interp.attribution.method import SegmentScores
+from interp.attribution.method import AnyModel, SegmentScores
 from interp.errors import UserError
-from interp.models.model import Model
 from interp.reading.tokens import TokenizedPrompt
 
 
-class ByDonor:
-    """The target minus its mean over donors that replace one segment."""
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
+class ByDonor(AnyModel):
+    """The target minus its mean over donors that replace one segment (Li et al. 2016)."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit; they need not add up."""
@@ -31,41 +24,35 @@ class ByDonor:
         return SegmentScores({n: whole - v for n, v in zip(segments, without, strict=True)})
 
 
-class ByDeletion:
+class ByDeletion(AnyModel):
     """The target minus that without the tokens of one segment, with no gap left."""
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit; they need not add up."""
         prompt = explained.prompt
-        shorter = [without(prompt, [name]) for name in prompt.segments]
+        shorter = [without(prompt, name) for name in prompt.segments]
         whole, *left = explained.values_of([prompt, *shorter])
         return SegmentScores({n: whole - v for n, v in zip(prompt.segments, left, strict=True)})
 
 
-def without(prompt: TokenizedPrompt, names: list[str]) -> TokenizedPrompt:
-    """The prompt without some segments and their tokens.
+def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
+    """The prompt without the tokens of a segment.
 
     Raises:
         UserError: nothing is left.
     """
-    gone = {token for name in names for token in range(*prompt.segments[name])}
-    kept = tuple(token for place, token in enumerate(prompt.token_ids) if place not in gone)
+    start, end = prompt.segments[name]
+    kept = prompt.token_ids[:start] + prompt.token_ids[end:]
     if not kept:
         raise UserError(
-            f"prompt {prompt.prompt.id} consists only of its segment {names[0]!r}, so nothing is "
-            "left without it; omit the method"
+            f"prompt {prompt.prompt.id} consists only of its segment {name!r}, so nothing is left "
+            "without it; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})
 
 
-class Shapley:
+class Shapley(AnyModel):
     """What each segment adds to the target over its donors, averaged over all orders of joining."""
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Scores that add up to the target of the prompt minus that of its donors."""
@@ -82,14 +69,12 @@ PENALTY = 0.01
 """Weight of the absolute coefficients of standardised masks."""
 
 
-class ContextCite:
-    """The weights of segments in a LASSO of the target on which segments are kept.
+class ContextCite(AnyModel):
+    """The weights of segments in a LASSO of the target (Cohen-Wang et al. 2024).
 
-    A segment that is not kept comes from donors; in the original it is deleted.
+    Its inputs say which segments are kept; others come from donors, and are deleted in the
+    original.
     """
-
-    def __init__(self, model: Model) -> None:
-        """Take any model."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed, in the target's unit per segment; zero if the penalty outweighs it."""

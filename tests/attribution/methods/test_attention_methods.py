@@ -32,7 +32,7 @@ def eager_pass(kind, prompt):
     inputs, handles = [], []
     for layer in model.hf.get_submodule(model.architecture.layers):
         attention = layer.get_submodule(model.architecture.attention)
-        module = attention.get_submodule(model.architecture.values.module)
+        module = attention.get_submodule(model.architecture.qkv[2])
         handles.append(module.register_forward_hook(lambda m, i, o: inputs.append(o[0])))
     with torch.no_grad():
         output = model.hf(torch.tensor([tokenized.token_ids]), output_attentions=True)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import interp
-from interp.attribution import explained as explained_module
+from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.registry import method_names
 from interp.prompts.mixing import with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
@@ -169,15 +169,15 @@ def test_passes_keep_to_the_budget_and_shrink_when_memory_ends(method, monkeypat
     _, expected = by_method(model, [prompt], [method])
     width = len(expected.tokens)
     sizes = []
-    predict = explained_module.predict
+    value = ExplainedPrompt.value
 
-    def small(model, batch, answer_tokens, *, embeddings):
+    def small(self, embeddings):
         sizes.append(len(embeddings))
         if len(embeddings) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return predict(model, batch, answer_tokens, embeddings=embeddings)
+        return value(self, embeddings)
 
-    monkeypatch.setattr(explained_module, "predict", small)
+    monkeypatch.setattr(ExplainedPrompt, "value", small)
     _, got = by_method(model, [prompt], [method], batch_tokens=16 * width)
     if method != "input_x_gradient":
         assert max(sizes) == 16
