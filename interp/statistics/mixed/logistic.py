@@ -52,9 +52,9 @@ class MixedLogistic:
     """One row per coefficient: term, estimate (log-odds, for a covariate per standard deviation,
     for a level against the reference; positive goes with the outcome), low and high (95% interval),
     p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. If a column of the design is
-    the same within every level of a grouping, or levels are the observations, t is
-    Student's with df degrees of freedom; otherwise df is infinite, and t normal. A term that cannot
-    be estimated is NaN, and its note says why."""
+    the same within every level of a grouping, or levels are the observations, t is Student's with
+    df degrees of freedom; otherwise df is infinite, and t normal. A term that cannot be estimated
+    is NaN, and its note says why."""
     groups: pd.DataFrame
     """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
     n: int
