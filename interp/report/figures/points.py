@@ -33,8 +33,8 @@ def point_cloud(
     """One point per row, such as an entity pair; hexagons of density if there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; random shifts up or down, by up to 0.02, separate points in
-    the same place.
+    `size`, such as its number of trials; random shifts up or down, by up to 0.02, separate points
+    in the same place.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
