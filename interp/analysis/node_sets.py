@@ -92,7 +92,7 @@ def _curves(
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
     """For each ranking and group, the curves of pairs, their clusters, and how many have none."""
     about = about_pairs(pairs, cluster)
-    joined = sets.join(about, on=list(about.index.names))
+    joined = sets.join(about, on=["model", "pair_id", "direction"])
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):
         chosen = members[members["recognized"].isin(GROUPS[group])]
         by_pair = [rows.sort_values("cells") for _, rows in chosen.groupby("pair_id", sort=False)]

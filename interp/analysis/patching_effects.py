@@ -281,7 +281,7 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
     sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)
-    effects = sizes.add_suffix("_effect").astype(float)
+    effects: pd.DataFrame = sizes.add_suffix("_effect").astype(float)
     first = effects["premise1_effect"]
     effects["effect_ratio"] = effects["premise2_effect"] / first.where(first > 0)
     run = pairs["corrupt_prompt_id"].where(

@@ -76,7 +76,8 @@ class Trials:
             }
         )
         groups = table[level >= 0].value_counts(sort=False).reset_index()
-        return cls(*(groups[name].to_numpy() for name in groups), names)
+        clusters, levels, weights, counts = (groups[name].to_numpy() for name in groups)
+        return cls(clusters, levels, weights, counts, names)
 
     def sums(self, values: Float[np.ndarray, "*studies groups"]) -> Float[np.ndarray, "..."]:
         """The sums by cluster and level, (*studies, cluster, level), of values of the groups."""
@@ -134,8 +135,8 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     across = _correlation(*(float(part.sum()) for part in both), unknown=0.0)
     products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
     if contrast.levels is None:
-        within = (_correlation(products.sum(), masses.sum(), unknown=across),)
-        return Expected(float(np.average(right, weights=weight)), within, across)
+        pooled = _correlation(products.sum(), masses.sum(), unknown=across)
+        return Expected(float(np.average(right, weights=weight)), (pooled,), across)
     within = tuple(_correlation(*own, unknown=across) for own in zip(products, masses, strict=True))
     return Expected(_as_variable(shares.to_numpy(), within), within, across)
 

@@ -93,7 +93,7 @@ def labelled_points(
             style = look(index)
             # Above the boxes of the names.
             ax.plot(across, up, linestyle="", marker=style.marker, color=style.colour, zorder=4)
-        errors = {
+        errors: dict[str, Any] = {
             name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
             for name, column, ends in (("xerr", x, x_interval), ("yerr", y, y_interval))
             if ends is not None
