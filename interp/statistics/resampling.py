@@ -63,8 +63,8 @@ def share_as_far(
     Args:
         resampled: the statistic of each draw.
         observed: the statistic of the data.
-        rounding: the statistic that rounding may give if nothing differs; zero if differences
-            themselves may be as small.
+        rounding: largest statistic that rounding alone may give; zero if true differences may be
+            as small.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -97,6 +97,6 @@ def _signs(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
 
 
 def _in_parts(draw: Callable[[int], np.ndarray], resamples: int) -> np.ndarray:
-    """All draws, of which few at a time are 64-bit numbers: all would be the largest array."""
+    """All draws, made a few at a time, since as 64-bit numbers they take the most memory."""
     starts = range(0, resamples, _DRAWN_AT_ONCE)
     return np.concatenate([draw(min(_DRAWN_AT_ONCE, resamples - start)) for start in starts])

@@ -9,7 +9,7 @@
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
 of Statistical Software 67(1)), and the tests compare the two. It is even in each sigma, so a
-sigma of zero needs no bound: the gradient vanishes there, and the curvature tells a maximum.
+sigma of zero needs no bound: there the gradient is zero, and the curvature shows any maximum.
 """
 
 from dataclasses import dataclass
