@@ -1,9 +1,8 @@
 """The data dictionary: every table that the toolkit's measurements fill, column by column.
 
-Parquet files keep the description of each table, and the description, unit and sign convention of
-each column, as metadata. `python -m interp tables` prints them all
-(`interp.report.dictionary`); measurements in other packages describe their tables with `table` and
-`column` too.
+Parquet files keep the descriptions, units and sign conventions as metadata, and `python -m interp
+tables` prints them (`interp.report.dictionary`). Measurements in other packages describe their
+tables with `table` and `column` too.
 """
 
 from collections.abc import Iterable
@@ -15,8 +14,7 @@ Row = dict[str, Any]
 """One row, by column name; a missing column is null."""
 
 NO_GAP = 1e-3
-"""If the metrics of a pair's two prompts differ by less than this, in logits, there is no share to
-recover: `normalized` is null."""
+"""If the metrics of a pair's two prompts differ by less, in logits, `normalized` is null."""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -27,7 +25,7 @@ def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: st
     Args:
         name: name of the column.
         type_: type of its values.
-        text: what it holds, in a few words, and where it is null.
+        text: what it holds, in a few words, and when it is null.
         unit: unit of its numbers; every column of numbers has one.
         sign: what a positive number means, if numbers may be negative.
     """
@@ -36,12 +34,9 @@ def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: st
 
 
 def table(text: str, *columns: pa.Field) -> pa.Schema:
-    """The columns of a table, with its description.
+    """The columns of a table, made with `column`, and its description.
 
-    Args:
-        text: a first sentence that defines a row, such as "One row per model and prompt.", and
-            whatever concerns several columns.
-        columns: made with `column`.
+    The text begins with a sentence that defines a row, such as "One row per model and prompt."
     """
     return pa.schema(columns, metadata={"description": text})
 
@@ -59,29 +54,45 @@ ERROR = column("error", TEXT, "why there are no numbers; empty if nothing is wro
 POSITION = column("position", INTEGER, "position of the token in the prompt", "tokens, from 0")
 SEGMENT = column("segment", TEXT, "the segment; `template` for tokens outside all segments")
 
-_METHOD = column("method", TEXT, "the attribution method, as named by `interp methods`")
-_TARGET = column("target", TEXT, "what is attributed, as named by `--target`")
-_METHODS_SIGN = "the method's, as stated by `interp methods`"
+_PROMPT = MODEL, PROMPT_ID
+_SCORED = (
+    *_PROMPT,
+    column("method", TEXT, "the attribution method, as named by `interp methods`"),
+    column("target", TEXT, "what is attributed, as named by `--target`"),
+)
+_EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
+_PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
-_DIRECTION = column("direction", TEXT, "`denoising` or `noising`")
+_TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
+_THAT_TOKEN = column("token", TEXT, "that token, as the tokenizer spells it")
+_ROLE = column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read")
+_LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
+
+_METHODS_SIGN = "the method's, as stated by `interp methods`"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
 _TO_SOURCE = "positive where the metric moves towards that of the source prompt"
-
-_DONOR_KIND = column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
 _FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
 _SUPPORTS = "positive where the segment supports `answer`"
 
+
+def _logits(name: str, text: str, sign: str = "") -> pa.Field:
+    return column(name, NUMBER, text, "logits", sign=sign)
+
+
+def _share(name: str, text: str, sign: str = "") -> pa.Field:
+    return column(name, NUMBER, text, "share", sign=sign)
+
+
 _PLACE = (
-    MODEL,
-    PROMPT_ID,
+    *_PROMPT,
     column("group", TEXT, "the requested segment or role; `all` for the whole prompt"),
-    column("position", INTEGER, "position of the token in the prompt", "tokens, from 0"),
-    column("token", TEXT, "that token, as the tokenizer spells it"),
+    POSITION,
+    _THAT_TOKEN,
     SEGMENT,
-    column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read"),
+    _ROLE,
     column("tokens", INTEGER, "number of tokens averaged in the vector", "tokens"),
     column("site", TEXT, "the activation, such as `resid_post`"),
-    column("layer", INTEGER, "index of the layer", "layers, from 0"),
+    _LAYER,
     column("head", INTEGER, "index of the head; null where the site has none", "heads, from 0"),
 )
 _OWN_UNIT = "the model's own"
@@ -91,8 +102,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model and prompt. `answer` and `correct` are null where only a generated text "
         "gives the answer. A prompt with an error counts as wrong. For a classifier the predicted "
         "token is the predicted class.",
-        MODEL,
-        PROMPT_ID,
+        *_PROMPT,
         column("predicted_token", TEXT, "the most probable next token"),
         column("predicted_token_id", INTEGER, "its id in the vocabulary", "token id"),
         column("predicted_probability", NUMBER, "its probability", "probability"),
@@ -103,24 +113,20 @@ SCHEMAS: dict[str, pa.Schema] = {
     "option_probabilities": table(
         "One row per model, prompt and option. For a classifier an option is a class, and its "
         "token id is the index of the class.",
-        MODEL,
-        PROMPT_ID,
+        *_PROMPT,
         column("option", TEXT, "name of the answer option"),
         column(
             "probability", NUMBER, "that the answer begins with one of its tokens", "probability"
         ),
-        column(
+        _share(
             "relative_probability",
-            NUMBER,
             "its share of all options' probability; null for a single option",
-            "share",
         ),
         column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
     ),
     "completions": table(
         "One row per model and prompt.",
-        MODEL,
-        PROMPT_ID,
+        *_PROMPT,
         column("completion", TEXT, "the generated text"),
         column("tokens", INTEGER, "its length", "tokens"),
         column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
@@ -131,14 +137,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "soft_answers": table(
         "One row per model and prompt. Source: Wang and Shi (2025), Section 4.1 and formula 5.",
-        MODEL,
-        PROMPT_ID,
-        column(
-            "soft_accuracy",
-            NUMBER,
-            "the correct option's share of the probability of all options",
-            "share",
-        ),
+        *_PROMPT,
+        _share("soft_accuracy", "the correct option's share of the probability of all options"),
         column(
             "perplexity",
             NUMBER,
@@ -152,16 +152,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, prompt, method, target and segment. The segments, including "
         "`template`, cover the whole prompt. A prompt whose scores are not finite has an error "
         "and no numbers.",
-        MODEL,
-        PROMPT_ID,
-        _METHOD,
-        _TARGET,
+        *_SCORED,
         SEGMENT,
         column("tokens", INTEGER, "number of tokens in the segment", "tokens"),
         column(
             "score", NUMBER, "sum of its tokens' scores", "the method's unit", sign=_METHODS_SIGN
         ),
-        column("share", NUMBER, "its part of `total`; null where `total` is zero", "share"),
+        _share("share", "its part of `total`; null where `total` is zero"),
         column("total", NUMBER, "sum of all absolute scores in the prompt", "the method's unit"),
         column(
             "completeness_gap",
@@ -176,22 +173,18 @@ SCHEMAS: dict[str, pa.Schema] = {
     "token_scores": table(
         "One row per model, prompt, method, target and token. Only with `--keep-tokens`; methods "
         "that score whole segments have none.",
-        MODEL,
-        PROMPT_ID,
-        _METHOD,
-        _TARGET,
+        *_SCORED,
         POSITION,
         column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
     "tokens": table(
         "One row per model, prompt and token. Only with `--keep-tokens`. Patches can be joined by "
         "position.",
-        MODEL,
-        PROMPT_ID,
+        *_PROMPT,
         POSITION,
-        column("token", TEXT, "the token, as the tokenizer spells it"),
+        _TOKEN,
         SEGMENT,
-        column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read"),
+        _ROLE,
     ),
     "segment_effects": table(
         "One row per model, prompt, kind of donor and segment or pair of segments. An effect is "
@@ -201,39 +194,23 @@ SCHEMAS: dict[str, pa.Schema] = {
         "Effects are means over donors. Rows for two segments have an interaction, rows for one "
         "segment all other effects; the rest is null, and so are standard deviations with a single "
         "donor.",
-        MODEL,
-        PROMPT_ID,
-        _DONOR_KIND,
+        *_EXCHANGED,
         column("segment", TEXT, "the segment"),
         column("other_segment", TEXT, "the second of two segments, otherwise null"),
         column("answer", TEXT, "the model's own answer to the intact prompt"),
         column("other_answer", TEXT, "the answer that it is compared with"),
-        column("shapley", NUMBER, "exact Shapley value of the segment", "logits", sign=_SUPPORTS),
-        column("shapley_sd", NUMBER, "its standard deviation over donors", "logits"),
-        column(
-            "leave_one_out",
-            NUMBER,
-            "change when a donor replaces only this segment",
-            "logits",
-            sign=_SUPPORTS,
-        ),
-        column("leave_one_out_sd", NUMBER, "its standard deviation over donors", "logits"),
-        column(
+        _logits("shapley", "exact Shapley value of the segment", _SUPPORTS),
+        _logits("shapley_sd", "its standard deviation over donors"),
+        _logits("leave_one_out", "change when a donor replaces only this segment", _SUPPORTS),
+        _logits("leave_one_out_sd", "its standard deviation over donors"),
+        _logits(
             "interaction",
-            NUMBER,
             "Shapley interaction index of the two segments",
-            "logits",
-            sign="positive where the two together support `answer` more than they do separately",
+            "positive where the two together support `answer` more than they do separately",
         ),
-        column("interaction_sd", NUMBER, "its standard deviation over donors", "logits"),
-        column("value", NUMBER, "logit difference, intact prompt", "logits", sign=_FOR_ANSWER),
-        column(
-            "value_without",
-            NUMBER,
-            "its mean with all segments from donors",
-            "logits",
-            sign=_FOR_ANSWER,
-        ),
+        _logits("interaction_sd", "its standard deviation over donors"),
+        _logits("value", "logit difference, intact prompt", _FOR_ANSWER),
+        _logits("value_without", "its mean with all segments from donors", _FOR_ANSWER),
         column("donors", INTEGER, "number of donors", "donors"),
         column("donor_names", pa.list_(TEXT), "their names, in the order of `coalition_values`"),
         column("note", TEXT, "segments that no donor changes; fewer donors than requested"),
@@ -242,9 +219,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "coalition_values": table(
         "One row per model, prompt, kind of donor and coalition. A coalition is the set of kept "
         "segments; all others come from a donor. A prompt with an error has no rows.",
-        MODEL,
-        PROMPT_ID,
-        _DONOR_KIND,
+        *_EXCHANGED,
         column("segments", pa.list_(TEXT), "all segments that are exchanged"),
         column("coalition", INTEGER, "the segments that are kept: bit i for segment i", "bits"),
         column(
@@ -262,32 +237,24 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`normalized` and `flipped` are null where no token of the cell has a counterpart. "
         "`normalized` is 0 for no effect and 1 for the metric of the source prompt; it is null for "
         "a control, which has the same answer.",
-        MODEL,
-        PAIR_ID,
-        _DIRECTION,
+        *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate: `gradient` or `integrated`"),
         column("source", TEXT, "where activations come from: `counterpart` or `control`"),
         column("site", TEXT, "the activation that is patched, such as `resid_pre`"),
-        column("layer", INTEGER, "index of the layer", "layers, from 0"),
+        _LAYER,
         column("head", INTEGER, "index of the head", "heads, from 0"),
         column("position", INTEGER, "position of the token in the base prompt", "tokens, from 0"),
-        column("token", TEXT, "that token, as the tokenizer spells it"),
+        _THAT_TOKEN,
         column("role", TEXT, "role or segment of the tokens"),
         column("tokens", INTEGER, "number of tokens patched together", "tokens"),
-        column(
+        _logits(
             "effect",
-            NUMBER,
             "base prompt's metric with the patch, minus without it",
-            "logits",
-            sign="positive where the patch moves the answer towards `positive_option` of the pairs "
+            "positive where the patch moves the answer towards `positive_option` of the pairs "
             "table",
         ),
-        column(
-            "normalized",
-            NUMBER,
-            "`effect` / the two prompts' difference; null if nearly 0",
-            "share",
-            sign=_TO_SOURCE,
+        _share(
+            "normalized", "`effect` / the two prompts' difference; null if nearly 0", _TO_SOURCE
         ),
         column("flipped", BOOLEAN, "whether the preferred answer changes"),
     ),
@@ -295,9 +262,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, pair and direction. The model runs the base prompt (the corrupt one in "
         "denoising, the clean one in noising) with activations from the source prompt. The metric "
         "is the logit of `positive_option` minus that of `negative_option`.",
-        MODEL,
-        PAIR_ID,
-        _DIRECTION,
+        *_PATCHED,
         column("clean_prompt_id", TEXT, "the clean prompt, as in the prompts table"),
         column("corrupt_prompt_id", TEXT, "the corrupt prompt, likewise"),
         column("positive_option", TEXT, "the option whose logit counts as positive"),
@@ -307,11 +272,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("first_difference", INTEGER, "tokens before the first difference", "tokens"),
         column("unaligned_tokens", INTEGER, "base tokens without counterpart", "tokens"),
         column("cells", INTEGER, "number of cells of the pair", "cells"),
-        column("base_metric", NUMBER, "metric of the base prompt", "logits", sign=_FOR_POSITIVE),
-        column("source_metric", NUMBER, "metric of the source", "logits", sign=_FOR_POSITIVE),
+        _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
+        _logits("source_metric", "metric of the source", _FOR_POSITIVE),
         column("recognized", BOOLEAN, "whether the model prefers the correct answer to both"),
         column("control", TEXT, "name of the control's donor; null without `--control`"),
-        column("control_metric", NUMBER, "metric of the control", "logits", sign=_FOR_POSITIVE),
+        _logits("control_metric", "metric of the control", _FOR_POSITIVE),
         column(
             "checked", BOOLEAN, "whether all cells were run exactly; null without `--guarantee`"
         ),
@@ -330,22 +295,16 @@ SCHEMAS: dict[str, pa.Schema] = {
     "node_sets": table(
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
         "patched from the counterpart at once. Only with `--sets`.",
-        MODEL,
-        PAIR_ID,
-        _DIRECTION,
+        *_PATCHED,
         column("sites", TEXT, "the sites that the cells belong to, separated by commas"),
         column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
         column("cells", INTEGER, "number of cells in the set", "cells"),
         column("of_cells", INTEGER, "number of cells that can change the answer", "cells"),
-        column(
-            "metric", NUMBER, "base prompt's metric under the set", "logits", sign=_FOR_POSITIVE
-        ),
-        column(
+        _logits("metric", "base prompt's metric under the set", _FOR_POSITIVE),
+        _share(
             "normalized",
-            NUMBER,
             "0: the base prompt's metric, 1: the source's; null if nearly equal",
-            "share",
-            sign=_TO_SOURCE,
+            _TO_SOURCE,
         ),
     ),
 }
@@ -401,8 +360,7 @@ ACTIVATIONS = table(
 def activations_index(factors: Iterable[str]) -> pa.Schema:
     """The columns of the index of activations, with their descriptions.
 
-    Args:
-        factors: factors of the prompts; those with the name of another column are left out.
+    A factor with the name of another column is omitted.
     """
     index = ACTIVATIONS.remove(ACTIVATIONS.get_field_index(FACTOR))
     for name in factors:
@@ -412,11 +370,7 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:
-    """The columns of these prompts, with their descriptions.
-
-    Args:
-        found: names and types of the columns.
-    """
+    """The columns of these prompts, with their descriptions."""
     columns = (field.with_metadata(_kind(field).metadata) for field in found)
     return pa.schema(columns, metadata=PROMPTS.metadata)
 
@@ -425,7 +379,6 @@ def _kind(field: pa.Field) -> pa.Field:
     """The described column that a column of a prompts table is an instance of."""
     if field.name in PROMPTS.names:
         return PROMPTS.field(field.name)
+    place = START if field.name.endswith("_start") else END
     # Factors are texts.
-    if not pa.types.is_integer(field.type):
-        return PROMPTS.field(FACTOR)
-    return PROMPTS.field(START if field.name.endswith("_start") else END)
+    return PROMPTS.field(place if pa.types.is_integer(field.type) else FACTOR)

@@ -18,23 +18,21 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
         prompts: the prompts table, with prompt_id, pair_id, side and weight.
 
     Returns:
-        paired_accuracy (1): share of pairs with both sides correct, or of groups with all members
-        correct; one {side}_accuracy for each side (2, 3), in the order of the prompts: share of its
-        prompts answered correctly; prompts: their number. Each prompt counts by its weight, so the
-        shares are those of the whole data set even if a sample took more of one stratum than of
-        another. A prompt whose most probable token is not an answer, or that has an error, counts
-        as wrong. Prompts answered by generated texts are not judged here; if all are, the accuracy
-        is NaN.
+        paired_accuracy (1): share of pairs, or groups, with all members correct; {side}_accuracy
+        for each side (2, 3), in the order of the prompts: share of its prompts answered correctly;
+        prompts: their number. Each prompt counts by its weight, so the shares are those of the
+        whole data set even if a sample took more of one stratum than of another. A prompt whose
+        most probable token is not an answer, or that has an error, counts as wrong. Prompts
+        answered by generated texts are not judged here; if all are, the accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
-    judged = joined[joined["correct"].notna()]
-    judged = judged.assign(correct=is_correct(judged))
+    judged = joined[joined["correct"].notna()].assign(correct=is_correct)
     pairs = judged.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
     values = {"paired_accuracy": _share(pairs)}
-    sides = prompts["side"].unique()
-    values |= {f"{side}_accuracy": _share(judged[judged["side"] == side]) for side in sides}
+    for side in prompts["side"].unique():
+        values[f"{side}_accuracy"] = _share(judged[judged["side"] == side])
     return pd.Series({**values, "prompts": len(joined)}, dtype=object)
 
 
@@ -60,47 +58,36 @@ def accuracy_by(
     cluster: str | None = None,
     weight: str | None = None,
 ) -> pd.DataFrame:
-    """One row for each model, combination of factors and measure, with a 95% interval.
+    """One row per model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
     is "paired" (formula 1; for groups, all members) or a side's name (2, 3). Only pairs with
-    every side answered are counted. The interval is that of `interp.statistics.proportions`:
-    Gaffke's bound over clusters, or Wilson's without any.
+    every side answered are counted. For the interval see `interp.statistics.proportions`.
 
     Args:
         answers: rows of the answers table, of any number of models.
         prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
         factors: columns that describe a pair; without any, one row per model and measure.
         sides: names of the sides of a pair.
-        cluster: the column whose values group pairs with dependent answers, such as the entity that
-            they are about; if None, pairs are independent.
-        weight: the column with the number of pairs of the data set that a pair represents, which
-            makes the shares those of the data set; if None, each pair counts once.
+        cluster: the column whose values group pairs with dependent answers, such as their entity;
+            if None, pairs are independent.
+        weight: the column with the number of pairs of the data set that a pair represents; if None,
+            each pair counts once.
 
     Raises:
         UserError: a factor, cluster or weight is not a column or differs between the sides of a
             pair, or a model answered a prompt twice.
     """
-    named = [name for name in (cluster, weight) if name is not None]
-    kept = list(dict.fromkeys([*factors, *named]))
+    kept = list(dict.fromkeys(filter(None, [*factors, cluster, weight])))
     pairs = pairs_of(answers, prompts, keep=kept, sides=sides)
     pairs["paired"] = pairs[list(sides)].all(axis=1)
-    table = proportions(
-        pairs,
-        values=["paired", *sides],
-        by=["model", *factors],
-        cluster=cluster,
-        weight=weight,
-    )
+    values, by = ["paired", *sides], ["model", *factors]
+    table = proportions(pairs, values=values, by=by, cluster=cluster, weight=weight)
     return table.rename(columns={"share": "accuracy", "n": "pairs"})
 
 
 def pairs_of(
-    answers: pd.DataFrame,
-    prompts: pd.DataFrame,
-    *,
-    keep: Sequence[str],
-    sides: tuple[str, ...],
+    answers: pd.DataFrame, prompts: pd.DataFrame, *, keep: Sequence[str], sides: tuple[str, ...]
 ) -> pd.DataFrame:
     """One row per model and pair, or group, with every member answered.
 
@@ -122,11 +109,7 @@ def pairs_of(
     group = pd.factorize(prompts["pair_id"])[0]
     has = np.zeros((len(pairs), len(sides)), dtype=bool)
     has[group, place] = True
-    cell = (
-        models.get_indexer(pd.Index(rows["model"])),
-        group[prompt],
-        place[prompt],
-    )
+    cell = models.get_indexer(pd.Index(rows["model"])), group[prompt], place[prompt]
     answered = np.zeros((len(models), len(pairs), len(sides)), dtype=bool)
     correct = answered.copy()
     answered[cell] = True
@@ -152,9 +135,9 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_answer(answers: pd.DataFrame) -> pd.Series:
-    """Share of prompts whose most probable token is not an answer option, by model.
+    """Share of prompts, by model, whose most probable token is not an answer option.
 
-    These prompts count as wrong. Prompts that stopped with an error are not among them.
+    Prompts that stopped with an error are not among them.
 
     Args:
         answers: rows of the answers table: model, answer and error.
@@ -164,7 +147,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """For each model with prompts without an answer, a line with their share."""
+    """A line for each model that leaves prompts without an answer, with their share."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"
@@ -182,15 +165,10 @@ def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
         Columns model, answered, unparsed, refused (these sum to 1), cut_off, texts.
     """
     texts = completions[completions["error"] == ""]
-    by_model = texts.groupby("model", sort=False)
-    shares = {
-        **{name: texts["outcome"] == name for name in ("answered", "unparsed", "refused")},
-        "cut_off": texts["finished"] == "length",
-    }
-    table = pd.DataFrame(
-        {name: share.groupby(texts["model"], sort=False).mean() for name, share in shares.items()}
-    )
-    return table.assign(texts=by_model.size()).reset_index()
+    outcomes = {name: texts["outcome"] == name for name in ("answered", "unparsed", "refused")}
+    shares = pd.DataFrame({**outcomes, "cut_off": texts["finished"] == "length"})
+    by_model = shares.groupby(texts["model"], sort=False)
+    return by_model.mean().assign(texts=by_model.size()).reset_index()
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:

@@ -1,19 +1,16 @@
 """Runs compared: the difference of two, and how much accuracy depends on the seed of the data.
 
-A seed decides the names, the wrong answers, and which prompts a limit selects. Entities are the
-same under every seed, so their mean accuracies form a table of entities by seeds:
+A seed decides the names, the wrong answers, and which prompts a limit selects. Entities (or other
+clusters) are the same under every seed, so their mean accuracies form a table of entities by seeds:
 
     share[entity, seed] = mean + entity + seed + residual
 
-1. Average: the share of each entity (or other cluster) under each seed; each counts once.
-2. Analyse its variance (Searle, Casella and McCulloch, 1992, Variance Components, chapter 4): mean
-   squares of entities, of seeds and of the rest; a component is the difference of two of them.
-3. Report how far the overall accuracy moves from seed to seed.
+Its components of variance are differences of mean squares of entities, of seeds and of the rest
+(Searle, Casella and McCulloch, 1992, Variance Components, chapter 4).
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,8 +29,8 @@ def judged_pairs(
 ) -> pd.DataFrame:
     """One row per pair of a model: whether each side is right, and whether all are (`paired`).
 
-    Further columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
-    that a pair represents.
+    Other columns: model, pair_id, the cluster, and weight, the number of pairs of the data set that
+    a pair represents.
 
     Args:
         answers: the answers table.
@@ -65,15 +62,11 @@ def comparison_table(
 ) -> pd.DataFrame:
     """One row per measure: how often a and b are right, and the difference a - b.
 
-    Each pair counts by its weight, so the accuracies are those of `accuracy_table`; only_a,
-    only_b and p_mcnemar count pairs.
-
-    Columns are measure; accuracy_a, accuracy_b; difference with low and high, its 95% interval, and
-    p, two-sided, both with clusters as the unit (`interp.statistics.contrasts`); detectable, the
-    difference that would be found with a power of 80%; excluded_below and excluded_above, the
-    limits beyond which all differences are excluded (`interp.statistics.decisions`); only_a and
-    only_b, pairs that only one of the two has right, and p_mcnemar, McNemar's exact test, which
-    treats pairs as independent; pairs, clusters, note.
+    Columns are measure; accuracy_a, accuracy_b, as in `accuracy_table`; difference with low and
+    high, its 95% interval, p, detectable, excluded_below and excluded_above, with clusters as the
+    unit and pairs by weight (`interp.statistics.contrasts.Difference`); only_a and only_b, pairs
+    that only one of the two has right, and p_mcnemar, McNemar's exact test, which treats pairs as
+    independent; pairs, clusters, note.
 
     Args:
         a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
@@ -94,24 +87,20 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
         .sum()
         for side in right
     ]
-    found = difference(*sums)
+    found = asdict(difference(*sums))
+    first, second = right
+    numbers = ("difference", "low", "high", "p", "detectable", "excluded_below", "excluded_above")
     return {
         "measure": measure,
-        "accuracy_a": found.share_a,
-        "accuracy_b": found.share_b,
-        "difference": found.difference,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "detectable": found.detectable,
-        "excluded_below": found.excluded_below,
-        "excluded_above": found.excluded_above,
-        "only_a": int((right[0] & ~right[1]).sum()),
-        "only_b": int((right[1] & ~right[0]).sum()),
-        "p_mcnemar": mcnemar(right[0].tolist(), right[1].tolist()),
+        "accuracy_a": found["share_a"],
+        "accuracy_b": found["share_b"],
+        **{name: found[name] for name in numbers},
+        "only_a": int((first & ~second).sum()),
+        "only_b": int((second & ~first).sum()),
+        "p_mcnemar": mcnemar(first.tolist(), second.tolist()),
         "pairs": len(judged),
-        "clusters": found.clusters,
-        "note": found.note,
+        "clusters": found["clusters"],
+        "note": found["note"],
     }
 
 
@@ -153,8 +142,7 @@ def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponen
     of_clusters = seeds * float(by_cluster.var(ddof=1))
     of_rest = float((rest**2).sum()) / freedom
     sd = float(by_seed.std(ddof=1))
-    ends = (seeds - 1) / stats.chi2.ppf([UPPER, 1 - UPPER], seeds - 1)
-    low, high = sd * np.sqrt(ends)
+    low, high = sd * np.sqrt((seeds - 1) / stats.chi2.ppf([UPPER, 1 - UPPER], seeds - 1))
     p = float(stats.f.sf(of_seeds / of_rest, seeds - 1, freedom)) if of_rest > 0 else np.nan
     return SeedComponents(
         mean=float(shares.mean()),
@@ -175,12 +163,11 @@ def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.
     """One row per model and measure: model, measure, the fields of `SeedComponents`.
 
     Args:
-        pairs: one row per model, seed and pair: model, seed, the cluster, and whether each measure
-            is true.
+        pairs: one row per model, seed and pair: model, seed, the cluster and the measures.
         measures: columns of booleans.
         cluster: a column whose values are the same under every seed, such as the entity.
     """
-    rows: list[dict[str, Any]] = []
+    rows = []
     for cell, own in grouped(pairs, ["model"]):
         for measure in measures:
             judged = own.dropna(subset=[measure]).astype({measure: float})

@@ -8,14 +8,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED
+from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED, about_pairs
 from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import grouped, percentile_interval
 
 _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
-
-_KEY = ["model", "pair_id", "direction"]
 
 LEAST_GAP = 0.1
 """Logit differences of two prompts below this are too small to divide by."""
@@ -31,8 +29,8 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized names the pairs: "yes", those that the model recognizes, or "all". If it does not
-    recognize a pair, the two prompts hardly differ, and shares of the difference may be very large.
+    recognized: "yes" for the pairs that the model recognizes, or "all"; the two prompts of other
+    pairs hardly differ, and shares of the difference may be very large.
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the area under
     NS over the share of the cells in the set, by trapezoids; cmd: the area under |1 - NS|
@@ -49,17 +47,10 @@ def node_set_table(
     rows = []
     for cell, curves, clusters, left_out in _curves(sets, pairs, cluster):
         areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
-        means, low, high = _with_intervals(areas, clusters)
-        counts = {"pairs": len(curves), "clusters": clusters.nunique(), "left_out": left_out}
-        rows.append(
-            {
-                **cell,
-                **{"cpr": means[0], "cpr_low": low[0], "cpr_high": high[0]},
-                **{"cmd": means[1], "cmd_low": low[1], "cmd_high": high[1]},
-                **counts,
-                "note": _note(counts["clusters"]),
-            }
-        )
+        cpr, cmd = zip(*_with_intervals(areas, clusters), strict=True)
+        count = clusters.nunique()
+        numbers = (*cpr, *cmd, len(curves), count, left_out, _NOTES.get(count, ""))
+        rows.append({**cell, **dict(zip(_NUMBERS, numbers, strict=True))})
     return pd.DataFrame(rows, columns=[*_CURVE, "recognized", *_NUMBERS])
 
 
@@ -67,6 +58,9 @@ _NUMBERS = [
     *("cpr", "cpr_low", "cpr_high", "cmd", "cmd_low", "cmd_high"),
     *("pairs", "clusters", "left_out", "note"),
 ]
+
+_NOTES = {0: "no such pair whose prompts differ by 0.1 logits", 1: "one cluster has no interval"}
+"""The note on few clusters."""
 
 
 def node_set_curves(
@@ -97,11 +91,8 @@ def _curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
     """For each ranking and group, the curves of pairs, their clusters, and how many have none."""
-    gaps = (pairs["source_metric"] - pairs["base_metric"]).abs()
-    about = pairs.set_index(_KEY)[["recognized"]].assign(
-        gap=gaps.to_numpy(), cluster=pairs[cluster].to_numpy()
-    )
-    joined = sets.join(about, on=_KEY)
+    about = about_pairs(pairs, cluster)
+    joined = sets.join(about, on=["model", "pair_id", "direction"])
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):
         chosen = members[members["recognized"].isin(GROUPS[group])]
         by_pair = [rows.sort_values("cells") for _, rows in chosen.groupby("pair_id", sort=False)]
@@ -113,7 +104,7 @@ def _curves(
 
 
 def _is_defined(rows: pd.DataFrame) -> bool:
-    return bool((rows["gap"] >= LEAST_GAP).all() and rows["normalized"].notna().all())
+    return bool((rows["gap"].abs() >= LEAST_GAP).all() and rows["normalized"].notna().all())
 
 
 def _curve(rows: pd.DataFrame) -> Curve:
@@ -143,8 +134,3 @@ def _with_intervals(
     ratios = resampled[:, :-1] / resampled[:, -1:]
     ends = np.array([percentile_interval(column) for column in ratios.T])
     return means, ends[:, 0], ends[:, 1]
-
-
-def _note(clusters: int) -> str:
-    notes = {0: "no such pair whose prompts differ by 0.1 logits", 1: "one cluster has no interval"}
-    return notes.get(clusters, "")

@@ -22,24 +22,21 @@ RESAMPLES = 2000
 """Bootstrap resamples of the clusters."""
 
 SIGNS = 20_000
-"""Random signs of the clusters in a test: enough for p-values to survive correction over a few
-hundred cells."""
+"""Random signs of the clusters in a test: p-values survive correction over hundreds of cells."""
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
-"""Values of the column `recognized`: all pairs, those where the model prefers the correct answer on
-both sides, and the others."""
+"""Values of the column `recognized`: all pairs, those of which the model prefers the correct answer
+on both sides, and the others."""
 
 SHARED = "yes"
-"""The group whose recovered share is defined. In the others the model hardly distinguishes the two
-prompts, and their mean difference may be zero or of the wrong sign."""
+"""The group with a recovered share. In the others the model hardly distinguishes the two prompts,
+and their mean difference may be zero or of the wrong sign."""
 
 CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
 """The columns that identify patches whose effects are averaged over pairs."""
 
 BEYOND = "beyond control"
 """Value of `source` for the effect of the counterpart's activations minus the control's."""
-
-_CORRECTED = CELL[:4]
 
 _KEY = ["model", "pair_id", "direction"]
 
@@ -63,17 +60,12 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     flipped: share of pairs whose preferred answer changes; pairs; clusters; note: why a statistic
     is undefined (NaN). If a role's tokens were patched one by one, a pair counts with their mean.
 
-    Only two numbers per cell and pair are kept from each part of `patches`.
-
     Args:
         patches: rows of the patches table.
         pairs: rows of the pairs table.
         cluster: the column of `pairs` whose values group dependent pairs.
     """
-    about = pairs.set_index(_KEY)[["recognized"]].assign(
-        gap=(pairs["source_metric"] - pairs["base_metric"]).to_numpy(),
-        cluster=pairs[cluster].to_numpy(),
-    )
+    about = about_pairs(pairs, cluster)
     cells, effects = _by_cell(in_parts(patches), about.index)
     effects = effects.join(about.reset_index(drop=True), on="pair")
     members_of = dict(iter(effects.groupby("cell", sort=False)))
@@ -88,11 +80,18 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     return _corrected(table)
 
 
+def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
+    """recognized, gap (difference of the two metrics) and cluster, by model, pair and direction."""
+    gap = pairs["source_metric"] - pairs["base_metric"]
+    about = pairs.assign(gap=gap, cluster=pairs[cluster]).set_index(_KEY)
+    return about[["recognized", "gap", "cluster"]]
+
+
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
     """The table with p_holm; a family differs only in site, layer, head and role."""
     families = [
         holm(rows, family="cells").drop(columns=["family", "family_size"])
-        for _, rows in grouped(table, [*_CORRECTED, "recognized"])
+        for _, rows in grouped(table, [*CELL[:4], "recognized"])
     ]
     return pd.concat(families).sort_index() if families else table.assign(p_holm=math.nan)
 
@@ -105,9 +104,9 @@ def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
 _Cell = tuple[Hashable, ...]
 """Values of `CELL`; the head is None if the site has no heads."""
 
-_NO_EFFECTS = pd.DataFrame(
-    {"cell": np.array([], int), "pair": np.array([], int), "effect": np.array([], float)}
-).assign(flipped=np.array([], float))
+_NO_EFFECTS = pd.DataFrame(columns=["cell", "pair", "effect", "flipped"]).astype(
+    {"cell": int, "pair": int, "effect": float, "flipped": float}
+)
 """The columns that are kept from the patches."""
 
 
@@ -168,14 +167,9 @@ def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
 
 
 _NUMBERS = (
-    "effect",
-    "effect_low",
-    "effect_high",
-    "recovered",
-    "recovered_low",
-    "recovered_high",
-    "p",
-    "flipped",
+    *("effect", "effect_low", "effect_high"),
+    *("recovered", "recovered_low", "recovered_high"),
+    *("p", "flipped"),
 )
 
 _COUNTS = ("pairs", "clusters")
@@ -192,21 +186,16 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
     values = clusters.to_numpy(dtype=float)
     resampled = _resampled(values)
     effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
+    few = "one cluster has no interval" if len(values) == 1 else ""
     why = _why_no_share(rows["gap"]) if shared else _ONLY
-    notes = ["one cluster has no interval"] * (len(values) == 1) + [why] * bool(why)
-    shares = (
-        (math.nan,) * 3
-        if why
-        else (effect / gap + 0.0, *percentile_interval(resampled[:, 0] / resampled[:, 1]))
-    )
-    numbers = (
-        effect,
-        *percentile_interval(resampled[:, 0] / resampled[:, 2]),
-        *shares,
-        _sign_test(values[:, 0]),
-        float(rows["flipped"].astype(float).mean()),
-    )
-    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts, "note": "; ".join(notes)}
+    shares = (math.nan,) * 3
+    if not why:
+        shares = effect / gap + 0.0, *percentile_interval(resampled[:, 0] / resampled[:, 1])
+    ends = percentile_interval(resampled[:, 0] / resampled[:, 2])
+    flipped = float(rows["flipped"].astype(float).mean())
+    numbers = (effect, *ends, *shares, _sign_test(values[:, 0]), flipped)
+    note = "; ".join(filter(None, [few, why]))
+    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts, "note": note}
 
 
 def _resampled(
@@ -246,8 +235,8 @@ def verification_table(patches: Parts) -> pd.DataFrame:
     """How far estimates are from the exact effects of the cells that were also run.
 
     One row per model, direction, estimate, source and site: cells; mean_error, largest_error: mean
-    and largest absolute difference in logits; mean_effect: mean absolute exact effect, for scale;
-    rho with rho_low and rho_high: rank correlation of estimate and exact effect; note.
+    and largest absolute difference in logits; mean_effect: mean absolute exact effect; rho,
+    rho_low, rho_high: rank correlation of estimate and exact effect; note.
     """
     by = ["model", "direction", "method", "source", "site"]
     kept = [*by, "effect", "effect_exact"]
@@ -291,10 +280,8 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
     are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
-    effects = pd.DataFrame(
-        {f"premise{number}_effect": sizes.get(f"premise{number}") for number in (1, 2)},
-        index=sizes.index,
-    ).astype(float)
+    sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)
+    effects: pd.DataFrame = sizes.add_suffix("_effect").astype(float)
     first = effects["premise1_effect"]
     effects["effect_ratio"] = effects["premise2_effect"] / first.where(first > 0)
     run = pairs["corrupt_prompt_id"].where(
@@ -323,24 +310,20 @@ def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
 
     Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
     higher score and the larger effect; agree, the share in which both point to the same premise;
-    by_chance, the share that would agree if the two were independent; rho, low,
-    high, p, n, note: rank correlation of the two ratios. Pairs that lack a ratio are omitted.
+    by_chance, the share that would agree if the two were independent; rho, low, high, p, n, note:
+    rank correlation of the two ratios. Pairs that lack a ratio are omitted.
     """
     rows = []
     for cell, members in grouped(effects, ["model", "direction", "site", "method"]):
         defined = members.dropna(subset=["score_ratio", "effect_ratio"])
         score, effect = (defined[name] > 1 for name in ("score_ratio", "effect_ratio"))
-        chance = score.mean() * effect.mean() + (1 - score.mean()) * (1 - effect.mean())
         rank = asdict(spearman(defined["score_ratio"], defined["effect_ratio"]))
         del rank["method"]
-        rows.append(
-            {
-                **cell,
-                "score_premise2": score.mean(),
-                "effect_premise2": effect.mean(),
-                "agree": (score == effect).mean() if len(defined) else np.nan,
-                "by_chance": chance,
-                **rank,
-            }
-        )
+        shares = {
+            "score_premise2": score.mean(),
+            "effect_premise2": effect.mean(),
+            "agree": (score == effect).mean() if len(defined) else np.nan,
+            "by_chance": score.mean() * effect.mean() + (1 - score.mean()) * (1 - effect.mean()),
+        }
+        rows.append({**cell, **shares, **rank})
     return pd.DataFrame(rows)

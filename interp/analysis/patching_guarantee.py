@@ -8,8 +8,8 @@
    of their scores (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
 
 The checked pairs are drawn at random (`interp.patching.pairs`), so the bound holds however good
-the estimates are, and however pairs depend on each other. Cells drawn one by one give no such
-bound: the largest effect is among m of N cells with a probability of m / N.
+the estimates are. Cells drawn one by one give no such bound: the largest effect is among m of N
+cells with a probability of m / N.
 """
 
 import math
@@ -81,13 +81,13 @@ def guarantee_tables(
     One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
     the bound holds for all of these cells of an unchecked pair at once; covered_low: the least
     share of the unchecked pairs for which the bound holds, in 95% of all draws of the checked ones;
-    pairs_checked, pairs_unchecked; margin: how much an effect may exceed its estimate, both without
-    their signs; largest_estimate: among the unchecked pairs; bound: the sum of both (at least 0);
-    effect_limit: the bound that checked pairs give without any estimate, by the conformal limit of
-    their largest effects; note: why there is no bound (NaN). All sizes are in logits.
+    pairs_checked, pairs_unchecked; margin: how much an effect may exceed its estimate in absolute
+    size; largest_estimate: among the unchecked pairs; bound: the sum of both (at least 0);
+    effect_limit: the bound without any estimate, the conformal limit of the checked pairs' largest
+    effects; note: why there is no bound (NaN). All sizes are in logits.
 
-    Every row is a separate statement: rows of several strata do not hold at once with the same
-    probability; the row of a site holds for all of its cells.
+    Rows of several strata do not hold at once with the same probability; the row of a site holds
+    for all of its cells.
 
     Args:
         patches: rows of the patches table: estimates of every cell, and exact effects of the
@@ -102,15 +102,8 @@ def guarantee_tables(
 
 
 _GUARANTEED = [
-    "level",
-    "covered_low",
-    "pairs_checked",
-    "pairs_unchecked",
-    "margin",
-    "largest_estimate",
-    "bound",
-    "effect_limit",
-    "note",
+    *("level", "covered_low", "pairs_checked", "pairs_unchecked"),
+    *("margin", "largest_estimate", "bound", "effect_limit", "note"),
 ]
 
 

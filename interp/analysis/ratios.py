@@ -38,14 +38,14 @@ _RATIOS: Mapping[str, Mapping[str, Summary]] = {
         "{method}_unnormalized_sd": weighted_sd,
     },
 }
-"""Each column of the ratios, with its mean and standard deviation in this table."""
+"""Columns of the ratios, with their mean and standard deviation in the attribution table."""
 
 _ROBUST: Mapping[str, Summary] = {
     "{method}_geometric": geometric_mean,
     "{method}_median": partial(weighted_quantile, share=0.5),
     "{method}_largest_share": largest_share,
 }
-"""Summaries that no single prompt decides, and whether one decides the mean."""
+"""Summaries that no single prompt decides, and how far one decides the mean."""
 
 
 def column_name(method: str) -> str:
@@ -64,11 +64,10 @@ def attribution_table(
     the accuracy of each side, prompts. Other methods follow these two in both groups of four. The
     columns of a method that was not run are empty; the means omit undefined ratios.
 
-    Each prompt counts by its weight, so the numbers are those of the whole data set even if a
-    sample took more of one stratum than of another. Last come, for each method, {method}_geometric
-    and {method}_median of the ratios of means, and {method}_largest_share: the part of their sum
-    that the largest one holds. If that is more than 0.05, the mean depends on one prompt; the
-    geometric mean and the median do not.
+    Each prompt counts by its weight, as in `interp.analysis.accuracy.accuracies`. Last come, for
+    each method, {method}_geometric and {method}_median of the ratios of means, and
+    {method}_largest_share: the part of their sum that the largest one holds. If that is more than
+    0.05, the mean depends on one prompt; the geometric mean and the median do not.
 
     Args:
         ratios: the table of `interp.analysis.segments.segment_ratios`.
@@ -85,35 +84,31 @@ def attribution_table(
         )
     methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
     weighed = ratios.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
-    statistics = [
-        _by_model(weighed[weighed["method"] == method], column, summaries, column_name(method))
-        for column, summaries in _RATIOS.items()
-        for method in methods
-    ]
-    robust = [
-        _by_model(weighed[weighed["method"] == method], "ratio", _ROBUST, column_name(method))
-        for method in methods
-    ]
+    statistics, robust = (
+        pd.concat(
+            [
+                _by_model(weighed[weighed["method"] == method], column, summaries, method)
+                for column, summaries in tables
+                for method in methods
+            ],
+            axis="columns",
+        )
+        for tables in (_RATIOS.items(), [("ratio", _ROBUST)])
+    )
     accuracy = accuracy_table(answers, prompts)
-    table = accuracy[["model"]].join(pd.concat(statistics, axis="columns"), on="model")
-    table = table.join(accuracy.drop(columns="model"))
-    return table.join(pd.concat(robust, axis="columns"), on="model")
+    table = accuracy[["model"]].join(statistics, on="model").join(accuracy.drop(columns="model"))
+    return table.join(robust, on="model")
 
 
 def _by_model(
     ratios: pd.DataFrame, column: str, summaries: Mapping[str, Summary], method: str
 ) -> pd.DataFrame:
     """One row per model: the summaries of the defined ratios."""
-    rows = {
-        model: {
-            name.format(method=method): summary(
-                *(members[name].to_numpy(dtype=float) for name in (column, "weight"))
-            )
-            for name, summary in summaries.items()
-        }
-        for model, members in ratios.dropna(subset=[column]).groupby("model")
-    }
-    names = [name.format(method=method) for name in summaries]
+    rows = {}
+    for model, members in ratios.dropna(subset=[column]).groupby("model"):
+        values, weights = (members[name].to_numpy(dtype=float) for name in (column, "weight"))
+        rows[model] = [summary(values, weights) for summary in summaries.values()]
+    names = [name.format(method=column_name(method)) for name in summaries]
     return pd.DataFrame.from_dict(rows, orient="index", columns=names, dtype=float)
 
 
@@ -143,8 +138,8 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     holds; geometric mean, median and mean, each with its 95% interval: percentile bootstrap over
     clusters, for the median Woodruff's (1952, JASA 47) with Student's t, which reads the quantiles
     at the ends of the interval of the share below it; sd, of a sample; prompts, clusters; note.
-    The geometric mean is 0 if any ratio is. Undefined ratios are omitted. Intervals are undefined
-    below ten clusters.
+    The geometric mean is 0 if any ratio is. Undefined ratios are omitted, and intervals below ten
+    clusters undefined.
 
     Args:
         ratios: the table of `interp.analysis.segments.segment_ratios`.
@@ -153,34 +148,31 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     """
     rows = ratios.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
     found = [
-        {**cell, "method": column_name(str(cell["method"])), "ratio": kind, **_summary(members)}
+        {
+            **cell,
+            "method": column_name(str(cell["method"])),
+            "ratio": kind,
+            **_summary(members[kind], members["weight"], members[cluster]),
+        }
         for kind in KINDS
-        for cell, members in (
-            (cell, members.rename(columns={kind: "value", cluster: "cluster"}))
-            for cell, members in grouped(rows.dropna(subset=[kind]), ["model", "method"])
-        )
+        for cell, members in grouped(rows.dropna(subset=[kind]), ["model", "method"])
     ]
     columns = ["model", "method", "ratio", *_NUMBERS, "prompts", "clusters", "note"]
     return pd.DataFrame(found, columns=columns)
 
 
-def _summary(rows: pd.DataFrame) -> dict[str, object]:
-    values, weights = (rows[name].to_numpy(dtype=float) for name in ("value", "weight"))
-    clusters = pd.factorize(rows["cluster"])[0]
+def _summary(ratios: pd.Series, weight: pd.Series, cluster: pd.Series) -> dict[str, object]:
+    values, weights = (column.to_numpy(dtype=float) for column in (ratios, weight))
+    clusters = pd.factorize(cluster)[0]
     with np.errstate(divide="ignore"):
-        logarithms = np.log(values)
-    count = int(clusters.max()) + 1
-    means = (_mean(column, weights, clusters) for column in (logarithms, values))
-    (geometric, mean), median = means, _median(values, weights, clusters)
+        geometric = np.exp(_mean(np.log(values), weights, clusters))
+    median, mean = (of(values, weights, clusters) for of in (_median, _mean))
     largest, sd = largest_share(values, weights), weighted_sd(values, weights)
-    numbers = (largest, *np.exp(geometric), *median, *mean, sd)
-    found = dict(zip(_NUMBERS, map(float, numbers), strict=True))
-    return {
-        **found,
-        "prompts": len(rows),
-        "clusters": count,
-        "note": too_few(count) if count < FEWEST else "",
-    }
+    numbers = map(float, (largest, *geometric, *median, *mean, sd))
+    count = int(clusters.max()) + 1
+    note = too_few(count) if count < FEWEST else ""
+    counts = {"prompts": len(values), "clusters": count, "note": note}
+    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts}
 
 
 def _mean(
@@ -189,9 +181,7 @@ def _mean(
     clusters: Int[np.ndarray, " prompts"],
 ) -> tuple[float, float, float]:
     """The weighted mean and its interval."""
-    sums = np.column_stack(
-        [np.bincount(clusters, column) for column in (weights * values, weights)]
-    )
+    sums = np.stack([np.bincount(clusters, part) for part in (weights * values, weights)], axis=1)
     mean = sums[:, 0].sum() / sums[:, 1].sum()
     if len(sums) < FEWEST or not np.isfinite(mean):
         return mean, NAN, NAN

@@ -1,8 +1,7 @@
 """Tables of segments: their scores, their effects, and how methods rank the deciding ones.
 
 Some systems know which segments decide: one rule among several answers the question, or a few facts
-and rules prove the statement. Each prompt is then a small ranking problem: do attributions put the
-deciding segments above the others?
+and rules prove the statement. Do attributions rank these above the others?
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,8 +24,8 @@ TABLE_COLUMNS = ["model", "method", "target", "segment", "tokens", "score", "sha
 def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.DataFrame:
     """The ratio of two segments' shares, one row per model, prompt, method and target.
 
-    Columns are these four; ratio, between the mean shares of a token (Chan et al., Table 2);
-    ratio_unnormalized, between the shares (Table 3); error, why both are missing.
+    Columns are these four; ratio, of the mean shares of a token (Chan et al., Table 2);
+    ratio_unnormalized, of the shares (Table 3); error, why both are missing.
 
     Args:
         segment_scores: rows of the segment_scores table, with `RATIO_COLUMNS`.
@@ -39,11 +38,10 @@ def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.D
         rows = rows.drop(columns="segment").rename(columns=columns)
         table = table.merge(rows, on=KEY, how="left", validate="one_to_one")
     below = table["share_below"]
-    unnormalized = table["share_above"] / below.where(below > 0)
-    table["ratio"] = unnormalized * table["tokens_below"] / table["tokens_above"]
-    table["ratio_unnormalized"] = unnormalized
-    table["error"] = _errors(table, ratio)
-    return table[[*KEY, "ratio", "ratio_unnormalized", "error"]]
+    plain = table["share_above"] / below.where(below > 0)
+    normalized = plain * table["tokens_below"] / table["tokens_above"]
+    errors = _errors(table, ratio)
+    return table[KEY].assign(ratio=normalized, ratio_unnormalized=plain, error=errors)
 
 
 def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
@@ -58,7 +56,7 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
     """How much score each segment has, one row per model, method, target and segment.
 
-    Columns are these four; prompts with a score of the segment; tokens, their mean number;
+    Columns are these four; prompts, those with a score of the segment; tokens, their mean number;
     score and score_sd, mean and sample standard deviation of the summed scores, in the method's
     unit; share and share_sd, the same for the segment's part of the prompt's absolute scores. Each
     prompt counts once, whatever its weight. Segments are in order of appearance.
@@ -66,25 +64,26 @@ def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
     Args:
         segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
     """
-    # A prompt that failed has a row without numbers; its tokens do not count either.
-    rows = segment_scores.assign(
-        tokens=segment_scores["tokens"].where(segment_scores["score"].notna())
-    )
-    table = rows.groupby(["model", "method", "target", "segment"], sort=False).agg(
-        prompts=("score", "count"),
-        tokens=("tokens", "mean"),
-        score=("score", "mean"),
-        score_sd=("score", "std"),
-        share=("share", "mean"),
-        share_sd=("share", "std"),
+    # A prompt that failed has a row without a score; its tokens do not count either.
+    tokens = segment_scores["tokens"].where(segment_scores["score"].notna())
+    by = ["model", "method", "target", "segment"]
+    table = (
+        segment_scores.assign(tokens=tokens)
+        .groupby(by, sort=False)
+        .agg(
+            prompts=("score", "count"),
+            tokens=("tokens", "mean"),
+            score=("score", "mean"),
+            score_sd=("score", "std"),
+            share=("share", "mean"),
+            share_sd=("share", "std"),
+        )
     )
     return table.reset_index()
 
 
 def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
-    """The token_scores table with each token's text and segment, and its share of the prompt.
-
-    `share` is the part of the prompt's absolute scores, from 0 to 1.
+    """The token_scores table with each token's text, segment and share of the absolute scores.
 
     Args:
         token_scores: rows of the token_scores table, of whole prompts.
@@ -115,16 +114,16 @@ def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
         segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
     """
     rows = segment_effects[segment_effects["error"] == ""]
-    grouped = rows.assign(other_segment=rows["other_segment"].fillna("")).groupby(
-        EFFECT_KEY, sort=False
-    )
+    rows = rows.assign(other_segment=rows["other_segment"].fillna(""))
     effects = {
         name: (column, how)
         for column in ("shapley", "leave_one_out", "interaction")
         for name, how in ((column, "mean"), (f"{column}_sd", "std"))
     }
-    table: pd.DataFrame = grouped.agg(prompts=("prompt_id", "nunique"), **effects).reset_index()
-    return table
+    table: pd.DataFrame = rows.groupby(EFFECT_KEY, sort=False).agg(
+        prompts=("prompt_id", "nunique"), **effects
+    )
+    return table.reset_index()
 
 
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
@@ -146,7 +145,7 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     the share of pairs of a deciding segment and another in which the first has the larger absolute
     score (ties count half); share, the deciding segments' part of all absolute scores; chance,
     their part of the number of segments, the mean of hit in a random order. Prompts in which no
-    segment decides, or all do, are omitted, as are scores that are not finite.
+    segment or every segment decides, and scores that are not finite, are omitted.
 
     Args:
         segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
@@ -159,7 +158,7 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     deciding = prompts[decisive.factor].astype(str).str.split().explode()
     known = pd.MultiIndex.from_arrays([prompts["prompt_id"].reindex(deciding.index), deciding])
     rows["decides"] = pd.MultiIndex.from_frame(rows[["prompt_id", "segment"]]).isin(known)
-    parts = [part for part in _readings(rows, KEY) if len(part)]
+    parts = [part for part in _readings(rows) if len(part)]
     if not parts:
         return pd.DataFrame(columns=[*KEY, "reading", "hit", "auc", "share", "chance"])
     return pd.concat(parts, ignore_index=True)
@@ -188,38 +187,35 @@ def decisive_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
 def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
     """The position at which each segment begins in its prompt."""
-    starts = [
-        column
-        for column in prompts.columns
-        if column.startswith(decisive.among) and column.endswith("_start")
-    ]
+    among = [name for name in prompts.columns if name.startswith(decisive.among)]
+    starts = [name for name in among if name.endswith("_start")]
     places = prompts.melt(["prompt_id"], starts, "segment", "place").dropna(subset=["place"])
     return places.assign(segment=places["segment"].str.removesuffix("_start"))
 
 
-def _readings(rows: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:
+def _readings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The ranking of each prompt by each method and reading, and by the controls."""
     size = rows["score"].abs()
-    yield _ranked(rows.assign(size=size), key).assign(reading=SUM)
-    yield _ranked(rows.assign(size=size / rows["tokens"]), key).assign(reading=MEAN)
+    yield _ranked(rows.assign(size=size)).assign(reading=SUM)
+    yield _ranked(rows.assign(size=size / rows["tokens"])).assign(reading=MEAN)
     once = rows.drop_duplicates(["model", "prompt_id", "target", "segment"])
     for name, column in ((LENGTH, "tokens"), (POSITION, "place")):
         controlled = once.assign(method=name, size=once[column].astype(float))
-        yield _ranked(controlled, key).assign(reading="")
+        yield _ranked(controlled).assign(reading="")
 
 
-def _ranked(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt: hit, auc, share and chance of the deciding segments."""
-    sizes = rows.groupby(key)["size"]
+    sizes = rows.groupby(KEY)["size"]
     rows = rows[sizes.transform("count") == sizes.transform("size")]  # whole prompts
-    own, beside = rows[rows["decides"]], rows[~rows["decides"]]
-    pairs = own[[*key, "size"]].merge(beside[[*key, "size"]], on=key, suffixes=("_own", "_beside"))
-    larger = (pairs["size_own"] > pairs["size_beside"]).astype(float)
-    won = larger + 0.5 * (pairs["size_own"] == pairs["size_beside"])
-    auc = won.groupby([pairs[name] for name in key], sort=False).mean()
-    largest = rows[rows["size"] == rows.groupby(key)["size"].transform("max")]
-    hit, chance = (part.groupby(key, sort=False)["decides"].mean() for part in (largest, rows))
-    deciding, total = (part.groupby(key, sort=False)["size"].sum() for part in (own, rows))
+    own, others = (part[[*KEY, "size"]] for part in (rows[rows["decides"]], rows[~rows["decides"]]))
+    pairs = own.merge(others, on=KEY, suffixes=("_own", "_other"))
+    larger = (pairs["size_own"] > pairs["size_other"]).astype(float)
+    won = larger + 0.5 * (pairs["size_own"] == pairs["size_other"])
+    auc = won.groupby([pairs[name] for name in KEY], sort=False).mean()
+    largest = rows[rows["size"] == rows.groupby(KEY)["size"].transform("max")]
+    hit, chance = (part.groupby(KEY, sort=False)["decides"].mean() for part in (largest, rows))
+    deciding, total = (part.groupby(KEY, sort=False)["size"].sum() for part in (own, rows))
     share = deciding / total.where(total > 0)
     columns = {"hit": hit, "auc": auc, "share": share, "chance": chance}
     # Prompts with segments of only one kind have no pairs.

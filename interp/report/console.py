@@ -17,7 +17,7 @@ NARROWEST = 80
 """Least width of tables in characters, however narrow the terminal is."""
 
 _LONGEST_TEXT = 40
-"""Most characters reserved for a text; a longer one is wrapped within its column."""
+"""Most characters reserved for a text; longer ones are wrapped within their column."""
 
 _SHORTEST_WRAPPED = 12
 """Width in characters up to which texts are never wrapped."""
@@ -32,10 +32,9 @@ _ROOM = 24
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
     """Print a table to standard output, one word of a heading per line, figures right-aligned.
 
-    A table that is wider than the terminal, or than 80 columns, is printed in several parts, each
-    of which begins with the columns of names that the table begins with. No figure and no name is
-    cut; names too long for the table are numbered and listed below the table. Numbers have three
-    decimals, small p-values four.
+    A table wider than the terminal, and than 80 columns, is printed in parts that each begin with
+    its first columns, those of names. No figure and no name is cut; names too long for the table
+    are numbered and listed below it. Numbers have three decimals, small p-values four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
@@ -75,23 +74,21 @@ def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
 
 
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
-    """Numbers in place of the longest names if these leave figures too little room; a legend."""
-    widths = {name: _width(texts[name]) for name in texts.columns[: _names_in_front(texts)]}
+    """The table with numbers for the longest names if figures lack room, and their legend."""
+    in_front = _names_in_front(texts)
+    widths = {name: _width(texts[name]) for name in texts.columns[:in_front]}
+    # A table of only texts is wrapped instead.
+    has_figures = any(_figures(texts[name]) for name in texts.columns[in_front:])
     legend: list[str] = []
-    while len(widths) > 1 and width - sum(widths.values()) < _ROOM:
+    while has_figures and len(widths) > 1 and width - sum(widths.values()) < _ROOM:
         longest = max(widths, key=lambda name: widths[name])
-        if widths[longest] <= 2 + _SHORTEST_WRAPPED or not _followed_by_figures(texts):
+        if widths[longest] <= 2 + _SHORTEST_WRAPPED:
             break
         numbers = {text: f"#{number}" for number, text in enumerate(texts[longest].unique(), 1)}
         legend += [f" {printable(longest)} {number}: {text}" for text, number in numbers.items()]
         texts = texts.assign(**{longest: texts[longest].map(numbers)})
         widths[longest] = _width(texts[longest])
     return texts, legend
-
-
-def _followed_by_figures(texts: pd.DataFrame) -> bool:
-    """Whether a table has figures after its names; a table of only texts is wrapped instead."""
-    return any(_figures(texts[name]) for name in texts.columns[_names_in_front(texts) :])
 
 
 def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
@@ -110,9 +107,7 @@ def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
 
 def _names_in_front(texts: pd.DataFrame) -> int:
     """Number of columns of names with which a table begins."""
-    names = [name for name in texts.columns if not _figures(texts[name])]
-    in_front = takewhile(lambda name: name in names, texts.columns[:-1])
-    return sum(1 for _ in in_front)
+    return sum(1 for _ in takewhile(lambda name: not _figures(texts[name]), texts.columns[:-1]))
 
 
 def _figures(texts: pd.Series) -> bool:
@@ -121,9 +116,8 @@ def _figures(texts: pd.Series) -> bool:
 
 def _width(texts: pd.Series) -> int:
     """Width in characters of a column on the terminal, with the space before it."""
-    words = str(texts.name).split("_")
-    longest_text = max(map(len, texts), default=0)
-    return 2 + max(min(longest_text, _LONGEST_TEXT), *map(len, words))
+    longest = min(max(map(len, texts), default=0), _LONGEST_TEXT)
+    return 2 + max(longest, *map(len, str(texts.name).split("_")))
 
 
 def _table(texts: pd.DataFrame) -> Table:

@@ -32,14 +32,14 @@ def known_tables() -> dict[str, pa.Schema]:
 
 
 def page(tables: Mapping[str, pa.Schema]) -> str:
-    """All tables in Markdown that is readable as plain text, with a list of the tables on top."""
+    """Tables in Markdown that is readable as plain text, with a list of them on top."""
     listed = [f"- [{name}](#{name}): {_row(schema)}" for name, schema in tables.items()]
     parts = ["# Data dictionary", *map(_wrapped, _INTRODUCTION), "\n".join(listed)]
     return "\n\n".join([*parts, sections(tables)])
 
 
 def sections(tables: Mapping[str, pa.Schema]) -> str:
-    """Some tables in Markdown: what a row is, who fills it, and the columns of each."""
+    """Tables in Markdown: for each, what a row is, what fills it, and its columns."""
     filled_by: defaultdict[str, list[str]] = defaultdict(list)
     for measurement, filled in _by_measurement().items():
         for name, _ in filled:

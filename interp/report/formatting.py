@@ -18,11 +18,11 @@ UNDEFINED = "undefined"
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
-"""P-values below the first are shown as below it; those below the second get a fourth decimal."""
+"""P-values below the first are shown as "< 0.0001", those below the second with four decimals."""
 _SMALLEST = 0.0005
-"""Half of the last decimal place shown: smaller values would read as zero."""
+"""Smaller values would read as zero."""
 _LARGEST = 1e6
-"""From this value on three digits are shown, as for a perplexity, not ten."""
+"""Values from this on, such as perplexities, are shown with three digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Cell:
 
     text: str
     key: float | str | None
-    """Sort key of the value; None sorts last."""
+    """What the value is sorted by; None sorts last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class Column:
     """One column of a table."""
 
     name: str
-    """Name of the column in the table."""
     heading: str
     figures: bool
     """Whether the column is sorted as numbers and right-aligned."""
@@ -55,8 +54,9 @@ def column(values: pd.Series) -> Column:
     values = values.infer_objects()
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         p_values = holds_p_values(name)
-        cells = [Cell(number_text(v, p_value=p_values), _number_key(v)) for v in values]
-        return Column(name, heading(name), True, tuple(cells))
+        numbers = [None if pd.isna(value) else float(str(value)) for value in values]
+        shown = [number_text(value, p_value=p_values) for value in values]
+        return Column(name, heading(name), True, tuple(map(Cell, shown, numbers)))
     texts = [_text(value) for value in values]
     figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
     keys = [_leading_number(text) if figures else text or None for text in texts]
@@ -69,10 +69,7 @@ def holds_p_values(name: str) -> bool:
 
 
 def accuracy_columns(frame: pd.DataFrame) -> list[str]:
-    """The columns of a table that hold accuracies and the number of prompts.
-
-    A reader looks for these first, although the published tables have them last.
-    """
+    """The columns of accuracies and the number of prompts, which published tables have last."""
     names = list(map(str, frame.columns))
     accuracies = [name for name in names if name.endswith("accuracy") or name == "prompts"]
     return accuracies if "paired_accuracy" in names else []
@@ -91,18 +88,14 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
     if pd.isna(value):
         return UNDEFINED
     if isinstance(value, Integral):
-        return _typographic(f"{value:,}")
+        return f"{value:,}".replace("-", "−")
     number = float(str(value))
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if p_value:
         return p_text(number)
-    form = ",.3f"
-    if 0 < abs(number) < _SMALLEST:
-        form = ".1e"
-    elif abs(number) >= _LARGEST:
-        form = ".2e"
-    return _typographic(f"{number:{form}}")
+    form = ".1e" if 0 < abs(number) < _SMALLEST else ".2e" if abs(number) >= _LARGEST else ",.3f"
+    return f"{number:{form}}".replace("-", "−")
 
 
 def p_text(number: float) -> str:
@@ -115,14 +108,6 @@ def p_text(number: float) -> str:
 def heading(name: str) -> str:
     """A column's name for people."""
     return name.replace("_", " ")
-
-
-def _typographic(figures: str) -> str:
-    return figures.replace("-", "−")
-
-
-def _number_key(value: Any) -> float | None:
-    return None if pd.isna(value) else float(str(value))
 
 
 def _leading_number(text: str) -> float | None:
@@ -154,10 +139,11 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 def readable(pieces: Sequence[str]) -> list[str]:
     r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
 
-    Only its spaces show whether a tokenizer works on bytes, so the prompt is examined as a
-    whole. A byte that is not a character by itself is written as its code, such as "\xc3".
+    Only spaces show whether a tokenizer works on bytes, so the prompt is examined as a whole. A
+    byte that is not a character by itself is written as its code, such as "\xc3".
     """
-    if any(_space() in piece for piece in pieces):
+    # "Ġ" is how byte-level tokenizers write a space.
+    if any("Ġ" in piece for piece in pieces):
         return [_from_byte_characters(piece) for piece in pieces]
     return [_from_sentencepiece(piece) for piece in pieces]
 
@@ -177,11 +163,6 @@ def _from_sentencepiece(piece: str) -> str:
 
 def _decode(code: bytes) -> str:
     return code.decode("utf-8", errors="backslashreplace")
-
-
-def _space() -> str:
-    """The character that byte-level tokenizers write for a space: "Ġ"."""
-    return next(character for character, byte in _byte_of_character().items() if byte == ord(" "))
 
 
 @cache

@@ -130,8 +130,7 @@ def token_heat_map(
 
     Args:
         shares: the result of `interp.analysis.segments.token_shares` for one model.
-        prompts: the rows of the prompts table to show, in this order; mostly the two sides of a
-            pair.
+        prompts: the rows of the prompts table to show, in order; mostly the two sides of a pair.
         answers: the answers table of the same model.
         method: name of the attribution method whose scores are shown.
 
@@ -145,25 +144,21 @@ def token_heat_map(
             f"a heat map shows one model; got scores of {len(models)}: {', '.join(models)}"
         )
     chosen = shares[shares["method"] == method]
-    scores = {id_: _scores(chosen, id_, method) for id_ in prompts["prompt_id"]}
-    largest = max((_largest(rows) for rows in scores.values()), default=0.0)
-    given = _answers(answers, prompts, model=models[0])
-    sides = [
-        _Side(row["side"], row["gold"], given[id_], _segments(scores[id_], largest))
-        for id_, row in zip(prompts["prompt_id"], prompts.to_dict("records"), strict=True)
-    ]
+    scores = [_scores(chosen, id_, method) for id_ in prompts["prompt_id"]]
+    largest = max(map(_largest, scores), default=0.0)
+    given = answers[answers["model"] == models[0]].set_index("prompt_id")["answer"]
+    sides = []
+    for row, own in zip(prompts.to_dict("records"), scores, strict=True):
+        if row["prompt_id"] not in given:
+            raise UserError(
+                f"{models[0]!r} has no answer to prompt {row['prompt_id']!r} in the answers table"
+            )
+        tokens = groupby(_tokens(own, largest), key=lambda token: token.segment)
+        segments = tuple(_Segment(name, tuple(members)) for name, members in tokens)
+        sides.append(_Side(row["side"], row["gold"], given[row["prompt_id"]], segments))
     return render(
         "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
     )
-
-
-def _answers(answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str) -> dict[str, str]:
-    of_model = answers[answers["model"] == model]
-    given = dict(zip(of_model["prompt_id"], of_model["answer"], strict=True))
-    missing = [id_ for id_ in prompts["prompt_id"] if id_ not in given]
-    if missing:
-        raise UserError(f"{model!r} has no answer to prompt {missing[0]!r} in the answers table")
-    return given
 
 
 def _scores(shares: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
@@ -181,16 +176,10 @@ def _largest(scores: pd.DataFrame) -> float:
     return 0.0 if pd.isna(largest) else float(largest)
 
 
-def _segments(scores: pd.DataFrame, largest: float) -> tuple[_Segment, ...]:
-    runs = groupby(_tokens(scores, largest), key=lambda token: token.segment)
-    return tuple(_Segment(name, tuple(tokens)) for name, tokens in runs)
-
-
 def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
     texts = readable(scores["token"].tolist())
-    following = [*texts[1:], ""]
     segments = scores["segment"].replace(TEMPLATE, "")
-    rows = zip(texts, following, segments, scores["share"], strict=True)
+    rows = zip(texts, [*texts[1:], ""], segments, scores["share"], strict=True)
     for text, after, segment, score in rows:
         shaded = bool(segment) and largest > 0 and math.isfinite(score)
         shade = max(score, 0.0) / largest if shaded else 0.0

@@ -32,7 +32,7 @@ class TableItem:
 
     @property
     def shown(self) -> Sequence[Titled]:
-        """The tables that the terminal and the notebook show, under their titles."""
+        """The tables that the terminal and the notebook show."""
         return [(self.title, self.frame)] if self.narrow is None else self.narrow
 
 
@@ -46,8 +46,7 @@ class FigureItem:
     draw: "Callable[[], Axes]"
     """Draws the figure and returns any of its axes."""
     note: str = ""
-    """How to read the figure: the meaning of dots, bars and whiskers, and the tests. The files hold
-    the title above the figure and this caption below it."""
+    """How to read the figure: dots, bars, whiskers and tests; a caption in its files."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,11 @@ class HeatMapItem:
 
 @dataclass(frozen=True)
 class PromptsItem:
-    """The prompts of a report, from `prompts_item`; one item per report.
-
-    The page can filter the prompts, and links to them from accuracies.
-    """
+    """The prompts of a report; the page can filter them, and accuracies link to them."""
 
     title: str
     frame: pd.DataFrame
-    """One row per prompt: its text first, the answers by model, and the columns of filters."""
+    """One row per prompt: its text, the answers by model, and the columns of filters."""
     filters: tuple[str, ...]
     """Columns whose values choose prompts."""
     models: tuple[str, ...]
@@ -103,7 +99,7 @@ class Report:
     problems: tuple[str, ...] = ()
     """Missing parts, such as unfinished shards; shown before everything else."""
     answer: str = ""
-    """Text that a command that runs the study also prints; mostly empty."""
+    """Text that the command also prints after running the study; mostly empty."""
     paper: str = ""
     """Works to cite along with interp if the report repeats a paper's study."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -126,12 +122,7 @@ _NO_FACTORS = ("prompt_id", "pair_id", "side", "text", "gold", "weight")
 
 
 def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
-    """A table of prompts, one row each, which the page can filter.
-
-    Args:
-        prompts: the prompts table.
-        answers: the answers table: model, prompt_id, answer, correct, error.
-    """
+    """A table of prompts that the page can filter, from the prompts and answers tables."""
     shown = _spread(prompts)
     factors = [name for name in prompts.columns if _is_factor(prompts[name])]
     models = answers["model"].unique().tolist()

@@ -11,11 +11,11 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -27,11 +27,9 @@ from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.html import render
-from interp.report.page import FigureItem, HeatMapItem, Item, PromptsItem, Report, TableItem
+from interp.report.page import FigureItem, HeatMapItem, PromptsItem, Report, TableItem
 
 PAGE = "report.html"
-
-_T = TypeVar("_T", TableItem, FigureItem)
 
 
 def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> Path:
@@ -47,40 +45,41 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         UserError: two tables or two figures have one name, a name cannot be a file name, or the
             folder cannot be written to.
     """
-    _check_names(_items(report, TableItem))
-    _check_names(_items(report, FigureItem))
+    items = [item for section in report.sections for item in section.items]
+    tables = [item for item in items if isinstance(item, TableItem)]
+    figures = [item for item in items if isinstance(item, FigureItem)]
+    _check_names(tables)
+    _check_names(figures)
     _make_folder(folder)
-    drawn = {figure.name: _draw(figure) for figure in _items(report, FigureItem)}
-    files = {f"tables/{item.name}.csv": _csv(item) for item in _items(report, TableItem)}
-    files |= {file: content for figure in drawn.values() for file, content in figure.files.items()}
+    files: dict[str, bytes] = {}
+    svgs = {}
+    for figure in figures:
+        svgs[figure.name], drawn = _draw(figure)
+        files |= drawn
+    for table in tables:
+        files[f"tables/{table.name}.csv"] = table.frame.to_csv(index=False).encode("utf-8")
     if not embed:
         _write_files(files, folder)
-    links = {file: _data_uri(file, content) if embed else file for file, content in files.items()}
-    html = _html(report, {name: figure.svg for name, figure in drawn.items()}, links)
+    html = render(
+        "page.html.jinja",
+        report=report,
+        svgs=svgs,
+        links={file: _data_uri(file, files[file]) if embed else file for file in files},
+        record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
+        provenance=provenance(report.record),
+        names=glossary(" ".join(_words(report)), report.names),
+        kind=lambda item: _KINDS[type(item)],
+    )
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
     return folder / page
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """A figure as an element of a page, and the figure's files by path."""
-
-    svg: Markup
-    files: Mapping[str, bytes]
-
-
-def _html(report: Report, svgs: Mapping[str, Markup], links: Mapping[str, str]) -> str:
-    """The page; its links to files are in `links`."""
-    return render(
-        "page.html.jinja",
-        report=report,
-        svgs=svgs,
-        links=links,
-        record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
-        provenance=provenance(report.record),
-        names=glossary(" ".join(_words(report)), report.names),
-        kind=_kind,
-    )
+_KINDS = {
+    TableItem: "table",
+    FigureItem: "figure",
+    HeatMapItem: "heat-map",
+    PromptsItem: "prompts",
+}
 
 
 def _words(report: Report) -> Iterator[str]:
@@ -96,7 +95,12 @@ def _words(report: Report) -> Iterator[str]:
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
     for name in ("tables", "figures"):
-        _make_within(folder, name)
+        # Not through a link out of the report's folder: others may be able to write there.
+        try:
+            make_folder(folder, name)
+        except UserError as error:
+            place = folder / name
+            raise UserError(f"cannot make the folder {place}: {error}; {_ELSEWHERE}") from error
     for file, content in files.items():
         write_whole(folder / file, partial(Path.write_bytes, data=content))
 
@@ -118,27 +122,10 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def _make_within(folder: Path, name: str) -> Path:
-    """A folder within the report's, not a link out of it: others may be able to write there.
-
-    Raises:
-        UserError: the folder cannot be made, or something else is in its place.
-    """
-    try:
-        return make_folder(folder, name)
-    except UserError as error:
-        raise UserError(f"cannot make the folder {folder / name}: {error}; {_ELSEWHERE}") from error
-
-
 _ELSEWHERE = "have the report written elsewhere by interp report DIR --out FILE"
 
 
-def _items(report: Report, kind: type[_T]) -> Iterator[_T]:
-    for section in report.sections:
-        yield from (item for item in section.items if isinstance(item, kind))
-
-
-def _check_names(items: Iterator[TableItem] | Iterator[FigureItem]) -> None:
+def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
     for name, times in Counter(item.name for item in items).items():
         if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
             raise UserError(f"{name!r} is no file name; expected letters, digits, '_' and '-'")
@@ -146,12 +133,8 @@ def _check_names(items: Iterator[TableItem] | Iterator[FigureItem]) -> None:
             raise UserError(f"{times} tables or figures are named {name!r}; give each its own name")
 
 
-def _csv(table: TableItem) -> bytes:
-    text: str = table.frame.to_csv(index=False)
-    return text.encode("utf-8")
-
-
-def _draw(item: FigureItem) -> _Drawn:
+def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
+    """A figure as an element of a page, and the figure's files by path."""
     with house_style():
         figure = item.draw().get_figure(root=True)
         assert isinstance(figure, Figure)
@@ -163,29 +146,14 @@ def _draw(item: FigureItem) -> _Drawn:
             f"figures/{item.name}.svg": figure_svg(figure, name=item.name).encode("utf-8"),
             f"figures/{item.name}.png": png.getvalue(),
         }
-    return _Drawn(inline_svg(shown, name=item.name, label=item.title), files)
-
-
-def _kind(item: Item) -> str:
-    return _KINDS[type(item)]
-
-
-_KINDS = {
-    TableItem: "table",
-    FigureItem: "figure",
-    HeatMapItem: "heat-map",
-    PromptsItem: "prompts",
-}
-
-
-# Letters are drawn as outlines, so the figure looks the same with any fonts installed.
-_FONTTYPE = "path"
+    return inline_svg(shown, name=item.name, label=item.title), files
 
 
 def figure_svg(figure: Figure, *, name: str) -> str:
     """An SVG file's text, the same bytes for the same figure; `name` seeds its ids."""
     file = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": _FONTTYPE, "svg.hashsalt": name}):
+    # Letters as outlines: the figure looks the same whatever fonts are installed.
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": name}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()
 
@@ -193,8 +161,8 @@ def figure_svg(figure: Figure, *, name: str) -> str:
 def inline_svg(svg: str, *, name: str, label: str) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
-    Matplotlib numbers ids from one in each file; on one page, clip paths and markers of one
-    figure would be taken for those of another, and its style sheet would apply to the whole page.
+    Matplotlib numbers ids from one in each file, so on one page a figure would take clip paths and
+    markers from another; its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
@@ -277,12 +245,7 @@ TERMS: Mapping[str, str] = {
 
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
-    """The words that a page uses, with their meanings, in alphabetical order.
-
-    Args:
-        text: the page's texts and headings.
-        own: words of the study, with their meanings, all of which occur on its page.
-    """
+    """The words of a page's text, and those of its study, with meanings, in alphabetical order."""
     words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
     used = sorted(words, key=str.lower)
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)

@@ -3,7 +3,8 @@
 import math
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -53,21 +54,29 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     Missing values are omitted. The test is undefined if a group is empty or has one member, or
     if both are constant.
     """
-    first, second = _values(a), _values(b)
+    first, second = (values.dropna().to_numpy(dtype=float) for values in (a, b))
+    mean_a, mean_b = (float(values.mean()) if len(values) else NAN for values in (first, second))
     groups = WelchTest(
         n_a=len(first),
         n_b=len(second),
-        mean_a=_mean(first),
-        mean_b=_mean(second),
+        mean_a=mean_a,
+        mean_b=mean_b,
         sd_a=_sd(first),
         sd_b=_sd(second),
+        difference=mean_a - mean_b,
     )
-    note = _why_undefined(groups)
-    if note:
-        difference = groups.mean_a - groups.mean_b
-        return WelchTest(**{**asdict(groups), "difference": difference, "note": note})
-    test = {**asdict(groups), **_difference(first, second), **_effect(groups)}
-    return WelchTest(**test)
+    if note := _why_undefined(groups):
+        return replace(groups, note=note)
+    with warnings.catch_warnings():
+        # One group may be constant: the test is defined by the other, though scipy warns.
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        test = stats.ttest_ind(first, second, equal_var=False)
+    low, high = map(float, test.confidence_interval(LEVEL))
+    t, df, p = float(test.statistic), float(test.df), float(test.pvalue)
+    g, half = _hedges(groups)
+    return replace(
+        groups, low=low, high=high, t=t, df=df, p=p, g=g, g_low=g - half, g_high=g + half
+    )
 
 
 def welch_table(
@@ -77,7 +86,7 @@ def welch_table(
     group: str,
     groups: tuple[Hashable, Hashable],
 ) -> pd.DataFrame:
-    """One row for each model: model, group_a, group_b and the fields of WelchTest.
+    """One row per model: model, group_a, group_b and the fields of `WelchTest`.
 
     Args:
         frame: one row per observation, with its model.
@@ -93,15 +102,6 @@ def welch_table(
     return table_by(frame, ["model"], WelchTest, compared, constant=names)
 
 
-def _values(values: pd.Series) -> Float[np.ndarray, " n"]:
-    numbers = np.asarray(values, dtype=float)
-    return np.asarray(numbers[~np.isnan(numbers)])
-
-
-def _mean(values: Float[np.ndarray, " n"]) -> float:
-    return float(values.mean()) if len(values) else NAN
-
-
 def _sd(values: Float[np.ndarray, " n"]) -> float:
     """The sample's standard deviation: exactly zero for equal values, despite rounding."""
     if len(values) < 2:
@@ -110,44 +110,22 @@ def _sd(values: Float[np.ndarray, " n"]) -> float:
 
 
 def _why_undefined(groups: WelchTest) -> str:
-    sizes = {"a": groups.n_a, "b": groups.n_b}
-    if 0 in sizes.values():
-        empty = [name for name, n in sizes.items() if n == 0]
-        return f"undefined: group {' and '.join(empty)} empty"
-    if 1 in sizes.values():
-        single = [name for name, n in sizes.items() if n == 1]
-        return f"undefined: group {' and '.join(single)} has one member"
-    if groups.sd_a == groups.sd_b == 0:
-        return "undefined: both groups constant"
-    return ""
+    for few, fault in ((0, "empty"), (1, "has one member")):
+        names = [name for name, n in (("a", groups.n_a), ("b", groups.n_b)) if n == few]
+        if names:
+            return f"undefined: group {' and '.join(names)} {fault}"
+    return "undefined: both groups constant" if groups.sd_a == groups.sd_b == 0 else ""
 
 
-def _difference(a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"]) -> dict[str, float]:
-    with warnings.catch_warnings():
-        # One group may be constant: the test is defined by the other, though scipy warns.
-        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
-        test = stats.ttest_ind(a, b, equal_var=False)
-    low, high = test.confidence_interval(LEVEL)
-    return {
-        "difference": float(a.mean() - b.mean()),
-        "low": float(low),
-        "high": float(high),
-        "t": float(test.statistic),
-        "df": float(test.df),
-        "p": float(test.pvalue),
-    }
-
-
-def _effect(groups: WelchTest) -> dict[str, float]:
+def _hedges(groups: WelchTest) -> tuple[float, float]:
+    """Hedges' g, and half its 95% interval."""
     n, df = groups.n_a + groups.n_b, groups.n_a + groups.n_b - 2
     squares = groups.sd_a**2 * (groups.n_a - 1) + groups.sd_b**2 * (groups.n_b - 1)
     d = (groups.mean_a - groups.mean_b) / math.sqrt(squares / df)
     # Hedges (1981): the exact factor that makes d unbiased, by log-gammas, which do not overflow.
     correction = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
     error = correction * math.sqrt(n / (groups.n_a * groups.n_b) + d**2 / (2 * n))
-    half = Z * error
-    g = correction * d
-    return {"g": g, "g_low": g - half, "g_high": g + half}
+    return correction * d, Z * error
 
 
 MAX_EXACT = 8
@@ -158,19 +136,19 @@ MAX_EXACT = 8
 class SpearmanTest:
     """Spearman's rho with its test; NaN if undefined, and then `note` says why."""
 
-    rho: float
+    rho: float = NAN
     """From -1 to 1; ties share their mean rank."""
-    low: float
+    low: float = NAN
     """Lower end of the 95% interval, by Fisher's z with the variance of Bonett and Wright (2000,
     Psychometrika 65)."""
-    high: float
-    p: float
+    high: float = NAN
+    p: float = NAN
     """Two-sided p-value of no association."""
-    n: int
+    n: int = 0
     """Rows with both values."""
-    method: str
+    method: str = ""
     """How p was found: "exact permutation" up to eight rows, "t distribution" above."""
-    note: str
+    note: str = ""
 
 
 def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
@@ -182,11 +160,13 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
     pairs = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
     pairs = pairs[~np.isnan(pairs).any(axis=1)]
     n = len(pairs)
-    constant = [name for name, column in zip("xy", pairs.T, strict=True) if _is_constant(column)]
     if n < 3:
-        return _undefined(n, f"undefined: {n} rows with both values, at least 3 needed")
+        return SpearmanTest(n=n, note=f"undefined: {n} rows with both values, at least 3 needed")
+    constant = [
+        name for name, values in zip("xy", pairs.T, strict=True) if (values == values[0]).all()
+    ]
     if constant:
-        return _undefined(n, f"undefined: {' and '.join(constant)} constant")
+        return SpearmanTest(n=n, note=f"undefined: {' and '.join(constant)} constant")
     test = stats.spearmanr(*pairs.T)
     rho, p, method = float(test.statistic), float(test.pvalue), "t distribution"
     if n <= MAX_EXACT:
@@ -198,14 +178,12 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
 def spearman_table(
     frame: pd.DataFrame, *, pairs: Sequence[tuple[str, str]], by: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """One row for each group of rows and pair of columns.
-
-    Columns are those of `by`, x and y (the columns' names) and the fields of SpearmanTest.
+    """One row per group and pair of columns: `by`, x and y (names), the fields of `SpearmanTest`.
 
     Args:
         frame: one row per observation.
-        pairs: names of the two columns to correlate, for each test.
-        by: columns whose combinations of values are the groups; none takes all rows as one.
+        pairs: names of the two columns of each test.
+        by: columns whose combinations of values are the groups; one group if empty.
     """
     rows = [
         {**cell, "x": x, "y": y, **asdict(spearman(members[x], members[y]))}
@@ -215,39 +193,17 @@ def spearman_table(
     return pd.DataFrame(rows, columns=[*by, "x", "y", *SpearmanTest.__dataclass_fields__])
 
 
-def _undefined(n: int, note: str) -> SpearmanTest:
-    nan = float("nan")
-    return SpearmanTest(rho=nan, low=nan, high=nan, p=nan, n=n, method="", note=note)
-
-
-def _is_constant(values: Float[np.ndarray, " n"]) -> bool:
-    return len(np.unique(values)) < 2
-
-
 def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
     """The share of all orders of y whose |rho| is at least the observed one."""
-    ranks = stats.rankdata(x) - (len(x) + 1) / 2
-
-    def agreement(
-        orders: Float[np.ndarray, "*orders n"], axis: int
-    ) -> Float[np.ndarray, "*orders"]:
-        """|rho| up to a factor that is the same for all orders."""
-        return np.asarray(np.abs(np.moveaxis(orders, axis, -1) @ ranks))
-
-    test = stats.permutation_test(
-        (stats.rankdata(y),),
-        agreement,
-        permutation_type="pairings",
-        alternative="greater",
-        n_resamples=math.inf,
-        vectorized=True,
-    )
-    return float(test.pvalue)
+    ranks, others = (stats.rankdata(values) - (len(x) + 1) / 2 for values in (x, y))
+    # Sums of quarters are exact, so equal ones compare as equal. The first order is the observed.
+    agreement = np.abs(np.array(list(permutations(others))) @ ranks)
+    return float((agreement >= agreement[0]).mean())
 
 
 def _interval(rho: float, n: int) -> tuple[float, float, str]:
     if n < 4 or 1 - abs(rho) < ROUNDING:
         reason = "fewer than 4 rows" if n < 4 else "the ranks agree perfectly"
-        return float("nan"), float("nan"), f"interval undefined: {reason}"
+        return NAN, NAN, f"interval undefined: {reason}"
     half = Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
     return math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half), ""

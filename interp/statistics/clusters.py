@@ -1,7 +1,7 @@
 """Tests of trials in clusters, such as prompts about one city.
 
-The unit of every test here is the cluster. A test over trials would count many prompts about one
-city as many cities, and find differences that do not exist.
+The cluster is the unit: a test over trials would count many prompts about one city as many cities,
+and find differences that do not exist.
 """
 
 from collections.abc import Hashable
@@ -24,18 +24,16 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
 """Nothing is tested with fewer clusters: neither the bootstrap nor Student's t holds for so few,
-cluster-robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50), and
-hardly any difference would show."""
+and robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50)."""
 
 RESAMPLES = 9999
 """Random orders or signs of a permutation test, and bootstrap resamples."""
 
 LEAST_ERROR = 0.2
-"""Least standard error of a resample, as a share of the data's: if a resample happened to omit all
-clusters that differ, its error would be 0, and its mean infinitely many errors away."""
+"""Least standard error of a resample, as a share of the data's: a resample without the clusters
+that differ would have an error of 0, and its mean would lie infinitely many errors away."""
 
 NO_SPREAD = "no interval: no cluster deviates from the others"
-"""The note of a mean without a standard error."""
 
 NAN = float("nan")
 
@@ -49,8 +47,8 @@ class ClusterMean:
     """Lower end of the 95% interval: studentized bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 if and only if the
-    interval excludes 0."""
+    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 exactly if the interval
+    excludes 0."""
     trials: int = 0
     clusters: int = 0
     note: str = ""
@@ -113,7 +111,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
         trials: one row per trial.
         value: the column to average.
         cluster: the column of the clusters.
-        weight: the column of their weights.
+        weight: the column of the trials' weights.
     """
     trials = trials.dropna(subset=[value])
     if trials.empty:
@@ -171,8 +169,7 @@ def cluster_contrast(
 ) -> ClusterContrast:
     """Whether clusters with high values have more of their trials in one group than in the other.
 
-    Missing values are omitted. There is no interval and no test if fewer than `FEWEST` clusters
-    have a trial in either group.
+    Missing values are omitted. No interval and no test if a group has fewer than `FEWEST` clusters.
 
     Args:
         trials: one row per trial.
@@ -190,15 +187,28 @@ def cluster_contrast(
     sums = pd.DataFrame(parts).groupby(trials[cluster].to_numpy()).sum().to_numpy()
     weights, members = sums[:, :2], sums[:, 2:]
     values = trials.groupby(cluster)[value].first().to_numpy(dtype=float)
-    found = _counted(
-        members, *_two_means(np.append(values @ weights, weights.sum(0))[None, :])[0, :2]
+    mean_a, mean_b, _ = _two_means(np.append(values @ weights, weights.sum(0))[None, :])[0].tolist()
+    (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
+    found = ClusterContrast(
+        mean_a=mean_a,
+        mean_b=mean_b,
+        difference=apart(mean_a, mean_b),
+        clusters=len(members),
+        clusters_a=int(clusters_a),
+        clusters_b=int(clusters_b),
+        trials_a=int(trials_a),
+        trials_b=int(trials_b),
     )
     fewest = min(found.clusters_a, found.clusters_b)
     if fewest < FEWEST:
         return replace(found, note=too_few(fewest, "a group has"))
     orders = permutation_sums(values, weights / weights.sum(axis=0), resamples=RESAMPLES)
     p = share_as_far(orders[:, 0] - orders[:, 1], found.difference)
-    (low_a, high_a), (low_b, high_b), (low, high) = _intervals(values, weights)
+    columns = np.column_stack([values[:, None] * weights, weights])
+    means = _two_means(bootstrap_sums(columns, resamples=RESAMPLES))
+    # A resample without trials of a group has no mean; with `FEWEST` clusters that is rare.
+    means = means[~np.isnan(means).any(axis=1)]
+    (low_a, high_a), (low_b, high_b), (low, high) = map(percentile_interval, means.T)
     return replace(
         found, low_a=low_a, high_a=high_a, low_b=low_b, high_b=high_b, low=low, high=high, p=p
     )
@@ -213,7 +223,7 @@ def cluster_contrast_table(
     cluster: str,
     weight: str,
 ) -> pd.DataFrame:
-    """One row for each model: model, group_a, group_b and the fields of ClusterContrast."""
+    """One row per model: model, group_a, group_b and the fields of `ClusterContrast`."""
     contrast = partial(
         cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
     )
@@ -224,7 +234,7 @@ def cluster_contrast_table(
 def cluster_mean_table(
     trials: pd.DataFrame, *, value: str, cluster: str, weight: str
 ) -> pd.DataFrame:
-    """One row for each model: model and the fields of ClusterMean."""
+    """One row per model: model and the fields of `ClusterMean`."""
     mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
     return table_by(trials, ["model"], ClusterMean, mean)
 
@@ -243,34 +253,6 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 def too_few(clusters: int, what: str = "there are") -> str:
     """The note that says why nothing is tested."""
     return f"not tested: {what} {clusters:,} clusters, at least {FEWEST} needed"
-
-
-def _counted(
-    members: Float[np.ndarray, "clusters 2"], mean_a: float, mean_b: float
-) -> ClusterContrast:
-    """The two means with their numbers of trials and clusters."""
-    (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
-    return ClusterContrast(
-        mean_a=float(mean_a),
-        mean_b=float(mean_b),
-        difference=apart(float(mean_a), float(mean_b)),
-        clusters=len(members),
-        clusters_a=int(clusters_a),
-        clusters_b=int(clusters_b),
-        trials_a=int(trials_a),
-        trials_b=int(trials_b),
-    )
-
-
-def _intervals(
-    values: Float[np.ndarray, " clusters"], weights: Float[np.ndarray, "clusters 2"]
-) -> list[tuple[float, float]]:
-    """The intervals of both means and of the difference."""
-    columns = np.column_stack([values[:, None] * weights, weights])
-    means = _two_means(bootstrap_sums(columns, resamples=RESAMPLES))
-    # A resample without trials of a group has no mean; with `FEWEST` clusters that is rare.
-    means = means[~np.isnan(means).any(axis=1)]
-    return [percentile_interval(column) for column in means.T]
 
 
 def _two_means(sums: Float[np.ndarray, "resamples 4"]) -> Float[np.ndarray, "resamples 3"]:

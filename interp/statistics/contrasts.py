@@ -6,13 +6,12 @@
 3. Interval: like that of one share, by random weights of the clusters and an added one, so it
    lies between -1 and 1 and has a width even if no cluster differs
    (`interp.statistics.proportions.difference_interval`).
-4. Test: random signs of the clusters' contributions if clusters have both levels; random orders
-   of the clusters' shares if each cluster has one level, with the difference over its
-   standard error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
+4. Test: random signs of the clusters' contributions if clusters have both levels; otherwise random
+   orders of the clusters' shares, with the difference over its standard error as the statistic
+   (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: for a factor with many levels, best minus worst, against that of levels in random order
    within clusters; the interval holds for every pair of levels at once.
-6. Correct: Holm's method over the contrasts that a system names. Others are exploratory: they are
-   shown without a corrected p-value.
+6. Correct: Holm's method over the contrasts that a system names; others are exploratory.
 7. Verdict: if no difference is shown, whether those of interest are excluded
    (`interp.statistics.decisions`).
 
@@ -95,9 +94,9 @@ def contrast_table(
     """One row per contrast, and per model unless models are compared.
 
     Columns are model (empty for contrasts between models), factor, contrast ("a - b"), status
-    ("confirmatory": named in advance, or "exploratory"), then the fields of `Difference`, with
-    p_holm after p, corrected over all confirmatory rows, and verdict, in the words of
-    `interp.statistics.decisions`, by p_holm for confirmatory rows and p for others.
+    ("confirmatory" or "exploratory"), then the fields of `Difference`, with p_holm after p,
+    corrected over all confirmatory rows, and verdict (`interp.statistics.decisions`) by p_holm
+    for confirmatory rows and by p for others.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
@@ -109,22 +108,19 @@ def contrast_table(
     """
     mass = pairs[weight].astype(float) if weight else 1.0
     counted = pairs.assign(hits=pairs["paired"].astype(float) * mass, trials=mass)
-    tables = [
-        pd.DataFrame(
-            [
-                {**where, "status": status, **asdict(found)}
-                for contrast in contrasts
-                for where, found in _rows(counted, contrast, cluster)
-            ],
-            columns=["model", "factor", "contrast", "status", *Difference.__dataclass_fields__],
-        )
+    rows = [
+        {**where, "status": status, **asdict(found)}
         for status, contrasts in ((CONFIRMATORY, named), (EXPLORATORY, exploratory))
+        for contrast in contrasts
+        for where, found in _rows(counted, contrast, cluster)
     ]
-    corrected = holm(tables[0], family="named contrasts").drop(columns=["family", "family_size"])
-    table = pd.concat([corrected, tables[1].assign(p_holm=np.nan)]).reset_index(drop=True)
-    decided = table.assign(p=table["p_holm"].where(table["status"] == CONFIRMATORY, table["p"]))
-    place = list(table.columns).index("excluded_above") + 1
-    table.insert(place, "verdict", verdicts(decided, p="p"))
+    columns = ["model", "factor", "contrast", "status", *Difference.__dataclass_fields__]
+    table = pd.DataFrame(rows, columns=columns)
+    p, is_named = table["p"], table["status"] == CONFIRMATORY
+    corrected = holm(table.assign(p=p.where(is_named)), family="named contrasts")["p_holm"]
+    table.insert(columns.index("p") + 1, "p_holm", corrected)
+    decided = verdicts(table.assign(p=corrected.where(is_named, p)), p="p")
+    table.insert(list(table.columns).index("excluded_above") + 1, "verdict", decided)
     return table
 
 
@@ -143,8 +139,7 @@ def _rows(
                 name, found = spread(of_level)
                 yield {**where, "contrast": name}, found
             continue
-        named = combinations(of_level, 2) if contrast.levels is None else (contrast.levels,)
-        for a, b in named:
+        for a, b in combinations(of_level, 2) if contrast.levels is None else [contrast.levels]:
             if a in of_level and b in of_level:
                 found = difference(of_level[a], of_level[b])
                 yield {**where, "contrast": f"{a} - {b}"}, found
@@ -182,7 +177,7 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
 
 
 def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
-    """Whether clusters have both levels, and how many count: otherwise those of the rarer level."""
+    """Whether clusters have both levels, and how many count: if not, those of the rarer level."""
     fewest = min(len(a), len(b))
     paired = 2 * len(a.index.intersection(b.index)) > fewest
     return paired, len(a.index.union(b.index)) if paired else fewest
@@ -212,9 +207,8 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """The p-value by random orders of the shares over clusters, which keep level and trials.
 
-    Trials may weigh more at one level than at the other: if they changed levels with their shares,
-    a share at the lighter level would hardly ever count as much again. Shares may also vary more at
-    one level, so differences are divided by their standard errors.
+    Trials do not move with their shares, because they may weigh more at one level. Shares may also
+    vary more at one level, so differences are divided by their standard errors.
     """
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)
@@ -261,11 +255,11 @@ def _over_errors(
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
-    """The names of the best and the worst level, and their difference; at least two levels.
+    """The contrast of the best and the worst of at least two levels, and their difference.
 
-    Extremes differ much merely because they were chosen, so p is the share of random orders of the
-    levels within clusters whose extremes are as far apart, and the interval extends to either side
-    by the 95% quantile of these distances: it holds for all pairs of levels together.
+    Extremes differ because they were chosen, so p is the share of random orders of the levels
+    within clusters whose extremes are as far apart, and the interval extends to either side by the
+    95% quantile of these distances: it holds for all pairs of levels together.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
@@ -275,14 +269,11 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     if np.isnan(plain.p):
         return f"{best} - {worst}", plain
     widths = _widths(of_level)
-    half, half_of_limits = (
-        float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1)
-    )
+    half, limit = (float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1))
     # If all answers agree, random orders have no width, but further clusters may differ.
-    low = min(plain.difference - half, plain.low)
-    high = max(plain.difference + half, plain.high)
-    below = min(plain.difference - half_of_limits, plain.excluded_below)
-    above = max(plain.difference + half_of_limits, plain.excluded_above)
+    low, high = min(plain.difference - half, plain.low), max(plain.difference + half, plain.high)
+    below = min(plain.difference - limit, plain.excluded_below)
+    above = max(plain.difference + limit, plain.excluded_above)
     _, fewest = _counted(of_level[best], of_level[worst])
     more = (plain.high - plain.low) / 2 * _power(fewest)
     return f"{best} - {worst}", replace(

@@ -7,7 +7,7 @@
 3. Verdict: if both limits lie within the smallest difference of interest, any difference there
    is matters little. Otherwise the data leave the question open.
 
-Limits hold at 5% for each single comparison: they are not corrected for the number of comparisons.
+Limits are not corrected for the number of comparisons.
 """
 
 from collections.abc import Iterable
@@ -35,17 +35,17 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     corrected = np.full(len(table), np.nan)
     steps = np.maximum.accumulate(values[order] * np.arange(tests, 0, -1))
     corrected[order] = np.minimum(steps, 1)
-    with_family = table.assign(family=family, family_size=tests)
-    with_family.insert(list(with_family.columns).index("p") + 1, "p_holm", corrected)
-    return with_family
+    table = table.assign(family=family, family_size=tests)
+    table.insert(list(table.columns).index("p") + 1, "p_holm", corrected)
+    return table
 
 
 SMALLEST = 0.1
-"""The smallest difference of accuracies that is of interest: one question, or pair, in ten.
+"""The smallest difference of accuracies of interest: one question, or pair, in ten.
 
-It is half of the difference that a study of the default size finds with a power of 80%. It is less
-than the differences from which a paper on minimal pairs draws conclusions: paired accuracies of its
-models from 0.10 to 0.61, and a spread over phrasings above 0.4."""
+It is half of the difference that a study of the default size finds with a power of 80%, and less
+than those from which a paper on minimal pairs draws conclusions: paired accuracies of its models
+range from 0.10 to 0.61, and phrasings differ by more than 0.4."""
 
 SIGNIFICANT = 0.05
 """A difference is shown if p, corrected for several comparisons, is below this."""
@@ -55,7 +55,7 @@ ONE_SIDED = 0.95
 
 DIFFERENT, SMALLER, OPEN, UNTESTED = "different", "smaller", "open", "not tested"
 """Verdicts: a difference is shown; none is shown, and those of interest are excluded; none is
-shown, and they are not excluded; there was no test."""
+shown, and they are not excluded; there is no test."""
 
 
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
@@ -74,7 +74,7 @@ def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST)
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
     Args:
-        p: two-sided, that there is no difference; corrected if there are several comparisons.
+        p: two-sided, corrected if there are several comparisons.
         below: differences below are excluded.
         above: differences above are excluded.
         smallest: the smallest difference of interest, in the unit of the limits.
@@ -96,28 +96,23 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
     """A sentence about comparisons where no difference is shown; empty if there are none.
 
     For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
-    0.1 or more is not excluded for b (−0.150 to +0.210)": the brackets hold what is not excluded.
+    0.1 or more is not excluded for b (−0.150 to +0.210)": differences in brackets are not excluded.
 
     Args:
-        found: for each comparison its name, and the limits below and above which differences are
+        found: the name of each comparison, and the limits below and above which differences are
             excluded; NaN if none is.
         smallest: the smallest difference of interest.
     """
-    by_verdict: dict[str, list[str]] = {SMALLER: [], OPEN: []}
+    names: dict[str, list[str]] = {SMALLER: [], OPEN: []}
     for name, below, above in found:
-        left = "" if np.isnan(below) else f" ({_signed(below)} to {_signed(above)})"
-        by_verdict[verdict(1.0, below, above, smallest=smallest)].append(f"{name}{left}")
-    ruled_out = f"a difference of {smallest:g} or more is"
+        left = "" if np.isnan(below) else f" ({below:+.3f} to {above:+.3f})".replace("-", "−")
+        names[verdict(1.0, below, above, smallest=smallest)].append(f"{name}{left}")
     parts = [
-        f"{ruled_out} {said} for {_listed(names)}"
-        for said, names in (("excluded", by_verdict[SMALLER]), ("not excluded", by_verdict[OPEN]))
-        if names
+        f"a difference of {smallest:g} or more is {said} for {_listed(names[outcome])}"
+        for outcome, said in ((SMALLER, "excluded"), (OPEN, "not excluded"))
+        if names[outcome]
     ]
     return "; ".join(parts)
-
-
-def _signed(number: float) -> str:
-    return f"{number:+.3f}".replace("-", "−")
 
 
 def _listed(names: list[str]) -> str:

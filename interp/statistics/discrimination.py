@@ -1,8 +1,7 @@
 """How well two sides of a pair are distinguished, whatever the model's bias towards one answer.
 
-Paired accuracy needs an answer to be given on one side and withheld on the other, so it depends on
-where a model draws the line between them. These measures separate two questions: how far apart the
-sides lie, and where the line is drawn.
+Paired accuracy depends both on how far apart a model sees the sides and on where it draws the line
+between them. These measures separate the two.
 """
 
 from collections.abc import Sequence
@@ -23,35 +22,34 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 class Discrimination:
     """How well positive and negative prompts are distinguished; NaN, with a note, if undefined."""
 
-    auroc: float
+    auroc: float = NAN
     """The probability that a positive prompt has a higher score than a negative one, ties counting
     half: the area under the receiver operating characteristic (Hanley and McNeil, 1982)."""
-    auroc_low: float
+    auroc_low: float = NAN
     """Lower end of its 95% interval, on the logit scale, by the variance for clustered data of
     Obuchowski (1997, Biometrics 53)."""
-    auroc_high: float
-    d_prime: float
+    auroc_high: float = NAN
+    d_prime: float = NAN
     """z(yes on positive) - z(yes on negative): sensitivity, in standard deviations (Green and
     Swets, 1966)."""
-    d_prime_low: float
+    d_prime_low: float = NAN
     """Lower end of its 95% interval: percentile bootstrap over clusters."""
-    d_prime_high: float
-    bias: float
+    d_prime_high: float = NAN
+    bias: float = NAN
     """c = -(z(yes on positive) + z(yes on negative)) / 2: above 0, a bias towards No; below, to
     Yes (Macmillan and Creelman, 2005)."""
-    bias_low: float
-    bias_high: float
-    yes_positive: float
+    bias_low: float = NAN
+    bias_high: float = NAN
+    yes_positive: float = NAN
     """Weighted share of positive prompts answered Yes."""
-    yes_negative: float
-    chance_yes_rate: float
+    yes_negative: float = NAN
+    chance_yes_rate: float = NAN
     """Paired accuracy of a model that answers Yes as often, regardless of the side: y (1 - y); y
     is the mean of both shares; at most 1/4 (the agreement expected by chance of Cohen, 1960)."""
-    independent_sides: float
-    """Paired accuracy if the answers to both sides of a pair were independent, given how often each
-    side is answered Yes: yes_positive (1 - yes_negative), the product of the sides' rates (also by
-    Cohen)."""
-    clusters: int
+    independent_sides: float = NAN
+    """Paired accuracy if answers to both sides were independent: yes_positive (1 - yes_negative),
+    the product of the sides' rates (also by Cohen)."""
+    clusters: int = 0
     note: str = ""
 
 
@@ -75,30 +73,29 @@ def discrimination(
     is_positive = trials[positive].to_numpy(dtype=bool)
     if is_positive.all() or not is_positive.any():
         side = "negative" if is_positive.any() else "positive"
-        return _undefined(clusters, f"undefined: no {side} prompts")
+        return Discrimination(clusters=clusters, note=f"undefined: no {side} prompts")
     area, low, high, note = _auroc(trials, score, is_positive, cluster, weight)
     sums = _sums(trials, yes, is_positive, cluster, weight)
-    observed = _signal(sums.sum(axis=0)[None, :])[0]
-    ends = np.full((2, 2), NAN)
+    d_prime, bias, negative_rate, positive_rate = _signal(sums.sum(axis=0)[None, :])[0].tolist()
+    ends = [(NAN, NAN)] * 2
     if clusters >= FEWEST:
         resampled = _signal(bootstrap_sums(sums, resamples=RESAMPLES))
-        ends = np.array([percentile_interval(column) for column in resampled[:, :2].T])
-    negative_rate, positive_rate = observed[2:]
+        ends = [percentile_interval(column) for column in resampled[:, :2].T]
     rate = (negative_rate + positive_rate) / 2
     return Discrimination(
         auroc=area,
         auroc_low=low,
         auroc_high=high,
-        d_prime=float(observed[0]),
-        d_prime_low=float(ends[0, 0]),
-        d_prime_high=float(ends[0, 1]),
-        bias=float(observed[1]),
-        bias_low=float(ends[1, 0]),
-        bias_high=float(ends[1, 1]),
-        yes_positive=float(positive_rate),
-        yes_negative=float(negative_rate),
-        chance_yes_rate=float(rate * (1 - rate)),
-        independent_sides=float(positive_rate * (1 - negative_rate)),
+        d_prime=d_prime,
+        d_prime_low=ends[0][0],
+        d_prime_high=ends[0][1],
+        bias=bias,
+        bias_low=ends[1][0],
+        bias_high=ends[1][1],
+        yes_positive=positive_rate,
+        yes_negative=negative_rate,
+        chance_yes_rate=rate * (1 - rate),
+        independent_sides=positive_rate * (1 - negative_rate),
         clusters=clusters,
         note=note,
     )
@@ -114,7 +111,7 @@ def discrimination_table(
     weight: str,
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by and the fields of Discrimination."""
+    """One row per combination of `by`: by and the fields of `Discrimination`."""
     of = partial(
         discrimination, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
     )
@@ -132,11 +129,7 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
 
 
 def _auroc(
-    trials: pd.DataFrame,
-    score: str,
-    is_positive: np.ndarray,
-    cluster: str,
-    weight: str,
+    trials: pd.DataFrame, score: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> tuple[float, float, float, str]:
     """The area, its interval, and a note if there is none."""
     values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
@@ -167,8 +160,9 @@ def _below(
     """The weight of the others below each value, plus half the weight of its ties."""
     order = np.argsort(others)
     heights = np.concatenate([[0.0], np.cumsum(weights[order])])
-    places = (np.searchsorted(others[order], values, side) for side in ("left", "right"))
-    below, up_to = (heights[place] for place in places)
+    below, up_to = (
+        heights[np.searchsorted(others[order], values, side)] for side in ("left", "right")
+    )
     return np.asarray((below + up_to) / 2)
 
 
@@ -176,25 +170,14 @@ def _sums(
     trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> Float[np.ndarray, "clusters 6"]:
     """By cluster, for negative and positive prompts: weight of Yes, total weight, and number."""
-    weights = trials[weight].to_numpy(dtype=float)
-    said = trials[yes].to_numpy(dtype=float)
-    columns = {}
-    for place, side in enumerate((~is_positive, is_positive)):
-        columns[place] = said * weights * side
-        columns[place + 2] = weights * side
-        columns[place + 4] = side.astype(float)
-    by_cluster = pd.DataFrame(columns).groupby(trials[cluster].to_numpy()).sum()
-    return by_cluster[sorted(columns)].to_numpy()
+    weights, said = (trials[name].to_numpy(dtype=float) for name in (weight, yes))
+    sides = np.column_stack([~is_positive, is_positive]).astype(float)
+    columns = np.column_stack([(said * weights)[:, None] * sides, weights[:, None] * sides, sides])
+    return pd.DataFrame(columns).groupby(trials[cluster].to_numpy()).sum().to_numpy()
 
 
 def _signal(sums: Float[np.ndarray, "resamples 6"]) -> Float[np.ndarray, "resamples 4"]:
     """d', c, and the shares of Yes on negative and positive prompts, from sums over clusters."""
-    rates = sums[:, :2] / sums[:, 2:4]
-    prompts = sums[:, 4:]
+    rates, prompts = sums[:, :2] / sums[:, 2:4], sums[:, 4:]
     negative, positive = ndtri((rates * prompts + 0.5) / (prompts + 1)).T
     return np.column_stack([positive - negative, -(positive + negative) / 2, rates])
-
-
-def _undefined(clusters: int, note: str) -> Discrimination:
-    numbers = [name for name in Discrimination.__dataclass_fields__ if name != "note"][:-1]
-    return Discrimination(**dict.fromkeys(numbers, NAN), clusters=clusters, note=note)

@@ -2,16 +2,16 @@
 
 1. Expect: a share of right answers, and the correlations of two answers about one cluster, at one
    level of the factor and at two levels, either from a pilot's answers or assumed.
-2. Simulate: studies of the prompts at hand, with a difference between the levels and with these
-   correlations. Each cluster has a chance of a right answer at each level, from a beta distribution
-   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels
-   or drawn again (Lunn and Davies, 1998, Biometrika 85).
+2. Simulate: studies of these prompts, with a difference between the levels and with these
+   correlations. Each cluster's chance of a right answer at each level has a beta distribution
+   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels or
+   drawn again (Lunn and Davies, 1998, Biometrika 85).
 3. Test: each study, as `interp.statistics.contrasts` does, but with Student's t, not permutations.
 4. Search: the smallest difference that 80% of the studies find.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -31,10 +31,10 @@ STUDIES = 500
 """Simulated studies of each difference."""
 
 RANKS = 2000
-"""Most distinct chances that clusters may have."""
+"""Number of distinct chances that a cluster may have."""
 
 FINEST = 0.002
-"""Difference at which the search ends."""
+"""The search ends when it knows the difference this well."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Trials:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
-        """The trials at the contrast's levels; each of two models answers all pairs."""
+        """The trials at the contrast's levels; compared models each answer all pairs."""
         if contrast.factor == MODEL:
             pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
         names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
@@ -76,13 +76,8 @@ class Trials:
             }
         )
         groups = table[level >= 0].value_counts(sort=False).reset_index()
-        return cls(
-            clusters=groups["cluster"].to_numpy(),
-            levels=groups["level"].to_numpy(),
-            weights=groups["weight"].to_numpy(),
-            counts=groups["count"].to_numpy(),
-            names=names,
-        )
+        clusters, levels, weights, counts = (groups[name].to_numpy() for name in groups)
+        return cls(clusters, levels, weights, counts, names)
 
     def sums(self, values: Float[np.ndarray, "*studies groups"]) -> Float[np.ndarray, "..."]:
         """The sums by cluster and level, (*studies, cluster, level), of values of the groups."""
@@ -95,22 +90,20 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """Clusters that a test counts, as in `contrasts.difference`; the fewest of any two."""
+        """The fewest clusters that a test of two levels counts, as in `contrasts.difference`."""
         has = self.sums(self.counts.astype(float)) > 0
-        sizes = has.sum(axis=0)
-        return min(
-            int((has[:, a] | has[:, b]).sum())
-            if 2 * (has[:, a] & has[:, b]).sum() > min(sizes[a], sizes[b])
-            else int(min(sizes[a], sizes[b]))
-            for a, b in combinations(range(len(self.names)), 2)
-        )
+        counted = []
+        for a, b in combinations(has.T, 2):
+            rarer = min(a.sum(), b.sum())
+            counted.append((a | b).sum() if 2 * (a & b).sum() > rarer else rarer)
+        return int(min(counted))
 
 
 def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected:
     """The share and the intraclass correlations of a pilot's answers.
 
-    A correlation is the mean product of two answers' standardized deviations from their level's
-    share, by weight. Levels of a spread have few answers each, so they share one correlation.
+    A correlation is the weighted mean product of two answers' standardized deviations from their
+    level's share. Levels of a spread have few answers each, so they share one correlation.
 
     Args:
         answered: one row per pair, or per model and pair if models are compared, with paired
@@ -121,9 +114,9 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     Raises:
         UserError: the pilot lacks one of the levels.
     """
-    names = list(contrast.levels or answered[contrast.factor].astype(str).unique())
-    rows = answered[answered[contrast.factor].astype(str).isin(names)]
-    level = rows[contrast.factor].astype(str)
+    level = answered[contrast.factor].astype(str)
+    names = list(contrast.levels or level.unique())
+    rows, level = answered[level.isin(names)], level[level.isin(names)]
     if missing := set(names) - set(level):
         raise UserError(
             f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
@@ -134,22 +127,17 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     own = level.map(shares)
     spread = np.sqrt((own * (1 - own)).clip(lower=ROUNDING))
     deviation: pd.Series = weight * (right - own) / spread
-    parts = (deviation, deviation**2, weight, weight**2)
-    by = [rows[cluster], level]
     d, dd, w, ww = (
-        part.groupby(by).sum().unstack(fill_value=0)[names].to_numpy() for part in parts
+        part.groupby([rows[cluster], level]).sum().unstack(fill_value=0)[names].to_numpy()
+        for part in (deviation, deviation**2, weight, weight**2)
     )
-    products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
-    if contrast.levels is None:
-        products, masses = (part.sum(keepdims=True) for part in (products, masses))
     both = (part.sum(axis=1) ** 2 - (part**2).sum(axis=1) for part in (d, w))
     across = _correlation(*(float(part.sum()) for part in both), unknown=0.0)
-    within = tuple(
-        _correlation(*found, unknown=across) for found in zip(products, masses, strict=True)
-    )
-    overall = float(np.average(right, weights=weight))
+    products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
     if contrast.levels is None:
-        return Expected(overall, within, across)
+        pooled = _correlation(products.sum(), masses.sum(), unknown=across)
+        return Expected(float(np.average(right, weights=weight)), (pooled,), across)
+    within = tuple(_correlation(*own, unknown=across) for own in zip(products, masses, strict=True))
     return Expected(_as_variable(shares.to_numpy(), within), within, across)
 
 
@@ -161,8 +149,8 @@ def _correlation(products: float, mass: float, *, unknown: float) -> float:
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
     """One share whose means over clusters vary as much as those of these shares.
 
-    It lies on the same side of 0.5 as their mean. Correlated answers make up most of a mean's
-    variance, so levels count by their correlation.
+    It lies on the same side of 0.5 as their mean. Levels count by their correlation, since
+    correlated answers make up most of a mean's variance.
     """
     variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
     away = np.sqrt(max(0.25 - float(variance), 0.0))
@@ -194,19 +182,18 @@ def of_pilot(
         UserError: the pilot lacks one of the levels.
     """
     by_model = {str(model): rows for model, rows in answered.groupby("model", sort=False)}
-    return [
-        Planned(model, one, expected(by_model.get(model, answered), one, cluster))
-        for contrast in contrasts
-        for model, one in _each(contrast, list(by_model))
-    ]
-
-
-def _each(contrast: Contrast, models: Sequence[str]) -> list[tuple[str, Contrast]]:
-    """The contrast within each model; a contrast of models, for each pair that it compares."""
-    if contrast.factor != MODEL:
-        return [(model, contrast) for model in models]
-    compared = [contrast.levels] if contrast.levels else combinations(models, 2)
-    return [("", Contrast(MODEL, levels)) for levels in compared]
+    planned = []
+    for contrast in contrasts:
+        if contrast.factor != MODEL:
+            each = [(model, contrast) for model in by_model]
+        else:
+            compared = [contrast.levels] if contrast.levels else combinations(by_model, 2)
+            each = [("", Contrast(MODEL, levels)) for levels in compared]
+        planned += [
+            Planned(model, one, expected(by_model.get(model, answered), one, cluster))
+            for model, one in each
+        ]
+    return planned
 
 
 def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
@@ -215,16 +202,12 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
     Two answers about one cluster have this correlation at one level, half of it at two levels of a
     factor, and none if they are by two models.
     """
-    return [
-        Planned(
-            "",
-            replace(contrast, levels=("a", "b")) if contrast == Contrast(MODEL) else contrast,
-            Expected(
-                accuracy, (correlation,), 0.0 if contrast.factor == MODEL else correlation / 2
-            ),
-        )
-        for contrast in contrasts
-    ]
+    planned = []
+    for contrast in contrasts:
+        across = 0.0 if contrast.factor == MODEL else correlation / 2
+        one = Contrast(MODEL, ("a", "b")) if contrast == Contrast(MODEL) else contrast
+        planned.append(Planned("", one, Expected(accuracy, (correlation,), across)))
+    return planned
 
 
 def family_size(contrasts: Sequence[Contrast], models: int) -> int:
@@ -242,10 +225,9 @@ def plan_table(
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
     detectable is the difference of accuracies that a two-sided test at 5% finds with a power of
-    80%, like the column of that name in a report; detectable_holm is the same for the only
-    difference in its family, which Holm's method tests at 5% over the number of tests.
-    Both are text, "none" if no difference can be found, for instance below ten clusters. There is
-    no column model if no contrast is within a named model.
+    80%, as in a report; detectable_holm is the same for the only difference in its family, which
+    Holm's method tests at 5% over the number of tests. Both are text, "none" if no difference can
+    be found, for instance below ten clusters. Without named models there is no column model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
@@ -255,8 +237,8 @@ def plan_table(
     """
     found = (_row(pairs, one, cluster, tests) for one in planned)
     table = pd.DataFrame([row for row in found if row])
-    of_models = any(one.model for one in planned)
-    return table if of_models else table.drop(columns="model", errors="ignore")
+    unnamed = not any(one.model for one in planned)
+    return table.drop(columns="model", errors="ignore") if unnamed else table
 
 
 def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
@@ -288,7 +270,7 @@ def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
     Args:
         trials: the pairs of the study.
         awaited: the expected answers.
-        tests: the number of tests; the level of 5% is divided by it.
+        tests: the number of tests by which the level of 5% is divided.
     """
     if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
@@ -330,8 +312,7 @@ def _extremes_differ(
     added -= added.mean(axis=2, keepdims=True)
     error = np.sqrt((added**2).sum(axis=(1, 2)) / (levels - 1))
     far = studentized_range.ppf(1 - level, levels, np.inf) * error
-    found: Bool[np.ndarray, " studies"] = np.ptp(shares, axis=1) > far + ROUNDING
-    return found
+    return np.asarray(np.ptp(shares, axis=1) > far + ROUNDING)
 
 
 def _two_differ(
@@ -347,8 +328,7 @@ def _two_differ(
     squares = ((added[..., 0] - added[..., 1]) ** 2).sum(axis=1)
     error = np.sqrt(clusters / (clusters - 1) * squares)
     far = stdtrit(fewest - 1, 1 - level / 2) * error
-    found: Bool[np.ndarray, " studies"] = np.abs(shares[:, 0] - shares[:, 1]) > far + ROUNDING
-    return found
+    return np.asarray(np.abs(shares[:, 0] - shares[:, 1]) > far + ROUNDING)
 
 
 def simulated(
@@ -379,5 +359,4 @@ def _chances(
     ranks = (np.arange(RANKS) + 0.5) / RANKS
     both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
     a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))
-    found: Float[np.ndarray, "levels ranks"] = betaincinv(a, b, ranks)
-    return found
+    return np.asarray(betaincinv(a, b, ranks))

@@ -1,7 +1,7 @@
 """Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
 
-Rows are the units that are drawn whole, such as pairs or clusters. The draws depend only on the
-number of rows and the seed, so statistics of the same rows are resampled together.
+Rows are the units that are drawn whole, such as pairs or clusters. Draws depend only on the number
+of rows, so statistics of the same rows are resampled together.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 ROUNDING = 1e-12
-"""Relative difference of two sums that rounding can cause."""
+"""Relative difference that rounding can cause between two sums."""
 
 _ROUNDING = 1e-9
-"""Relative change of a statistic that rounding can cause."""
+"""Relative change that rounding can cause in a statistic."""
 
 _DRAWN_AT_ONCE = 200
 """Resamples held in memory as 64-bit numbers at a time."""
@@ -26,17 +26,17 @@ def apart(a: float, b: float) -> float:
 
 
 def bootstrap_sums(
-    values: Float[np.ndarray, "rows columns"], *, resamples: int, seed: int = 0
+    values: Float[np.ndarray, "rows columns"], *, resamples: int
 ) -> Float[np.ndarray, "resamples columns"]:
     """The sum of each column over each bootstrap resample of the rows."""
-    return _products(_counts(len(values), resamples, seed), values)
+    return _products(_counts(len(values), resamples), values)
 
 
 def random_sign_sums(
-    values: Float[np.ndarray, " rows"], *, resamples: int, seed: int = 0
+    values: Float[np.ndarray, " rows"], *, resamples: int
 ) -> Float[np.ndarray, " resamples"]:
     """The sum of the values, each with a random sign."""
-    return _products(_signs(len(values), resamples, seed), values[:, None])[:, 0]
+    return _products(_signs(len(values), resamples), values[:, None])[:, 0]
 
 
 def permutation_sums(
@@ -44,14 +44,12 @@ def permutation_sums(
     weights: Float[np.ndarray, "rows columns"],
     *,
     resamples: int,
-    seed: int = 0,
 ) -> Float[np.ndarray, "resamples columns"]:
     """The sum of values times weights for each column, with the values in random order."""
-    chance = np.random.default_rng(seed)
-    parts = [
-        chance.permuted(np.tile(values, (size, 1)), axis=1) @ weights for size in _sizes(resamples)
-    ]
-    return np.concatenate(parts)
+    chance = np.random.default_rng(0)
+    return _in_parts(
+        lambda size: chance.permuted(np.tile(values, (size, 1)), axis=1) @ weights, resamples
+    )
 
 
 def share_as_far(
@@ -65,8 +63,8 @@ def share_as_far(
     Args:
         resampled: the statistic of each draw.
         observed: the statistic of the data.
-        rounding: the size that rounding may give if nothing differs, in the statistic's unit: sums
-            of shares in another order differ by 1e-17. Zero if values may be as small as that.
+        rounding: largest statistic that rounding alone may give; zero if true differences may be
+            as small.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -81,25 +79,24 @@ def _products(
     return np.concatenate(parts)
 
 
-def _sizes(resamples: int) -> list[int]:
-    """Numbers of resamples drawn at a time."""
-    return [min(_DRAWN_AT_ONCE, resamples - start) for start in range(0, resamples, _DRAWN_AT_ONCE)]
-
-
 @lru_cache(maxsize=4)
-def _counts(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples rows"]:
+def _counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
     """How often each row is drawn."""
-    chance = np.random.default_rng(seed)
-    shares = np.full(rows, 1 / rows)
-    return _in_bytes(lambda size: chance.multinomial(rows, shares, size=size), resamples)
+    chance, shares = np.random.default_rng(0), np.full(rows, 1 / rows)
+    return _in_parts(
+        lambda size: chance.multinomial(rows, shares, size=size).astype(np.int8), resamples
+    )
 
 
 @lru_cache(maxsize=4)
-def _signs(rows: int, resamples: int, seed: int) -> Int[np.ndarray, "resamples rows"]:
-    chance = np.random.default_rng(seed)
-    return _in_bytes(lambda size: chance.choice([-1.0, 1.0], size=(size, rows)), resamples)
+def _signs(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
+    chance = np.random.default_rng(0)
+    return _in_parts(
+        lambda size: chance.choice([-1.0, 1.0], size=(size, rows)).astype(np.int8), resamples
+    )
 
 
-def _in_bytes(draw: Callable[[int], np.ndarray], resamples: int) -> Int[np.ndarray, "resamples n"]:
-    """All draws, a few at a time; as 64-bit numbers they would be the largest array in memory."""
-    return np.concatenate([draw(size).astype(np.int8) for size in _sizes(resamples)])
+def _in_parts(draw: Callable[[int], np.ndarray], resamples: int) -> np.ndarray:
+    """All draws, made a few at a time, since as 64-bit numbers they take the most memory."""
+    starts = range(0, resamples, _DRAWN_AT_ONCE)
+    return np.concatenate([draw(min(_DRAWN_AT_ONCE, resamples - start)) for start in starts])

@@ -7,8 +7,8 @@ from interp.statistics.summaries import UPPER, Z, percentile_interval
 
 def test_the_draws_are_those_of_one_multinomial_sample():
     values = np.random.default_rng(1).normal(size=(7, 2))
-    draws = np.random.default_rng(3).multinomial(7, [1 / 7] * 7, size=450)
-    sums = bootstrap_sums(values, resamples=450, seed=3)
+    draws = np.random.default_rng(0).multinomial(7, [1 / 7] * 7, size=450)
+    sums = bootstrap_sums(values, resamples=450)
     assert sums == pytest.approx(draws @ values, abs=1e-12)
 
 

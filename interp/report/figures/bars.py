@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
 from interp.prompts.prompt_set import Decisive
 from interp.report.figures.style import (
     QUIET,
     Interval,
     add_legend,
+    annotate,
     distinct,
     house_style,
     interval_errors,
@@ -38,7 +38,7 @@ def grouped_bars(
     """Bars of `y`: a cluster for each value of `x`, with a bar for each value of `hue`.
 
     Args:
-        table: one row per bar; values keep the order of their first occurrence.
+        table: one row per bar; values keep their order of appearance.
         x: column of the clusters.
         y: column of the heights; an empty height is written as "undefined".
         hue: column of the bars within a cluster.
@@ -52,11 +52,29 @@ def grouped_bars(
         ax = ax or new_axes(width=min(max(6.0, 0.28 * len(clusters) * len(groups) + 2), 12.0))
         width = 0.82 / max(len(groups), 1)
         for index, group in enumerate(groups):
-            rows = table[table[hue] == group]
+            rows, style = table[table[hue] == group], look(index)
             if rows.empty:
                 continue
             places = positions(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
-            _bars(ax, rows, places, y=y, interval=interval, width=width, index=index, label=group)
+            heights = np.asarray(rows[y], dtype=np.float64)
+            ax.bar(
+                places,
+                np.nan_to_num(heights),
+                width=width * 0.92,
+                color=style.colour,
+                hatch=style.hatch,
+                edgecolor="white",
+                linewidth=0,
+                label=str(group),
+            )
+            if interval is not None:
+                errors = interval_errors(rows, heights, interval)
+                ax.errorbar(
+                    places, heights, yerr=errors, fmt="none", ecolor="#1b1f24", elinewidth=1
+                )
+            upright = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 8}
+            for place in places[np.isnan(heights)]:
+                annotate(ax, UNDEFINED, (place, 0), (0, 3), color=QUIET, **upright)
         counts = [n_of(table.loc[table[x] == cluster, n]) for cluster in clusters]
         labels = [f"{cluster}\n{count}" for cluster, count in zip(clusters, counts, strict=True)]
         ax.set_xticks(range(len(clusters)), labels)
@@ -64,45 +82,6 @@ def grouped_bars(
         ax.set_ylabel(heading(y))
         add_legend(ax, groups)
         return ax
-
-
-def _bars(
-    ax: Axes,
-    rows: pd.DataFrame,
-    places: NDArray[np.float64],
-    *,
-    y: str,
-    interval: Interval | None,
-    width: float,
-    index: int,
-    label: object,
-) -> None:
-    heights, style = np.asarray(rows[y], dtype=np.float64), look(index)
-    ax.bar(
-        places,
-        np.nan_to_num(heights),
-        width=width * 0.92,
-        color=style.colour,
-        hatch=style.hatch,
-        edgecolor="white",
-        linewidth=0,
-        label=str(label),
-    )
-    if interval is not None:
-        errors = interval_errors(rows, heights, interval)
-        ax.errorbar(places, heights, yerr=errors, fmt="none", ecolor="#1b1f24", elinewidth=1)
-    for place in places[np.isnan(heights)]:
-        ax.annotate(
-            UNDEFINED,
-            (place, 0),
-            xytext=(0, 3),
-            textcoords="offset points",
-            rotation=90,
-            ha="center",
-            va="bottom",
-            color=QUIET,
-            fontsize=8,
-        )
 
 
 def segment_shares(table: pd.DataFrame) -> Axes:
@@ -113,16 +92,13 @@ def segment_shares(table: pd.DataFrame) -> Axes:
     """
     named = table.assign(segment=table["segment"].map(segment_label))
     methods = distinct(named["method"])
-    return panel_a_model(named, lambda rows, ax: _segment_bars(rows, ax, methods))
 
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
+        grouped_bars(rows, x="segment", y="share", hue="method", n="prompts", groups=methods, ax=ax)
+        ax.set_ylabel("mean share of the prompt's scores")
+        ax.tick_params(axis="x", labelrotation=90, labelsize=8)
 
-def _segment_bars(rows: pd.DataFrame, ax: Axes, methods: Sequence[object]) -> Axes:
-    ax = grouped_bars(
-        rows, x="segment", y="share", hue="method", n="prompts", groups=methods, ax=ax
-    )
-    ax.set_ylabel("mean share of the prompt's scores")
-    ax.tick_params(axis="x", labelrotation=90, labelsize=8)
-    return ax
+    return panel_a_model(named, draw)
 
 
 def decisive_title(decisive: Decisive | None) -> str:
@@ -143,22 +119,15 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
         reading=table["reading"].replace("", "control"),
     )
     groups = distinct(named[hue])
-    return panel_a_model(named, lambda rows, ax: _decisive_bars(rows, ax, hue, groups))
+    ends = "auc_low", "auc_high"
 
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
+        grouped_bars(
+            rows, x="method", y="auc", hue=hue, n="prompts", interval=ends, groups=groups, ax=ax
+        )
+        ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
+        ax.set_ylim(0, 1)
+        ax.set_ylabel("AUC over segments")
+        ax.tick_params(axis="x", labelsize=7, labelrotation=90)
 
-def _decisive_bars(rows: pd.DataFrame, ax: Axes, hue: str, groups: Sequence[object]) -> Axes:
-    ax = grouped_bars(
-        rows,
-        x="method",
-        y="auc",
-        hue=hue,
-        n="prompts",
-        interval=("auc_low", "auc_high"),
-        groups=groups,
-        ax=ax,
-    )
-    ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
-    ax.set_ylim(0, 1)
-    ax.set_ylabel("AUC over segments")
-    ax.tick_params(axis="x", labelsize=7, labelrotation=90)
-    return ax
+    return panel_a_model(named, draw)

@@ -42,38 +42,24 @@ def lines(
         ax = ax or new_axes()
         groups = distinct(table[hue])
         for index, group in enumerate(groups):
-            rows = table[table[hue] == group].sort_values(x)
-            _line(ax, rows, x=x, y=y, interval=interval, index=index, label=group)
+            rows, style = table[table[hue] == group].sort_values(x), look(index)
+            if interval is not None:
+                low, high = (rows[column].astype(float) for column in interval)
+                ax.fill_between(rows[x], low, high, color=style.colour, alpha=0.15, linewidth=0)
+            ax.plot(
+                rows[x],
+                rows[y].astype(float),
+                color=style.colour,
+                linestyle=style.line,
+                marker=style.marker,
+                markersize=4.5,
+                label=str(group),
+            )
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"{heading(x)} ({n_of(table[n])})")
         ax.set_ylabel(heading(y))
         add_legend(ax, groups)
         return ax
-
-
-def _line(
-    ax: Axes,
-    rows: pd.DataFrame,
-    *,
-    x: str,
-    y: str,
-    interval: Interval | None,
-    index: int,
-    label: object,
-) -> None:
-    style = look(index)
-    if interval is not None:
-        low, high = (rows[column].astype(float) for column in interval)
-        ax.fill_between(rows[x], low, high, color=style.colour, alpha=0.15, linewidth=0)
-    ax.plot(
-        rows[x],
-        rows[y].astype(float),
-        color=style.colour,
-        linestyle=style.line,
-        marker=style.marker,
-        markersize=4.5,
-        label=str(label),
-    )
 
 
 def matrix(
@@ -89,7 +75,7 @@ def matrix(
     """A grid of shares from 0 to 1, each written in its cell above its interval.
 
     Args:
-        table: one row per cell; rows and columns keep the order of their first occurrence.
+        table: one row per cell; rows and columns keep their order of appearance.
         x: column of the grid's columns.
         y: column of the grid's rows.
         value: column of the shares; the cell of an empty share is blank.
@@ -99,14 +85,13 @@ def matrix(
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])
-        grid = table.pivot(index=y, columns=x, values=value).loc[rows, columns].astype(float)
-        ends = [
-            table.pivot(index=y, columns=x, values=end).loc[rows, columns].to_numpy(dtype=float)
-            for end in interval or ()
-        ]
+        grid, *ends = (
+            table.pivot(index=y, columns=x, values=name).loc[rows, columns].to_numpy(dtype=float)
+            for name in (value, *(interval or ()))
+        )
         ax = ax or new_axes(width=2.6 + 0.8 * len(columns), height=1.4 + 0.5 * len(rows))
         ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
-        for (down, across), share in np.ndenumerate(grid.to_numpy()):
+        for (down, across), share in np.ndenumerate(grid):
             if not np.isnan(share):
                 # Light ink on the dark half of the colour map.
                 ink = "white" if share < 0.55 else "black"

@@ -1,7 +1,6 @@
 """Figures of patching: heat maps of effects, and effects against attribution scores.
 
-Colours diverge from zero: positive values are blue, negative ones red, which are distinguishable
-without red-green colour vision.
+Positive values are blue, negative ones red, distinguishable without red-green colour vision.
 """
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
+from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, n_of, new_axes
 from interp.report.formatting import readable
 
 _FEW_CELLS = 150
@@ -37,12 +36,10 @@ def layers_by_roles(
         head: which head to show, if the site has heads.
         ax: where to draw; new axes if not given.
     """
-    shown = table[table["recognized"] == recognized]
-    shown = shown[shown["head"].isna()] if head is None else shown[shown["head"] == head]
+    shown = _of_head(table[table["recognized"] == recognized], head)
     grid = shown.pivot(index="role", columns="layer", values=value)
     grid = grid.reindex(shown["role"].drop_duplicates())
-    counts = dict.fromkeys([shown["pairs"].min(), shown["pairs"].max()])
-    n = f"n = {' to '.join(f'{count:,}' for count in counts)} pairs" if len(shown) else "no pairs"
+    n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
         _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value])
@@ -63,7 +60,7 @@ def layers_by_tokens(
         head: which head to show, if the site has heads.
         ax: where to draw; new axes if not given.
     """
-    shown = patches[patches["head"].isna()] if head is None else patches[patches["head"] == head]
+    shown = _of_head(patches, head)
     grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
     tokens = shown.drop_duplicates("position").set_index("position")["token"]
     with house_style():
@@ -100,7 +97,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.set_xlim(0, 1)
         ax.set_xlabel("share of the cells in the set")
         ax.set_ylabel("NS: share of the way to\nthe counterpart's metric")
-        ax.set_title(_title(curves, ""), loc="left", fontsize=10, pad=24)
+        ax.set_title(_title(curves), loc="left", fontsize=10, pad=24)
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=2)
         return ax
 
@@ -137,13 +134,16 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
             axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
-        ax.set_xlabel("score of premise 2 over premise 1")
+        remark = f" ({left_out:,} points undefined)" if left_out else ""
+        ax.set_xlabel(f"score of premise 2 over premise 1{remark}")
         ax.set_ylabel("largest effect of premise 2\nover premise 1")
-        ax.set_title(_title(effects, ""), loc="left", fontsize=10, pad=24)
+        ax.set_title(_title(effects), loc="left", fontsize=10, pad=24)
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
-        if left_out:
-            ax.set_xlabel(f"{ax.get_xlabel()} ({left_out:,} points undefined)")
         return ax
+
+
+def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
+    return rows[rows["head"].isna() if head is None else rows["head"] == head]
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
@@ -163,22 +163,20 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9, pad=0.02)
     if values.size <= _FEW_CELLS:
         for (row, column), value in np.ndenumerate(values):
-            dark = abs(value) > 0.6 * largest
+            ink = "w" if abs(value) > 0.6 * largest else "k"
             # + 0.0 turns -0.0 into 0.0.
             shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
             text = shown if np.isfinite(value) else ""
-            ax.text(
-                column, row, text, ha="center", va="center", fontsize=8, color="w" if dark else "k"
-            )
+            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=ink)
 
 
-def _title(rows: pd.DataFrame, n: str) -> str:
-    parts = [
-        str(rows[name].iloc[0])
-        for name in ("model", "site", "direction", "method", "source")
-        if name in rows and rows[name].nunique() == 1
+def _title(rows: pd.DataFrame, n: str = "") -> str:
+    """What all rows share, and the number of pairs."""
+    names = ("model", "site", "direction", "method", "source")
+    shared = [
+        str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1
     ]
-    return "\n".join(filter(None, [", ".join(parts), n]))
+    return "\n".join(filter(None, [", ".join(shared), n]))
 
 
 def _shown(text: str) -> str:

@@ -1,6 +1,5 @@
 """Figures of points: clouds, named points, estimates with intervals, means above clusters."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from interp.report.figures.style import (
     QUIET,
     Interval,
     add_legend,
+    annotate,
     distinct,
     house_style,
     interval_errors,
@@ -24,7 +24,7 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""From this number on, points hide each other, and their density is shown instead."""
+"""So many points hide each other, and their density is shown instead."""
 
 
 def point_cloud(
@@ -33,15 +33,13 @@ def point_cloud(
     """One point per row, such as an entity pair; hexagons of density if there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; points are moved up or down at random, by up to 0.02, to
-    separate points in the same place.
+    `size`, such as its number of trials; random shifts up or down, by up to 0.02, separate points
+    in the same place.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
         points = table[[x, y]].dropna().astype(float)
-        sizes = (
-            table.loc[points.index, size].astype(float) if size else pd.Series(1.0, points.index)
-        )
+        sizes = table.loc[points.index].get(size, pd.Series(1.0, points.index)).astype(float)
         if len(points) < _MANY_POINTS:
             ax.scatter(
                 points[x],
@@ -84,8 +82,8 @@ def labelled_points(
 ) -> Axes:
     """One point per row, such as a model, with its name next to it; for up to about ten rows.
 
-    Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` are
-    columns of whiskers.
+    Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` name
+    the columns of whiskers.
     """
     with house_style():
         ax = ax or new_axes()
@@ -95,15 +93,12 @@ def labelled_points(
             style = look(index)
             # Above the boxes of the names.
             ax.plot(across, up, linestyle="", marker=style.marker, color=style.colour, zorder=4)
-        across, up = (
-            None
-            if ends is None
-            else interval_errors(points, points[name].to_numpy(dtype=float), ends)
-            for name, ends in ((x, x_interval), (y, y_interval))
-        )
-        ax.errorbar(
-            points[x], points[y], xerr=across, yerr=up, fmt="none", ecolor=QUIET, elinewidth=1
-        )
+        errors: dict[str, Any] = {
+            name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
+            for name, column, ends in (("xerr", x, x_interval), ("yerr", y, y_interval))
+            if ends is not None
+        }
+        ax.errorbar(points[x], points[y], fmt="none", ecolor=QUIET, elinewidth=1, **errors)
         ax.margins(0.12)
         lift = 0.0 if x_interval is None else _LIFT
         _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
@@ -134,11 +129,11 @@ def _point_labels(
         free = place + _LABEL_GAP
         ahead = across - across[index]
         hidden = (np.abs(up - place) < _LABEL_GAP) & (ahead >= 0) & (ahead < len(name) * _LETTER)
-        ax.annotate(
+        annotate(
+            ax,
             name,
             (points[x].iloc[index], points[y].iloc[index]),
-            xytext=(ahead[hidden].max(initial=0.0) + 9, place - up[index] + lift),
-            textcoords="offset points",
+            (ahead[hidden].max(initial=0.0) + 9, place - up[index] + lift),
             va="center",
             fontsize=9,
             bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
@@ -172,8 +167,7 @@ def interval_points(
         x: column of the points; an empty value is written as "undefined".
         y: column of the rows, such as model.
         hue: column of the compared groups.
-        n: column of the counts for each point, written below the row's name; one count if all
-            points of the row share it.
+        n: column of the counts for each point, written below the row's name, once if all are equal.
         interval: columns of whiskers.
         ax: where to draw; a new figure if None.
     """
@@ -242,10 +236,18 @@ def cluster_points(
             line.set(markeredgecolor="white", markeredgewidth=1.2, markersize=9)
         _name_rows(ax, means, names, y=y, n=n)
         ax.set_xlabel(heading(x))
-        _write_p_values(ax, means.groupby(y)[p].first()[names].tolist())
+        for place, value in enumerate(means.groupby(y)[p].first()[names]):
+            text = number_text(value, p_value=True)
+            said = f"p {text}" if text.startswith("<") else f"p = {text}"
+            said = "not tested" if np.isnan(value) else said
+            annotate(ax, said, (1, place), (6, 0), xycoords=_AT_EDGE, va="center", fontsize=9)
         if len(groups) > 1:
             add_legend(ax, groups)
         return ax
+
+
+_AT_EDGE = "axes fraction", "data"
+"""Coordinates of a text at the left or right edge, next to a row."""
 
 
 def _whiskers(
@@ -268,44 +270,20 @@ def _whiskers(
         elinewidth=1.6,
         label=str(label),
     )
+    small = {"va": "center", "color": QUIET, "fontsize": 8}
     for place in places[np.isnan(values)]:
-        ax.annotate(
-            f"{label}: {UNDEFINED}",
-            (0, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            color=QUIET,
-            fontsize=8,
-        )
+        annotate(ax, f"{label}: {UNDEFINED}", (0, place), (4, 0), xycoords=_AT_EDGE, **small)
 
 
 def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: str) -> None:
-    """Rows from top to bottom, each with its name and its counts."""
-    counts = [_counts(table.loc[table[y] == name, n]) for name in names]
-    ax.set_yticks(range(len(names)), map("{}\nn = {}".format, names, counts))
+    """Rows from top to bottom, each with its name and its counts in the order of the groups."""
+    labels = []
+    for name in names:
+        counts = table.loc[table[y] == name, n]
+        shown = counts[:1] if counts.nunique() == 1 else counts
+        labels.append(f"{name}\nn = {', '.join(f'{count:,}' for count in shown)}")
+    ax.set_yticks(range(len(names)), labels)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=True, axis="x")
     ax.grid(visible=False, axis="y")
-
-
-def _counts(counts: pd.Series) -> str:
-    """The counts in the order of the groups, or the one count that all groups share."""
-    return ", ".join(f"{count:,}" for count in (counts[:1] if counts.nunique() == 1 else counts))
-
-
-def _write_p_values(ax: Axes, values: Sequence[float]) -> None:
-    for place, value in enumerate(values):
-        text = number_text(value, p_value=True)
-        p = f"p {text}" if text.startswith("<") else f"p = {text}"
-        ax.annotate(
-            "not tested" if np.isnan(value) else p,
-            (1, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )

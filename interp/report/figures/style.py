@@ -69,6 +69,9 @@ _OPTIONS: dict[Any, object] = {
 _LINE, _LETTERS_AN_INCH = 0.15, 17
 """Height of a line of a caption in inches, and how many of its letters go into one."""
 
+_LEGEND = 1.8
+"""Width of a legend next to a figure, in inches."""
+
 DIVERGING = "RdBu"
 """Matplotlib's name for the colours around zero, colour-blind safe by ColorBrewer."""
 
@@ -88,21 +91,12 @@ class Look:
 
 def look(index: int) -> Look:
     """The look of the group with this number."""
-    return Look(
-        _COLOURS[index % len(_COLOURS)],
-        _HATCHES[index % len(_HATCHES)],
-        _MARKERS[index % len(_MARKERS)],
-        _LINES[index % len(_LINES)],
-    )
+    return Look(*(parts[index % len(parts)] for parts in (_COLOURS, _HATCHES, _MARKERS, _LINES)))
 
 
 def house_style() -> AbstractContextManager[None]:
     """Matplotlib's options for figures of this project, while inside the `with`."""
     return mpl.rc_context(_OPTIONS)
-
-
-_LEGEND = 1.8
-"""Width of a legend next to a figure, in inches."""
 
 
 def with_caption(figure: Figure, *, title: str, text: str) -> None:
@@ -114,6 +108,13 @@ def with_caption(figure: Figure, *, title: str, text: str) -> None:
     figure.suptitle("\n".join(textwrap.wrap(title, int(width * 10))), fontsize=11, **left)
     if lines:
         figure.supxlabel("\n".join(lines), fontsize=8, color=QUIET, **left)
+
+
+def annotate(
+    ax: Axes, text: str, place: tuple[float, float], shift: tuple[float, float], **how: Any
+) -> None:
+    """Write a text next to a place, shifted by some typographic points."""
+    ax.annotate(text, place, xytext=shift, textcoords="offset points", **how)
 
 
 def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None:
@@ -133,7 +134,7 @@ Interval = tuple[str, str]
 
 
 def distinct(values: pd.Series) -> list[Any]:
-    """The different values, in the order of their first occurrence."""
+    """The different values, in order of appearance."""
     return values.drop_duplicates().tolist()
 
 
@@ -182,18 +183,16 @@ PANELS_A_ROW = 3
 
 def panel_a_model(
     table: pd.DataFrame,
-    draw: Callable[[pd.DataFrame, Axes], Axes],
+    draw: Callable[[pd.DataFrame, Axes], object],
     *,
     handles: Sequence[Artist | Container] | None = None,
 ) -> Axes:
     """A new figure with a panel for each model and one legend; returns its first axes.
 
-    Without any rows, the figure says that there is nothing to draw.
-
     Args:
-        table: rows with a column model.
+        table: rows with a column model; without any, the figure says "undefined".
         draw: function that draws the rows of one model.
-        handles: entries of the legend; each label's from the first panel that shows it if None.
+        handles: entries of the legend; if None, each label's from the first panel that shows it.
     """
     models = distinct(table["model"])
     shown: dict[str, Artist | Container] = {}

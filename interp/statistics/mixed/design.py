@@ -30,9 +30,8 @@ class MixedFormula:
     """Covariate whose slope varies by group; only intercepts if None."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each of their levels deviates in each group, with one
-    variance per factor. Without them, groups count as alike in these effects, and tests of these
-    say nothing about groups that were not measured (Barr et al., 2013, Journal of Memory and
-    Language 68)."""
+    variance per factor. Without them, tests of these effects say nothing about groups that were
+    not measured (Barr et al., 2013, Journal of Memory and Language 68)."""
 
     def __str__(self) -> str:
         random = "1" if self.slope is None else f"1 + {self.slope}"
@@ -123,30 +122,27 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
         raise UserError(f"the fixed effects of {formula} cannot be read: {error}") from error
     values = np.asarray(matrix, dtype=float)
     _check_rank(values, matrix.design_info.column_names)
-    effects = _random_columns(frame, formula) if random else {}
-    varying = {name: _levels(frame[name]) for name in formula.varying} if random else {}
-    for name, found in varying.items():
-        texts = frame[name].astype(str).to_numpy(dtype=object)
-        effects |= {f"{name}[{level}]": (texts == level).astype(float) for level in found}
+    effects: dict[str, Float[np.ndarray, " rows"]] = {}
+    blocks = []
+    if random:
+        effects["intercept"] = np.ones(len(frame))
+        if formula.slope is not None:
+            effects[formula.slope] = frame[formula.slope].to_numpy(dtype=float)
+        for name in formula.varying:
+            of_factor = _levels(frame[name])
+            blocks.append(len(of_factor))
+            texts = frame[name].astype(str).to_numpy(dtype=object)
+            effects |= {f"{name}[{level}]": (texts == level).astype(float) for level in of_factor}
     return Design(
         response=frame[formula.response].to_numpy(dtype=float),
         fixed=values,
         random=np.array(list(effects.values())).reshape(len(effects), len(frame)).T,
         random_columns=tuple(effects),
-        blocks=tuple(map(len, varying.values())),
+        blocks=tuple(blocks),
         info=matrix.design_info,
         levels=levels,
         means={name: float(frame[name].mean()) for name in numeric},
     )
-
-
-def _random_columns(
-    frame: pd.DataFrame, formula: MixedFormula
-) -> dict[str, Float[np.ndarray, " rows"]]:
-    columns = {"intercept": np.ones(len(frame))}
-    if formula.slope is not None:
-        columns[formula.slope] = frame[formula.slope].to_numpy(dtype=float)
-    return columns
 
 
 def _levels(column: pd.Series) -> tuple[str, ...]:

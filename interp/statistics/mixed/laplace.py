@@ -9,12 +9,10 @@
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
 of Statistical Software 67(1)), and the tests compare the two. It is even in each sigma, so a
-sigma of zero needs no bound: there the gradient vanishes and the curvature shows whether it is a
-maximum.
+sigma of zero needs no bound: there the gradient is zero, and the curvature shows any maximum.
 """
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -27,7 +25,7 @@ MODE_TOLERANCE = 1e-10
 """The mode counts as found below this Newton step, in standard deviations of u."""
 
 SEARCH_TOLERANCE = 1e-6
-"""Largest gradient, in nats per row, at which the first search hands over to Newton's method."""
+"""Largest gradient, in nats per row, at which Newton's method takes over from the first search."""
 
 MAX_REFINEMENTS = 10
 DECREMENT_TOLERANCE = 1e-8
@@ -62,8 +60,8 @@ def fit_laplace(
         design: fixed effects, with a column of ones for the intercept and columns of about unit
             size.
         outcomes: 0 or 1.
-        levels: the level of each row in each grouping, counted from 0 in each; no columns give an
-            ordinary logistic regression.
+        levels: the level of each row in each grouping, counted from 0; no columns give an ordinary
+            logistic regression.
 
     Returns:
         The fit. It has not converged if the likelihood has no curved maximum, for instance because
@@ -122,7 +120,6 @@ def _inverse(
     return np.asarray((vectors / values) @ vectors.T)
 
 
-@dataclass
 class _Likelihood:
     """Minus the Laplace log-likelihood as a function of (beta, sigma), with its gradient.
 
@@ -130,32 +127,23 @@ class _Likelihood:
     are close to each other, and the loss has a single minimum.
     """
 
-    design: Float[np.ndarray, "rows terms"]
-    outcomes: Float[np.ndarray, " rows"]
-    levels: Int[np.ndarray, "rows groupings"]
-
-    _last_mode: Float[np.ndarray, " levels"] | None = field(default=None, init=False)
-
-    @cached_property
-    def sizes(self) -> Int[np.ndarray, " groupings"]:
-        """How many levels each grouping has."""
-        return np.asarray(self.levels.max(axis=0, initial=-1) + 1)
-
-    @cached_property
-    def grouping(self) -> Int[np.ndarray, " levels"]:
+    def __init__(
+        self,
+        design: Float[np.ndarray, "rows terms"],
+        outcomes: Float[np.ndarray, " rows"],
+        levels: Int[np.ndarray, "rows groupings"],
+    ) -> None:
+        self.design, self.outcomes = design, outcomes
+        self.sizes = np.asarray(levels.max(axis=0, initial=-1) + 1)
+        """How many levels each grouping has, (groupings,)."""
+        self.grouping = np.repeat(np.arange(len(self.sizes)), self.sizes)
         """The grouping of each level, with levels numbered across all groupings."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
-
-    @cached_property
-    def members(self) -> Int[np.ndarray, "rows groupings"]:
-        """The levels of each row, numbered across all groupings."""
-        return np.asarray(self.levels + np.cumsum(self.sizes) - self.sizes)
-
-    @cached_property
-    def _cells(self) -> Int[np.ndarray, " cells"]:
-        """For each row, the places of its pairs of levels in a flat matrix of levels by levels."""
+        self.members = np.asarray(levels + np.cumsum(self.sizes) - self.sizes)
+        """The levels of each row, numbered across all groupings, (rows, groupings)."""
         pairs = self.members[:, :, None] * len(self.grouping) + self.members[:, None, :]
-        return np.asarray(pairs.ravel())
+        self._cells = pairs.ravel()
+        """For each row, the places of its pairs of levels in a flat matrix of levels by levels."""
+        self._last_mode = np.zeros(len(self.grouping))
 
     def __call__(
         self, point: Float[np.ndarray, " parameters"]
@@ -189,9 +177,7 @@ class _Likelihood:
         def loss(u: Float[np.ndarray, " levels"]) -> float:
             return _loss(fixed + self._per_row(scale * u), self.outcomes) + float(u @ u) / 2
 
-        u = np.zeros(len(scale))
-        if self._last_mode is not None and loss(self._last_mode) < loss(u):
-            u = self._last_mode
+        u = min(np.zeros(len(scale)), self._last_mode, key=loss)
         for _ in range(MAX_MODE_STEPS):
             p = expit(fixed + self._per_row(scale * u))
             slope = u - scale * self._per_level(self.outcomes - p)

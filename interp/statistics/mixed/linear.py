@@ -19,7 +19,6 @@ number of rows: estimates are tested by Student's t with one degree of freedom f
 groups.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,22 +47,22 @@ class MixedModel:
     groups: tuple[str, ...]
     """Values of the grouping, in the order of `fit.random_effects`."""
     note: str
-    """Limits of this fit: a fallback, a variance of zero, rows left out."""
+    """Limits of this fit: a fallback, a variance of zero, omitted rows."""
     clusters: int | None = None
     """Number of clusters that the errors are robust to, after the fallback; None if none."""
 
     @property
     def equation(self) -> str:
-        """The formula as it was fitted: without random effects after the fallback."""
+        """The formula as fitted, which has no random effects after the fallback."""
         if self.design.random_columns:
             return str(self.formula)
         return f"{self.formula.response} ~ {self.formula.equation}"
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of tests: groups - 1; after the fallback clusters - 1.
+        """Degrees of freedom of tests: groups - 1; after the fallback, clusters - 1.
 
-        Without clusters, rows - coefficients.
+        Without groups or clusters, rows - coefficients.
         """
         if self.design.random_columns:
             return len(self.groups) - 1
@@ -112,7 +111,7 @@ class MixedModel:
         covariance, blocks = self.fit.random_covariance, self.design.blocks
         sds = np.sqrt(np.diag(covariance))
         alone = len(sds) - sum(blocks)
-        # The first of each block: its levels share one variance.
+        # The levels of a block share one variance.
         firsts = [alone + sum(blocks[:place]) for place in range(len(blocks))]
         factors = self.formula.varying if blocks else ()
         shown = [*sds[:alone], *sds[firsts], np.sqrt(self.fit.residual_variance)]
@@ -154,8 +153,7 @@ def fit_mixed_model(
         UserError: a column is missing, there are no rows, or the rows cannot distinguish the
             terms.
     """
-    missing = [name for name in formula.columns if name not in frame.columns]
-    if missing:
+    if missing := [name for name in formula.columns if name not in frame.columns]:
         raise UserError(
             f"the table lacks {', '.join(missing)} for {formula}; it has "
             f"{', '.join(map(str, frame.columns))}"
@@ -167,11 +165,11 @@ def fit_mixed_model(
     if len(groups) > 1 and not random:
         formula = replace(formula, fixed=(*formula.fixed, formula.group))
     design = make_design(used, formula, random=random)
-    codes = names.map({group: code for code, group in enumerate(groups)}).to_numpy()
+    codes = pd.factorize(names)[0]
     fit = fit_profiled(
         design.fixed, design.random, design.response, codes, reml=reml, blocks=design.blocks
     )
-    notes = _notes(formula, fit, groups)
+    notes = _notes(formula, fit, len(groups))
     if len(used) < len(frame):
         notes.append(f"{len(frame) - len(used):,} rows lack a value and were left out")
     if np.ptp(design.response) == 0:
@@ -206,9 +204,9 @@ def _robust(
 def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without: str) -> pd.Series:
     """Whether a fixed effect matters: term, chi_square, df, p and the note of the full model.
 
-    Both models are fitted by maximum likelihood to the same rows; twice the difference of their
-    log-likelihoods is compared with chi-square with as many degrees of freedom as the term has
-    coefficients. NaN if the response does not vary.
+    Both models are fitted by maximum likelihood to the same rows; chi_square is twice the
+    difference of their log-likelihoods, df the number of the term's coefficients. NaN if the
+    response does not vary.
 
     Raises:
         UserError: as in `fit_mixed_model`, or the formula does not have the term.
@@ -221,26 +219,21 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     if np.ptp(full.design.response) == 0:
         chi_square = float("nan")
     df = len(full.design.columns) - len(null.design.columns)
+    p = float(chi2.sf(chi_square, df))
     return pd.Series(
-        {
-            "term": without,
-            "chi_square": chi_square,
-            "df": df,
-            "p": float(chi2.sf(chi_square, df)),
-            "note": full.note,
-        }
+        {"term": without, "chi_square": chi_square, "df": df, "p": p, "note": full.note}
     )
 
 
 def wald_test(model: MixedModel, term: str) -> pd.Series:
     """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
 
-    df2 are those of the model: one fewer than there are groups, so an effect that differs from
-    group to group is tested against their number. For a factor of more than two levels this is
-    conservative. Errors robust to G clusters are themselves estimates: with q coefficients the
-    statistic is Hotelling's, times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton,
-    2018, Journal of Business & Economic Statistics 36, on why the plain test finds too much). NaN
-    if the response does not vary, or if there are no more clusters than coefficients.
+    df2 is groups - 1, so an effect that differs from group to group is tested against their
+    number; for a factor of more than two levels this is conservative. Errors robust to G clusters
+    are themselves estimates: with q coefficients the statistic is Hotelling's, times
+    (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of Business &
+    Economic Statistics 36, on why the plain test finds too much). NaN if the response does not
+    vary, or if there are no more clusters than coefficients.
 
     Raises:
         UserError: the formula does not have the term.
@@ -250,32 +243,30 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
         raise UserError(f"{model.formula} has no fixed effect {term!r}")
     estimates = model.fit.coefficients[chosen]
     covariance = model.fit.covariance[np.ix_(chosen, chosen)]
-    df1, df2 = int(chosen.sum()), model.freedom
-    if model.clusters is not None:
-        df2 = model.clusters - df1
-    if np.ptp(model.design.response) == 0 or df2 < 1:
-        return pd.Series({"term": term, "F": np.nan, "df1": df1, "df2": df2, "p": np.nan})
-    statistic = float(estimates @ np.linalg.solve(covariance, estimates)) / df1
-    if model.clusters is not None:
-        statistic *= df2 / model.freedom
-    p = float(f.sf(statistic, df1, df2))
+    df1 = int(chosen.sum())
+    df2 = model.freedom if model.clusters is None else model.clusters - df1
+    statistic = p = np.nan
+    if np.ptp(model.design.response) > 0 and df2 > 0:
+        statistic = float(estimates @ np.linalg.solve(covariance, estimates)) / df1
+        if model.clusters is not None:
+            statistic *= df2 / model.freedom
+        p = float(f.sf(statistic, df1, df2))
     return pd.Series({"term": term, "F": statistic, "df1": df1, "df2": df2, "p": p})
 
 
-def _notes(formula: MixedFormula, fit: ProfiledFit, groups: Sequence[str]) -> list[str]:
-    notes = []
-    if len(groups) == 1:
-        notes.append(f"one {formula.group} only: least squares, without random effects")
-    elif len(groups) < MIN_GROUPS:
-        notes.append(
-            f"{len(groups)} {formula.group}s only: least squares, with {formula.group} as a fixed "
-            "effect in place of random effects"
-        )
-    if fit.singular:
-        notes.append("a random effect has a variance of zero or a correlation of 1 or -1")
-    if not fit.converged:
-        notes.append("the search for the random effects' variances did not converge")
-    return notes
+def _notes(formula: MixedFormula, fit: ProfiledFit, groups: int) -> list[str]:
+    few = (
+        f"one {formula.group} only: least squares, without random effects"
+        if groups == 1
+        else f"{groups} {formula.group}s only: least squares, with {formula.group} as a fixed "
+        "effect in place of random effects"
+    )
+    notes = {
+        few: groups < MIN_GROUPS,
+        "a random effect has a variance of zero or a correlation of 1 or -1": fit.singular,
+        "the search for the random effects' variances did not converge": not fit.converged,
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 @dataclass(frozen=True)

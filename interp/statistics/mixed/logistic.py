@@ -31,8 +31,9 @@ from interp.statistics.summaries import UPPER, grouped
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""A separating direction is rounding of the solver unless it is above this: log-odds, on the scale
-of standardised predictors."""
+"""Smaller separating directions are rounding: log-odds, for standardised predictors."""
+
+NAN = float("nan")
 
 LARGEST_SD = 10.0
 """Log-odds. Above it most levels have a single outcome, and the likelihood would reflect the
@@ -48,12 +49,12 @@ class MixedLogistic:
     """The fitted model and its terms."""
 
     terms: pd.DataFrame
-    """One row per coefficient: term, estimate (log-odds, of a covariate per standard deviation, of
-    a factor's level against the reference; positive goes with the outcome), low and high (95%
-    interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. If a column of
-    the design is the same within every level of a grouping, or levels are the observations, t is
-    Student's with df degrees of freedom; otherwise df is infinite, and t normal. A term that cannot
-    be estimated is NaN, and its note says why."""
+    """One row per coefficient: term, estimate (log-odds, for a covariate per standard deviation,
+    for a level against the reference; positive goes with the outcome), low and high (95% interval),
+    p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. If a column of the design is
+    the same within every level of a grouping, or levels are the observations, t is Student's with
+    df degrees of freedom; otherwise df is infinite, and t normal. A term that cannot be estimated
+    is NaN, and its note says why."""
     groups: pd.DataFrame
     """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
     n: int
@@ -90,19 +91,29 @@ def mixed_logistic(
     Raises:
         UserError: a column is missing, there is no term or no grouping, or a term cannot be read.
     """
-    formula = MixedFormula(outcome, tuple(terms), groups[0] if groups else "")
+    if not (terms and groups):
+        raise UserError("a mixed model needs at least one term and one grouping")
+    formula = MixedFormula(outcome, tuple(terms), groups[0])
     columns = [outcome, *formula.variables, *groups]
-    _check(frame, columns, terms=terms, groups=groups)
+    if missing := [column for column in columns if column not in frame]:
+        raise UserError(
+            f"the table lacks the columns {', '.join(missing)}; it has {', '.join(frame.columns)}"
+        )
     rows = frame.dropna(subset=columns)
     fit = _fit(rows, formula, groups=groups)
+    levels = [rows[name].nunique() for name in groups]
+    sds = [fit.sds.get(name, NAN) for name in groups]
+    notes = ["left out: one level" if count == 1 else "" for count in levels]
+    by_groups = sum(sd**2 for sd in fit.sds.values()) if fit.converged else NAN
+    total = fit.by_terms + by_groups + np.pi**2 / 3
     return MixedLogistic(
         terms=_terms(fit, formula),
-        groups=_groups(rows, groups, fit.sds),
+        groups=pd.DataFrame({"group": list(groups), "levels": levels, "sd": sds, "note": notes}),
         n=len(rows),
         converged=fit.converged,
         fitted=fit.fitted,
         log_likelihood=fit.log_likelihood,
-        r_squared=_r_squared(fit),
+        r_squared=RSquared(fit.by_terms / total, (fit.by_terms + by_groups) / total),
     )
 
 
@@ -114,40 +125,27 @@ def mixed_logistic_table(
     groups: Sequence[str],
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row for each combination of `by` and coefficient, each combination fitted separately.
+    """One row per combination of `by` and coefficient, each combination fitted separately.
 
-    Columns are those of `by`, those of `MixedLogistic.terms`, fitted, n, {group}_sd for each
-    grouping, converged, R2_marginal, R2_conditional.
+    Columns are `by`, those of `MixedLogistic.terms`, fitted, n, {group}_sd for each grouping,
+    converged, R2_marginal, R2_conditional.
     """
     tables = []
     for cell, rows in grouped(frame, by):
         fit = mixed_logistic(rows, outcome=outcome, terms=terms, groups=groups)
         sds = fit.groups.set_index("group")["sd"].add_suffix("_sd")
-        whole = {
-            "fitted": fit.fitted,
-            "n": fit.n,
+        table = fit.terms.assign(
+            fitted=fit.fitted,
+            n=fit.n,
             **sds,
-            "converged": fit.converged,
-            "R2_marginal": fit.r_squared.marginal,
-            "R2_conditional": fit.r_squared.conditional,
-        }
-        first, last = (pd.DataFrame(part, index=fit.terms.index) for part in (cell, whole))
-        tables.append(pd.concat([first, fit.terms, last], axis=1))
+            converged=fit.converged,
+            R2_marginal=fit.r_squared.marginal,
+            R2_conditional=fit.r_squared.conditional,
+        )
+        tables.append(pd.concat([pd.DataFrame(cell, index=table.index), table], axis=1))
     if not tables:
         return pd.DataFrame(columns=[*by, *TERM_COLUMNS, "fitted"])
     return pd.concat(tables, ignore_index=True)
-
-
-def _check(
-    frame: pd.DataFrame, columns: Sequence[str], *, terms: Sequence[str], groups: Sequence[str]
-) -> None:
-    if not (terms and groups):
-        raise UserError("a mixed model needs at least one term and one grouping")
-    missing = [column for column in columns if column not in frame]
-    if missing:
-        raise UserError(
-            f"the table lacks the columns {', '.join(missing)}; it has {', '.join(frame.columns)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -162,8 +160,8 @@ class _Fit:
     fitted: str
     undefined: str = ""
     """Why coefficients that are not among the estimates are undefined."""
-    log_likelihood: float = float("nan")
-    by_terms: float = float("nan")
+    log_likelihood: float = NAN
+    by_terms: float = NAN
     """Variance of the fixed effects over the rows."""
 
 
@@ -174,8 +172,13 @@ def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) ->
     outcomes = rows[formula.response].astype(bool).to_numpy(dtype=float)
     if len(np.unique(outcomes)) < 2:
         return _nothing(f"the outcome is always {bool(outcomes[0])}")
-    varying = tuple(term for term in formula.fixed if _varies(rows, term))
-    standardised = _standardised(rows, formula.variables)
+    numeric = [name for name in formula.variables if pd.api.types.is_numeric_dtype(rows[name])]
+    values = rows[numeric].astype(float)
+    # A covariate's differences may be rounding.
+    spread = values.max() - values.min() > 1e-12 * values.abs().max()
+    varies = {**(rows[formula.variables].nunique() > 1), **spread}
+    varying = tuple(term for term in formula.fixed if all(map(varies.get, term.split(":"))))
+    standardised = rows.assign(**((values - values.mean()) / values.std()))
     try:
         design = make_design(
             standardised, MixedFormula(formula.response, varying, formula.group), random=False
@@ -192,30 +195,6 @@ def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) ->
 def _nothing(reason: str) -> _Fit:
     empty = pd.DataFrame(columns=["estimate", "se", "df"])
     return _Fit(empty, {}, False, f"nothing: {reason}", undefined=reason)
-
-
-def _varies(rows: pd.DataFrame, term: str) -> bool:
-    """Whether each variable of a term has more than one value, up to rounding."""
-    columns = (rows[name] for name in term.split(":"))
-    return all(
-        _is_spread(column.to_numpy(dtype=float)) if _is_covariate(column) else column.nunique() > 1
-        for column in columns
-    )
-
-
-def _is_covariate(column: pd.Series) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(column))
-
-
-def _is_spread(numbers: Float[np.ndarray, " rows"]) -> bool:
-    return bool(np.ptp(numbers) > 1e-12 * np.abs(numbers).max())
-
-
-def _standardised(rows: pd.DataFrame, variables: Sequence[str]) -> pd.DataFrame:
-    """Phase 1: the rows with covariates in standard deviations from their means."""
-    covariates = [name for name in variables if _is_covariate(rows[name])]
-    values = rows[covariates].astype(float)
-    return rows.assign(**((values - values.mean()) / values.std()))
 
 
 def _names(design: Design) -> list[str]:
@@ -252,14 +231,15 @@ def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd
         return _Fit(estimates, sds, False, "its likelihood has no clear maximum")
     if endless := [name for name, sd in sds.items() if sd > LARGEST_SD]:
         return _Fit(estimates, sds, False, f"{endless[0]} alone decides nearly every outcome")
-    intercepts = " and ".join(sds)
+    fitted = "logistic regression: no grouping has two levels"
+    if sds:
+        intercepts = f"random intercepts for {' and '.join(sds)}"
+        fitted = f"mixed logistic regression with {intercepts} (Laplace)"
     return _Fit(
         estimates,
         sds,
         True,
-        f"mixed logistic regression with random intercepts for {intercepts} (Laplace)"
-        if sds
-        else "logistic regression: no grouping has two levels",
+        fitted,
         undefined="a constant term",
         log_likelihood=fit.log_likelihood,
         by_terms=float(np.var(design.fixed @ fit.coefficients)),
@@ -273,9 +253,9 @@ def _freedom(
 
     If the columns explain k differences of G levels, G - k are left for a column that is the
     same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
-    Journal of Statistical Computation and Simulation 37). Maximum likelihood divides by G what
-    least squares divides by G - k, and so do its errors. A column that is the same within the
-    levels of several groupings has the fewest; one that varies within all of them has no limit.
+    Journal of Statistical Computation and Simulation 37). Errors by maximum likelihood divide by G
+    where least squares divides by G - k. A column that is the same within the levels of several
+    groupings has the fewest; one that varies within all of them has no limit.
     """
     freedom, inflation = np.full(columns.shape[1], np.inf), np.ones(columns.shape[1])
     for codes in levels.T:
@@ -290,11 +270,7 @@ def _freedom(
 
 
 def _fit_levels(
-    outcomes: Float[np.ndarray, " rows"],
-    design: Design,
-    grouped: pd.DataFrame,
-    *,
-    mixed: _Fit,
+    outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd.DataFrame, *, mixed: _Fit
 ) -> _Fit:
     """Phase 5: a regression over the levels of the first grouping, one observation each."""
     import statsmodels.api as sm
@@ -310,18 +286,18 @@ def _fit_levels(
     hits, sizes = np.bincount(codes, outcomes), np.bincount(codes)
     if len(firsts) <= len(columns):
         return _nothing(f"{len(firsts)} levels of {name} are too few; mixed model: {mixed.fitted}")
-    if _separated(np.repeat(of_levels, 2, axis=0), _both_outcomes(hits, sizes)):
+    # Two rows per level: its outcomes, which differ if it has both.
+    both = np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
+    if _separated(np.repeat(of_levels, 2, axis=0), both):
         return _nothing(SEPARATES)
     family = sm.families.Binomial()
     fit = sm.GLM(np.column_stack([hits, sizes - hits]), of_levels, family=family).fit()
     # Pearson's dispersion, from counts: that of statsmodels treats a level as one observation.
     expected = sizes * fit.mu
     dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
-    errors = fit.bse * np.sqrt(dispersion)
+    numbers = {"estimate": fit.params, "se": fit.bse * np.sqrt(dispersion), "df": fit.df_resid}
     return _Fit(
-        pd.DataFrame(
-            {"estimate": fit.params, "se": errors, "df": float(fit.df_resid)}, index=columns
-        ),
+        pd.DataFrame(numbers, index=columns, dtype=float),
         {},
         False,
         f"quasi-binomial regression over levels of {name}; mixed model: {mixed.fitted}",
@@ -337,25 +313,16 @@ def _constant_within(
     return np.asarray(np.abs(columns - columns[firsts][codes]).max(axis=0) < 1e-9)
 
 
-def _both_outcomes(
-    hits: Float[np.ndarray, " levels"], sizes: Int[np.ndarray, " levels"]
-) -> Float[np.ndarray, " rows"]:
-    """Two rows per level: its outcomes, which differ if it has both."""
-    return np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
-
-
 def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
     """The coefficients with their tests; terms omitted from the design are undefined."""
-    found = list(fit.estimates.index)
+    # Without its levels: "modality:x" for "modality[T.box]:x".
+    terms = {name: re.sub(r"\[[^\]]*\]", "", name) for name in [INTERCEPT, *fit.estimates.index]}
     # A factor omitted from the design has no levels: its own name is listed in their place.
-    lacking = [
-        term for term in formula.fixed if not any(_without_levels(name) == term for name in found)
-    ]
-    names = [INTERCEPT, *(name for name in found if name != INTERCEPT), *lacking]
-    names.sort(key=lambda name: _place(name, formula))
+    terms |= {term: term for term in formula.fixed if term not in terms.values()}
+    order = [INTERCEPT, *formula.fixed]
+    names = sorted(terms, key=lambda name: order.index(terms[name]))
     table = fit.estimates.reindex(names).astype(float).rename_axis("term").reset_index()
-    t = table["estimate"] / table["se"]
-    half = stats.t.ppf(UPPER, table["df"]) * table["se"]
+    t, half = table["estimate"] / table["se"], stats.t.ppf(UPPER, table["df"]) * table["se"]
     table = table.assign(
         low=table["estimate"] - half,
         high=table["estimate"] + half,
@@ -369,29 +336,3 @@ def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
         ),
     )
     return table[list(TERM_COLUMNS)]
-
-
-def _without_levels(name: str) -> str:
-    """The term of a coefficient: "modality:x" of "modality[T.box]:x"."""
-    return re.sub(r"\[[^\]]*\]", "", name)
-
-
-def _place(name: str, formula: MixedFormula) -> int:
-    return -1 if name == INTERCEPT else formula.fixed.index(_without_levels(name))
-
-
-def _r_squared(fit: _Fit) -> RSquared:
-    by_groups = sum(sd**2 for sd in fit.sds.values()) if fit.converged else float("nan")
-    total = fit.by_terms + by_groups + np.pi**2 / 3
-    return RSquared(fit.by_terms / total, (fit.by_terms + by_groups) / total)
-
-
-def _groups(rows: pd.DataFrame, groups: Sequence[str], sds: Mapping[str, float]) -> pd.DataFrame:
-    table = pd.DataFrame(
-        {
-            "group": list(groups),
-            "levels": [rows[name].nunique() for name in groups],
-            "sd": [sds.get(name, float("nan")) for name in groups],
-        }
-    )
-    return table.assign(note=np.where(table["levels"] == 1, "left out: one level", ""))

@@ -29,6 +29,8 @@ from interp.statistics.decisions import ONE_SIDED, holm, limits
 from interp.statistics.mixed.linear import MixedModel
 from interp.statistics.summaries import UPPER, table_by
 
+NAN = float("nan")
+
 ROUNDING = 1e-12
 """Differences and errors up to this share of the response are rounding."""
 
@@ -36,8 +38,8 @@ ROUNDING = 1e-12
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
     """One row per level of a factor: level, mean, standard_error, low, high.
 
-    The mean is that of the response at this level, averaged with equal weights over the levels of
-    all other factors, covariates at their means; low and high bound it with a confidence of 95% by
+    The mean is that of the response at this level, with equal weights for the levels of all other
+    factors and with covariates at their means; low and high are the ends of its 95% interval by
     Student's t with the model's degrees of freedom.
 
     Raises:
@@ -64,9 +66,9 @@ def pairwise_tests(
     """One row per pair of levels: first, second, difference, its interval, test and limits.
 
     `difference` is the marginal mean of the first minus that of the second, low and high its 95%
-    interval; p, standard_error, t and df are for the two-sided test by Student's t with the model's
-    degrees of freedom. The pairs are one family for Holm's correction, p_holm. Differences beyond
-    excluded_below and excluded_above are excluded, each side at 5% (`interp.statistics.decisions`).
+    interval; p, standard_error, t and df belong to the two-sided test by Student's t with the
+    model's degrees of freedom. The pairs are one family for Holm's correction, p_holm. Differences
+    beyond excluded_below and excluded_above are excluded (`interp.statistics.decisions`).
     A difference within rounding is 0; an error within rounding is undefined, as is its test.
 
     Args:
@@ -80,8 +82,7 @@ def pairwise_tests(
     averages = _averages(model, factor)
     place = {level: index for index, level in enumerate(model.design.levels[factor])}
     chosen = list(combinations(place, 2)) if pairs is None else list(pairs)
-    unknown = {level for pair in chosen for level in pair} - set(place)
-    if unknown:
+    if unknown := {level for pair in chosen for level in pair} - set(place):
         raise UserError(
             f"{factor} has no level {', '.join(sorted(unknown))}; it has {', '.join(place)}"
         )
@@ -141,36 +142,36 @@ MIN_STUDIES = 2
 class Pooled:
     """A pooled estimate; NaN if undefined, and `note` says why."""
 
-    estimate: float
-    low: float
+    estimate: float = NAN
+    low: float = NAN
     """Lower end of the 95% interval of the mean over models."""
-    high: float
-    excluded_below: float
+    high: float = NAN
+    excluded_below: float = NAN
     """Means below are excluded by a one-sided test at 5% (`interp.statistics.decisions`)."""
-    excluded_above: float
-    standard_error: float
-    t: float
-    df: int
-    p: float
+    excluded_above: float = NAN
+    standard_error: float = NAN
+    t: float = NAN
+    df: int = 0
+    p: float = NAN
     """Two-sided p-value that the mean over models is zero."""
-    tau: float
+    tau: float = NAN
     """Standard deviation of the true values between models."""
-    I2: float
+    I2: float = NAN
     """Share of the variance of the estimates that is between models, from 0 to 1 (Higgins and
     Thompson, 2002, Statistics in Medicine 21)."""
-    predicted_low: float
+    predicted_low: float = NAN
     """Lower end of the interval that holds the true value of a further model with a probability of
-    at least about 95%: Student's for a further estimate. It includes errors of measurement, and is
-    wide if models differ by less than these."""
-    predicted_high: float
-    same_sign: int
+    at least about 95%: Student's for a further estimate. It includes errors of measurement, so it
+    is wide if models differ by less than these."""
+    predicted_high: float = NAN
+    same_sign: int = 0
     """Models whose own estimate has the sign of the pooled one."""
-    models: int
-    note: str
+    models: int = 0
+    note: str = ""
 
 
 def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " models"]) -> Pooled:
-    """The mean of estimates from one model each, for models in general.
+    """The mean over models of one estimate each, for models in general.
 
     Args:
         estimates: one for each model.
@@ -179,11 +180,12 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
     used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
     values, count = estimates[used], int(used.sum())
     if count < MIN_STUDIES:
-        return _undefined(count)
+        note = f"undefined: {count} of at least {MIN_STUDIES} models"
+        return Pooled(same_sign=count, models=count, note=note)
     mean, spread = float(values.mean()), float(values.std(ddof=1))
     notes = [] if used.all() else [f"{int((~used).sum())} models without a standard error left out"]
     if spread <= ROUNDING * float(np.abs(values).max()):
-        spread = float("nan")
+        spread = NAN
         notes.append("no interval: the estimates of all models are the same")
     error = spread / float(np.sqrt(count))
     quantile = float(stdtrit(count - 1, UPPER))
@@ -226,10 +228,10 @@ def _between(
 def pooled_table(
     estimates: pd.DataFrame, *, estimate: str, error: str, by: Sequence[str]
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: by and the fields of Pooled.
+    """One row per combination of `by`: by and the fields of `Pooled`.
 
     Args:
-        estimates: one row for each model and combination of `by`.
+        estimates: one row per model and combination of `by`.
         estimate: column of the estimates.
         error: column of their standard errors.
         by: columns whose values are pooled separately, such as the contrasts.
@@ -239,14 +241,3 @@ def pooled_table(
         return pool(*(members[column].to_numpy(dtype=float) for column in (estimate, error)))
 
     return table_by(estimates, by, Pooled, pooled)
-
-
-def _undefined(count: int) -> Pooled:
-    numbers = [name for name, kind in Pooled.__annotations__.items() if kind is float]
-    return Pooled(
-        **dict.fromkeys(numbers, float("nan")),
-        df=0,
-        same_sign=count,
-        models=count,
-        note=f"undefined: {count} of at least {MIN_STUDIES} models",
-    )

@@ -44,7 +44,6 @@ class ProfiledFit:
     singular: bool
     """Whether a variance is zero or a correlation 1 or -1."""
     converged: bool
-    """Whether the search converged."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,11 @@ def fit_profiled(
         blocks: sizes of the blocks, which are the last columns of `random`.
     """
     correlated = random.shape[1] - sum(blocks)
-    scales, change = _scales(fixed), _standardising(random, correlated)
-    x, z = fixed / scales, random @ change
+    scales = np.sqrt((fixed**2).mean(axis=0))
+    scales = np.where(scales > 0, scales, 1.0)
+    x, change = fixed / scales, _standardising(random, correlated)
     start = np.linalg.lstsq(x, response, rcond=None)[0]
-    sums = _sums(x, z, response - x @ start, groups)
+    sums = _sums(np.column_stack([x, response - x @ start]), random @ change, groups)
     factor, converged = _search(sums, correlated=correlated, blocks=blocks, reml=reml)
     best = _profile(factor, sums, reml=reml)
     root = change @ factor
@@ -110,17 +110,12 @@ def fit_profiled(
     )
 
 
-def _scales(matrix: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, " columns"]:
-    scales: Float[np.ndarray, " columns"] = np.sqrt((matrix**2).mean(axis=0))
-    return np.where(scales > 0, scales, 1.0)
-
-
 def _standardising(
     random: Float[np.ndarray, "rows effects"], correlated: int
 ) -> Float[np.ndarray, "effects effects"]:
     """The matrix that turns the columns (1, x) into (1, standardised x).
 
-    The search then does not depend on the origin and the unit of x.
+    The search is then independent of the origin and the unit of x.
     """
     change = np.eye(random.shape[1])
     if correlated > 1:
@@ -130,19 +125,13 @@ def _standardising(
 
 
 def _sums(
-    x: Float[np.ndarray, "rows columns"],
+    xy: Float[np.ndarray, "rows columns_and_response"],
     z: Float[np.ndarray, "rows effects"],
-    y: Float[np.ndarray, " rows"],
     groups: Int[np.ndarray, " rows"],
 ) -> _Sums:
-    xy = np.column_stack([x, y])
     members = [groups == group for group in range(int(groups.max()) + 1)]
-    return _Sums(
-        zz=np.stack([z[rows].T @ z[rows] for rows in members]),
-        z_xy=np.stack([z[rows].T @ xy[rows] for rows in members]),
-        xy_xy=xy.T @ xy,
-        rows=len(y),
-    )
+    zz, z_xy = (np.stack([z[rows].T @ other[rows] for rows in members]) for other in (z, xy))
+    return _Sums(zz, z_xy, xy.T @ xy, rows=len(xy))
 
 
 def _factor(
@@ -150,9 +139,9 @@ def _factor(
 ) -> Float[np.ndarray, "effects effects"]:
     """The lower triangle that the first elements fill, and a diagonal of one value per block."""
     triangle = np.zeros((correlated, correlated))
-    triangle[np.tril_indices(correlated)] = values[: len(values) - len(blocks)]
-    shared = np.repeat(values[len(values) - len(blocks) :], blocks)
-    return np.asarray(block_diag(triangle, np.diag(shared)))
+    own, shared = np.split(values, [len(values) - len(blocks)])
+    triangle[np.tril_indices(correlated)] = own
+    return np.asarray(block_diag(triangle, np.diag(np.repeat(shared, blocks))))
 
 
 def _search(
@@ -161,8 +150,8 @@ def _search(
     """The best relative Cholesky factor, and whether its search converged."""
     if not correlated:
         return np.zeros((0, 0)), True
-    triangle = np.equal(*np.tril_indices(correlated))
-    diagonal = np.append(triangle, np.ones(len(blocks), dtype=bool))
+    on_diagonal = np.equal(*np.tril_indices(correlated))
+    diagonal = np.append(on_diagonal, np.ones(len(blocks), dtype=bool))
     found = [
         minimize(
             lambda values: _profile(_factor(values, correlated, blocks), sums, reml=reml).deviance,
