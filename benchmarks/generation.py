@@ -19,9 +19,9 @@ import torch
 import interp
 from benchmarks.side_by_side import machine, random_llama, timed
 from interp.measurements.core import bind
+from interp.measurements.generation import Decoding, generate
 from interp.measurements.specs import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
-from interp.scoring.generation import Decoding, generate
 from interp_experiments.rulebench.prompts import Setting
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set
 

@@ -2,13 +2,12 @@
 
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows, explained
-from interp.measurements.generation import GenerationMeasurement
+from interp.measurements.generation import Decoding, GenerationMeasurement, generate
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answers import NOT_FINITE
-from interp.scoring.generation import Decoding, generate
 from interp.tables import Row
 from interp_probes.specs import Knowledge
 

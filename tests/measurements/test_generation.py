@@ -9,11 +9,11 @@ from transformers import T5Config, T5ForConditionalGeneration
 import interp
 from interp.errors import UserError
 from interp.measurements.core import bind, collect
+from interp.measurements.generation import Decoding, generate, inverse_cdf
 from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.prompts.systems import load_facts
 from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
-from interp.scoring.generation import Decoding, generate, inverse_cdf
 from tests.probes.facts import some_facts
 from tests.support.broken import broken_by
 from tests.support.organisms import DECODERS
