@@ -4,18 +4,56 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import torch
+
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
+from interp.models.unembedding import final_states
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.shared_batches import SharedBatch
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import error_row, score_batch
+from interp.scoring.answers import AnswerRows, answer_tables, error_row, predict, score_batch
+from interp.scoring.likelihood import perplexities
 from interp.scoring.shared_prefix import answer_batches, score_shared_batch
-from interp.scoring.soft_answers import soft_score_batch
 from interp.tables import Row
+
+
+@torch.inference_mode()
+def soft_score_batch(
+    model: Model, batch: Batch, answer_tokens: AnswerTokenizer
+) -> list[AnswerRows]:
+    """The rows of each prompt, including one of soft_answers, by one forward pass.
+
+    Soft accuracy is the correct option's share of the probability of all options; null if the
+    prompt has no options to choose from. A prompt with non-finite logits gets an error and no
+    numbers.
+    """
+    with final_states(model) as states:
+        predictions = predict(model, batch, answer_tokens)
+    perplexity = perplexities(model, batch, states[0], last_logits=predictions.logits)
+    tables = answer_tables(model, batch, predictions)
+    for rows, tokenized, value in zip(tables, batch.prompts, perplexity, strict=True):
+        (answer,) = rows["answers"]
+        row: Row = {key: answer[key] for key in ("model", "prompt_id", "error")}
+        if not answer["error"]:
+            row |= {
+                "soft_accuracy": _share_of(tokenized.prompt, rows["option_probabilities"]),
+                "perplexity": value,
+                "prompt_tokens": len(tokenized),
+            }
+        rows["soft_answers"] = [row]
+    return tables
+
+
+def _share_of(prompt: Prompt, options: Sequence[Row]) -> float | None:
+    """The correct option's relative probability."""
+    shares: dict[str, float | None] = {
+        row["option"]: row["relative_probability"] for row in options
+    }
+    return shares[prompt.answer.gold]
 
 
 @dataclass(frozen=True)
