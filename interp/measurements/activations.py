@@ -20,7 +20,6 @@ from torch import Tensor
 from interp.choices import LAST, POOLED, SITES
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.evaluation import answer_error
 from interp.measurements.specs import Activations
 from interp.models.architectures import CLASSIFIER
 from interp.models.model import Model
@@ -29,7 +28,7 @@ from interp.patching.checks import check_sums
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments, tokens_of
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_tables, predict
+from interp.scoring.answers import answer_error, answer_tables, predict
 from interp.tables import Row
 
 SiteKey = tuple[str, int]

@@ -9,12 +9,11 @@ import numpy as np
 from interp.attribution.attributor import Attributor
 from interp.attribution.method import Attribution, SegmentScores, TokenScores
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.evaluation import answer_error
 from interp.measurements.specs import Attribute
 from interp.models.load import reinitialized
 from interp.models.model import Model
 from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments
-from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
+from interp.scoring.answers import NOT_FINITE, Predictions, answer_error, answer_tables
 from interp.tables import Row
 
 Positions = dict[str, list[int]]

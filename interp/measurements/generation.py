@@ -1,9 +1,15 @@
-"""Texts that models generate after prompts, judged by the prompts' own answers."""
+"""Texts that models generate after prompts, greedy or sampled, judged by the prompts' own answers.
+
+A prompt's text does not depend on its batch: sampled tokens come from one uniform number per prompt
+and step, through the inverse of the cumulative distribution, seeded by prompt id and seed. The
+checkpoint's own generation settings, such as penalties and beams, are set aside.
+"""
 
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 import torch
@@ -33,38 +39,6 @@ from interp.tables import Row
 Finished = Literal["eos", "stop", "length"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decoding:
-    """How texts are generated."""
-
-    max_new_tokens: int
-    """Maximum number of tokens of a text."""
-    temperature: float = 0.0
-    """0 takes the most probable token; above 0, tokens are sampled with the probabilities given by
-    the logits divided by the temperature."""
-    seed: int = 0
-    """Seed of sampling, together with the prompt's id."""
-    stop: tuple[str, ...] = ()
-    """Texts that end the generation; they and what follows are omitted."""
-
-    def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises:
-            UserError: there are no tokens to generate, the temperature is below 0 or infinite, or a
-                stop string is empty.
-        """
-        if self.max_new_tokens < 1:
-            raise UserError(f"max_new_tokens is {self.max_new_tokens}; expected at least 1")
-        if not 0 <= self.temperature < float("inf"):
-            raise UserError(f"the temperature is {self.temperature}; expected 0 (greedy) or more")
-        if not isinstance(self.stop, tuple) or not all(self.stop):
-            raise UserError(
-                f"stop is {self.stop!r}; expected a tuple of texts that are not empty, such as "
-                '("\\n",)'
-            )
-
-
 @dataclass(frozen=True, slots=True)
 class Generated:
     """The text generated after one prompt."""
@@ -79,25 +53,27 @@ class Generated:
 
 
 @torch.inference_mode()
-def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
+def generate(model: Model, batch: Batch, spec: Generate) -> list[Generated]:
     """The text after each prompt of a batch, within `model.measuring()`.
 
+    A text ends at an end token, at a stop string, or at its maximum length.
+
     Raises:
-        UserError: a prompt with its text may be longer than the model's context, or the model is a
-            classifier.
+        UserError: a prompt with its text may be longer than the model's context, or the model
+            generates no texts.
     """
-    if model.kind is CLASSIFIER:
-        raise UserError(f"{model.name} is a {model.kind.name}, which writes no texts")
-    _check_room(model, batch, decoding)
+    _check(model, batch, spec)
     prefix = decoder_prefix(model) if model.kind is TEXT_TO_TEXT else ()
     # A text-to-text model's output begins with what its decoder read.
     start = len(prefix) or batch.token_ids.shape[1]
-    stopping = _StopStrings(model, decoding.stop, start=start, rows=len(batch.prompts))
+    stopping = _StopStrings(model, spec.stop, start=start, rows=len(batch.prompts))
     seen = _Finite()
     processors: list[Any] = [seen]
-    if decoding.temperature:
-        processors.append(_Sampling(batch, decoding))
-    settings, hf = _settings(model, decoding, prefix), _generating(model)
+    if spec.temperature:
+        processors.append(_Sampling(batch, spec))
+    settings = _settings(model, spec, prefix)
+    # The annotated type of a model may lack `generate`.
+    hf: Any = model.hf
     inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
     if prefix:
         decoded = torch.tensor([prefix], device=batch.token_ids.device)
@@ -107,46 +83,37 @@ def generate(model: Model, batch: Batch, decoding: Decoding) -> list[Generated]:
             batch.token_ids,
             generation_config=settings,
             logits_processor=LogitsProcessorList(processors),
-            stopping_criteria=StoppingCriteriaList([stopping] if decoding.stop else []),
+            stopping_criteria=StoppingCriteriaList([stopping] if spec.stop else []),
             **inputs,
         )
     written = sequences[:, start:].tolist()
     return [
-        replace(_generated(model, tokens[:length], decoding), finite=finite)
+        replace(_generated(model, tokens[:length], spec), finite=finite)
         for tokens, length, finite in zip(written, stopping.lengths, seen.rows(), strict=True)
     ]
 
 
-def _generating(model: Model) -> Any:
-    """The model, whose annotated type may lack `generate`.
-
-    Raises:
-        UserError: the model does not generate texts.
-    """
-    if not model.hf.can_generate():
+def _check(model: Model, batch: Batch, spec: Generate) -> None:
+    if model.kind is CLASSIFIER or not model.hf.can_generate():
         raise UserError(
             f"{model.name} ({model.hf.config.model_type}) generates no texts; give a causal or a "
             "text-to-text language model"
         )
-    return model.hf
-
-
-def _check_room(model: Model, batch: Batch, decoding: Decoding) -> None:
     context = model.context_length
     longest = max(map(len, batch.prompts))
-    if context is not None and longest + decoding.max_new_tokens > context:
+    if context is not None and longest + spec.max_new_tokens > context:
         raise UserError(
-            f"a prompt of {longest} tokens and a text of up to {decoding.max_new_tokens} do not "
-            f"fit into the {context} that {model.name} reads; give a model that reads more, or "
-            "generate fewer tokens"
+            f"a prompt of {longest} tokens and a text of up to {spec.max_new_tokens} tokens do not "
+            f"fit into the {context} tokens that {model.name} reads; give a model that reads more, "
+            "or generate fewer tokens"
         )
 
 
-def _settings(model: Model, decoding: Decoding, prefix: Sequence[int]) -> GenerationConfig:
+def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> GenerationConfig:
     tokenizer = model.tokenizer
     padding = tokenizer.pad_token_id
     return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers does not annotate it
-        max_new_tokens=decoding.max_new_tokens,
+        max_new_tokens=spec.max_new_tokens,
         do_sample=False,
         eos_token_id=model.end_tokens or None,
         pad_token_id=0 if padding is None else padding,
@@ -169,11 +136,7 @@ def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
 
 @contextmanager
 def _understood(model: Model) -> Iterator[None]:
-    """Within the block, errors of transformers about a configuration become UserErrors.
-
-    Raises:
-        UserError: the model cannot generate texts with its settings.
-    """
+    """Within the block, errors of transformers about a configuration become UserErrors."""
     try:
         yield
     except (AttributeError, ValueError) as error:
@@ -216,10 +179,10 @@ class _Finite(LogitsProcessor):
 class _Sampling(LogitsProcessor):
     """Keeps one token of each row, drawn with the probabilities of the tempered logits."""
 
-    def __init__(self, batch: Batch, decoding: Decoding) -> None:
-        self._temperature = decoding.temperature
+    def __init__(self, batch: Batch, spec: Generate) -> None:
+        self._temperature = spec.temperature
         self._chance = [
-            random.Random(f"generation {decoding.seed} {tokenized.prompt.id}")
+            random.Random(f"generation {spec.sampling_seed} {tokenized.prompt.id}")
             for tokenized in batch.prompts
         ]
 
@@ -260,21 +223,21 @@ class _StopStrings(StoppingCriteria):
         return torch.tensor(ended, device=input_ids.device)
 
 
-def _generated(model: Model, tokens: list[int], decoding: Decoding) -> Generated:
-    ends = model.end_tokens
-    end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
-    text, stopped = _cut(_decoded(model, tokens), decoding.stop)
-    finished: Finished = "stop" if stopped else "eos" if end < len(tokens) else "length"
-    return Generated(tuple(tokens[:end]), text.strip(), finished)
+def _generated(model: Model, tokens: list[int], spec: Generate) -> Generated:
+    ended = _until_end(model, tokens)
+    text, stopped = _cut(_decoded(model, tokens), spec.stop)
+    finished: Finished = "stop" if stopped else "eos" if len(ended) < len(tokens) else "length"
+    return Generated(tuple(ended), text.strip(), finished)
+
+
+def _until_end(model: Model, tokens: list[int]) -> list[int]:
+    """The tokens before the first end token."""
+    return list(takewhile(lambda token: token not in model.end_tokens, tokens))
 
 
 def _decoded(model: Model, tokens: list[int]) -> str:
-    """The text of tokens up to an end token, without special tokens."""
-    ends = model.end_tokens
-    end = next((i for i, token in enumerate(tokens) if token in ends), len(tokens))
-    text = model.tokenizer.decode(tokens[:end], skip_special_tokens=True)
-    assert isinstance(text, str)
-    return text
+    """The text before the first end token, without special tokens."""
+    return str(model.tokenizer.decode(_until_end(model, tokens), skip_special_tokens=True))
 
 
 def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
@@ -298,17 +261,11 @@ class GenerationMeasurement(Measurement):
 
 
 def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure the text a model generates after each prompt, judged by the prompt's own answer."""
-    decoding = Decoding(
-        max_new_tokens=spec.max_new_tokens,
-        temperature=spec.temperature,
-        seed=spec.sampling_seed,
-        stop=spec.stop,
-    )
+    """Measure the text that a model generates after each prompt."""
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            found = generate(model, batch, decoding)
+            found = generate(model, batch, spec)
         return [
             {"completions": [completion_row(model, tokenized, text)]}
             if text.finite

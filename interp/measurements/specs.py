@@ -72,11 +72,13 @@ class Generate(Spec):
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """most tokens of a text"""
-    temperature: Annotated[float, Field(ge=0), FromText(texts.number, "T")] = 0.0
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
+        0.0
+    )
     """0 takes the most probable token, above that tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """decides, with the prompt's id, what is sampled"""
-    stop: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ()
+    stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
     """texts that end the generation; they and what follows are left out"""
 
 

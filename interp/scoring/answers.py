@@ -84,7 +84,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     ):
         prompt = tokenized.prompt
         if not finite[index]:
-            tables.append({"answers": [error_row(model, prompt, NOT_FINITE)]})
+            tables.append(answer_error(model, prompt, NOT_FINITE))
             continue
         answer = tokens.option(predicted[index]) if prompt.answer.scored_by_next_token else None
         key: Row = {"model": model.name, "prompt_id": prompt.id}
@@ -189,22 +189,17 @@ def token_logits(
     return list(torch.split(values, lengths))
 
 
-def error_row(model: Model, prompt: Prompt, error: str) -> Row:
-    """The row of a prompt that could not be scored.
+def answer_error(model: Model, prompt: Prompt, error: str) -> AnswerRows:
+    """The row of the answers table for a prompt that could not be scored.
 
     The prompt counts as wrong, unless only a generated text gives the answer.
     """
     judged = prompt.answer.scored_by_next_token
-    return {
+    row: Row = {
         "model": model.name,
         "prompt_id": prompt.id,
         "answer": "" if judged else None,
         "correct": False if judged else None,
         "error": error,
     }
-
-
-@torch.inference_mode()
-def score_batch(model: Model, batch: Batch, answer_tokens: AnswerTokenizer) -> list[AnswerRows]:
-    """The rows of each prompt of a batch, by one forward pass."""
-    return answer_tables(model, batch, predict(model, batch, answer_tokens))
+    return {"answers": [row]}
