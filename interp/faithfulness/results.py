@@ -63,8 +63,9 @@ class ModelResults:
 
 def segments_of(trials: Sequence[Trials]) -> str:
     """The judged segments for people, such as "premise 1 and premise 2"."""
-    groups = dict.fromkeys(own.segments for own in trials)
-    return ", or ".join(" and ".join(map(segment_label, group)) for group in groups)
+    groups = [[*map(segment_label, group)] for group in dict.fromkeys(t.segments for t in trials)]
+    listed = (" and ".join(filter(None, [", ".join(group[:-1]), group[-1]])) for group in groups)
+    return ", or ".join(listed)
 
 
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:

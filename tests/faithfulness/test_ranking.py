@@ -219,9 +219,8 @@ def test_controls_and_random_weights_are_not_counted_among_methods(tables):
 
 def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
     own = made_up()
-    flat = own.coalition_values["prompt_id"] == "p3"
-    values = own.coalition_values["values"].mask(flat, own.coalition_values["values"].iloc[0])
-    values[flat] = [[0.0] * 4] * flat.sum()
+    rows = zip(own.coalition_values["prompt_id"], own.coalition_values["values"], strict=True)
+    values = [[0.0] * 4 if id_ == "p3" else by_donor for id_, by_donor in rows]
     trials = trials_of(
         Tables(**{**vars(own), "coalition_values": own.coalition_values.assign(values=values)})
     )
@@ -231,7 +230,7 @@ def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
     assert described(top, "entity", 62).startswith(
         "59 of 62 prompts (1 without an effect of at least 0.1 logits, 2 without a score) from"
     )
-    assert segments_of(trials) == "premise 1 and premise 2 and conclusion"
+    assert segments_of(trials) == "premise 1, premise 2 and conclusion"
 
 
 def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
