@@ -55,7 +55,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # the start of other prefixes, read already
+        if not part.read:  # it is the start of other prefixes, and was read with them
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
@@ -68,7 +68,7 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether a model reads prompts of up to this many tokens the same in two steps.
+    """Whether a model gives the same logits if prompts of up to this length are read in two steps.
 
     The first step must pass on only the keys and values of each layer, and the rotary frequencies
     must be those of short prompts (`interp.models.cache`).

@@ -69,7 +69,8 @@ def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
     options[options.index("--model") + 1] = "organism/llama-logic"
     assert main(["run", "faithfulness", *options]) == 0
     first = capsys.readouterr().out
-    assert "in 10 prompts from 5 clusters (interpretation)" in first
+    assert "of 10 prompts" in first
+    assert "from 5 clusters (interpretation)" in first
     page = (folder / "report.html").read_bytes()
     assert main(["faithfulness", *options]) == 0
     assert capsys.readouterr().out == first
