@@ -1,4 +1,4 @@
-"""The page: an answer, one table, two figures, and the tables they rest on."""
+"""The page: a verdict on each method, tables and figures."""
 
 import math
 from collections.abc import Sequence
@@ -200,7 +200,7 @@ def _fewer(own: ModelResults) -> str:
 
 
 def blanks(metrics: pd.DataFrame) -> str:
-    """What each metric needs that is undefined for some method."""
+    """What each metric needs, for metrics that are undefined for some method."""
     values = metrics[metrics["score"] != CONTROL]
     undefined = set(values.loc[values["value"].isna(), "metric"])
     needs = [

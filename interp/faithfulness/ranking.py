@@ -29,10 +29,10 @@ NEXT_TO_NOTHING = 0.1
 """Ratios can take any size if their divisor is below this share of the effects that it sums."""
 
 MODEL, COALITIONS = "model", "coalitions"
-"""Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
+"""Two leagues: methods that read only the model, and those computed from v(S), as the truth is."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls without an interval: their values follow from the measured effects."""
+"""Controls without an interval, since their values follow from the measured effects."""
 
 Values = Float[np.ndarray, " contenders"]
 Parts = tuple[np.ndarray, ...]
@@ -40,7 +40,7 @@ Parts = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Judgement:
-    """One metric of all contenders for one model."""
+    """One metric for all contenders on one model."""
 
     metric: Metric
     contenders: tuple[Contender, ...]
@@ -234,7 +234,7 @@ def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
 
 def league_of(method: str) -> str:
-    """The league of a method: it reads the model, or the same coalitions as the truth."""
+    """The league of a method."""
     return COALITIONS if find_method(method).reads_coalitions else MODEL
 
 
