@@ -44,7 +44,7 @@ class Generated:
     """The text generated after one prompt."""
 
     token_ids: tuple[int, ...]
-    """Tokens without the end token and what follows, with those of a stop string."""
+    """The tokens before the end token, including those of a stop string."""
     text: str
     """The text without special tokens, the stop string, and surrounding white space."""
     finished: Finished
@@ -72,13 +72,11 @@ def generate(model: Model, batch: Batch, spec: Generate) -> list[Generated]:
     if spec.temperature:
         processors.append(_Sampling(batch, spec))
     settings = _settings(model, spec, prefix)
-    # The annotated type of a model may lack `generate`.
-    hf: Any = model.hf
     inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
     if prefix:
         decoded = torch.tensor([prefix], device=batch.token_ids.device)
         inputs["decoder_input_ids"] = decoded.expand(len(batch.prompts), -1)
-    with _understood(model), _only(model, settings), _sound_attention(batch):
+    with _generating(model, settings) as hf, _sound_attention(batch):
         sequences = hf.generate(
             batch.token_ids,
             generation_config=settings,
@@ -124,26 +122,24 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
 
 
 @contextmanager
-def _only(model: Model, settings: GenerationConfig) -> Iterator[None]:
-    """Within the block, replace the model's generation settings, which would fill every gap."""
-    own = model.hf.generation_config
-    model.hf.generation_config = settings
-    try:
-        yield
-    finally:
-        model.hf.generation_config = own
+def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
+    """The model to call within the block, with these generation settings instead of its own.
 
-
-@contextmanager
-def _understood(model: Model) -> Iterator[None]:
-    """Within the block, errors of transformers about a configuration become UserErrors."""
+    Raises:
+        UserError: the model cannot generate texts with its configuration.
+    """
+    # The annotated type of a model may lack `generate`.
+    hf: Any = model.hf
+    own, hf.generation_config = hf.generation_config, settings
     try:
-        yield
+        yield hf
     except (AttributeError, ValueError) as error:
         raise UserError(
             f"transformers cannot generate texts with {model.name}: {one_line(str(error))}. Look "
             "at layer_types and the sizes of windows in its config.json"
         ) from error
+    finally:
+        hf.generation_config = own
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
@@ -248,7 +244,7 @@ def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class GenerationMeasurement(Measurement):
-    """A measurement of generated texts, whose batches leave room for these texts."""
+    """A measurement whose batches leave room for generated texts."""
 
     new_tokens: int = 0
     """Number of tokens by which each prompt may grow."""
@@ -267,7 +263,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
         with model.measuring():
             found = generate(model, batch, spec)
         return [
-            {"completions": [completion_row(model, tokenized, text)]}
+            {"completions": [_row(model, tokenized, text)]}
             if text.finite
             else error_rows(tokenized.prompt, NOT_FINITE)
             for tokenized, text in zip(batch.prompts, found, strict=True)
@@ -287,7 +283,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
     )
 
 
-def completion_row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
+def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
     """The row of the completions table."""
     judgement = tokenized.prompt.answer.judge(text.text)
     return {
