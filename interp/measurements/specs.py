@@ -248,8 +248,8 @@ class Patch(Spec):
     def _check_together(self) -> "Patch":
         if self.verify and self.estimate is None:
             raise UserError(
-                "verify needs an estimate, since exact patching needs no verification; give an "
-                "estimate, or omit verify"
+                "verify is given, but nothing is estimated, and exact patching needs no "
+                "verification; give an estimate too, or omit verify"
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
