@@ -18,9 +18,9 @@ import torch
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed
 from interp.measurements.core import bind
+from interp.measurements.generation import generate
 from interp.measurements.specs import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
-from interp.scoring.generation import Decoding, generate
 from interp_experiments.rulebench.prompts import Setting
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set
 
@@ -91,12 +91,12 @@ def batched(
     model: interp.Model, prompts: Sequence[TokenizedPrompt], new_tokens: int
 ) -> list[tuple[int, ...]]:
     """The same, in the batches in which texts are measured."""
-    measurement = bind(Generate(max_new_tokens=new_tokens), model)
-    decoding = Decoding(max_new_tokens=new_tokens)
+    spec = Generate(max_new_tokens=new_tokens)
+    measurement = bind(spec, model)
     found: dict[int, tuple[int, ...]] = {}
     with model.measuring():
         for indices, batch in measurement.batches(prompts):
-            texts = generate(model, batch, decoding)
+            texts = generate(model, batch, spec)
             found.update(zip(indices, (text.token_ids for text in texts), strict=True))
     return [found[index] for index in range(len(prompts))]
 

@@ -2,13 +2,13 @@
 
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows, explained
-from interp.measurements.generation import GenerationMeasurement
+from interp.measurements.generation import GenerationMeasurement, generate
+from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answers import NOT_FINITE
-from interp.scoring.generation import Decoding, generate
 from interp.tables import Row
 from interp_probes.specs import Knowledge
 
@@ -22,11 +22,11 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
     Raises:
         UserError: the budget is less than one token; in measuring, logits are not finite.
     """
-    decoding = Decoding(max_new_tokens=COMPLETION_TOKENS)
+    texts_of = Generate(max_new_tokens=COMPLETION_TOKENS)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            texts = generate(model, batch, decoding)
+            texts = generate(model, batch, texts_of)
         if not all(text.finite for text in texts):
             prompts = [tokenized.prompt for tokenized in batch.prompts]
             raise UserError(explained(NOT_FINITE, model, prompts))

@@ -10,13 +10,12 @@ from torch import Tensor
 from interp.errors import UserError
 from interp.measurements.activations import Place, vectors_at
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.evaluation import answer_error
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_tables, predict
+from interp.scoring.answers import answer_error, answer_tables, predict
 from interp.tables import Row
 from interp_probes.specs import LAST_TOKEN, Residuals
 

@@ -2,8 +2,7 @@
 
 Some metrics compare single segments: the top segment, signs, ranks, shares, planted causes. Others
 keep or remove segments one after another, the highest score first. If scores tie, these metrics are
-the mean over all orders that the scores allow: equal scores for all segments give the mean over all
-k! orders, the value of a random order.
+the mean over all orders that the scores allow, so equal scores give the value of a random order.
 """
 
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
@@ -31,21 +30,17 @@ ByPrompt = Float[ndarray, "*methods prompt"]
 LEAST_EFFECT = 0.1
 """Effects below this, in nats, are too small to distinguish or to divide by."""
 
-
-NEXT_TO_NOTHING = 1e-12
-"""Rounding error of fp64 sums that should be zero."""
+NOT_NIL = 0.05
+"""A segment has a sign to find if its effect exceeds this share of the largest effect."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
     """One array over another of the same or a broadcast shape; NaN if the divisor is zero."""
     tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
     found = np.full(tops.shape, np.nan)
-    np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > NEXT_TO_NOTHING)
+    # What should be zero may be a rounding error of fp64 sums.
+    np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > 1e-12)
     return found
-
-
-NOT_NIL = 0.05
-"""A segment whose effect exceeds this share of the largest effect has a sign to find."""
 
 
 def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
@@ -54,9 +49,10 @@ def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
     Each of m tied scores counts 1/m, so equal scores for k segments give 1/k, the chance of
     a random order. NaN if no effect reaches `LEAST_EFFECT`.
     """
-    chosen, true = _largest(np.abs(scores)), _largest(np.abs(effects))
+    sizes = np.abs(scores), np.abs(effects)
+    chosen, true = (size >= size.max(-1, keepdims=True) for size in sizes)
     hits = ratio((chosen & true).sum(-1), chosen.sum(-1))
-    return np.where(np.abs(effects).max(-1) < LEAST_EFFECT, np.nan, hits)
+    return np.where(sizes[1].max(-1) < LEAST_EFFECT, np.nan, hits)
 
 
 def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
@@ -86,7 +82,7 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """The part of the second segment in the |scores| of two, from 0 to 1; NaN if both are 0."""
+    """The part of the second of two segments in their |scores|, from 0 to 1; NaN if both are 0."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
@@ -108,17 +104,14 @@ def rank_correlation(
 ) -> Float[np.ndarray, "*methods"]:
     """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
 
-    Ranks are those of the prompts where both are defined; the correlation has the prompts' weights.
-    NaN if either is constant.
+    Prompts are ranked without weights, if both are defined; the correlation is weighted. NaN if
+    either is constant.
     """
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
     # Prompts without a rank are put last, where they change no other rank.
-    ranked = [_centred(_ranks(np.where(both, part, np.inf)), mass) for part in (x, y)]
-    covariance, one, other = (
-        (mass * a * b).sum(-1)
-        for a, b in ((ranked[0], ranked[1]), (ranked[0], ranked[0]), (ranked[1], ranked[1]))
-    )
+    a, b = (_centred(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
+    covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
 
 
@@ -134,15 +127,6 @@ def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
     sums = np.round(scores @ kept.T, 12)
     equal = np.ones(values.shape[-1])
     return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
-
-
-def _largest(sizes: Scores) -> np.ndarray:
-    """Whether each segment is the largest, including ties."""
-    return np.asarray(sizes >= sizes.max(-1, keepdims=True))
-
-
-def _ranks(values: ByPrompt) -> ByPrompt:
-    return np.asarray(rankdata(values, axis=-1))
 
 
 def _centred(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
@@ -163,7 +147,7 @@ def necessity(scores: Scores, values: Values) -> ByPrompt:
     Normalised comprehensiveness (DeYoung et al. 2020), with donors in place of deletion. NaN if
     |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
-    return _over_orders(scores, values, lambda kept, left: _normed(left[..., 1], kept))
+    return _over_orders(scores, values, lambda kept, left: _normed(left, kept)[..., 1])
 
 
 def sufficiency(scores: Scores, values: Values) -> ByPrompt:
@@ -195,7 +179,7 @@ def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
 def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
     """NAOPC = (AOPC - min) / (max - min) over all k! orders, from 0 to 1 (Edin et al. 2024).
 
-    Exact, since all orders are computed. NaN if orders differ by less than `LEAST_EFFECT`.
+    NaN if orders differ by less than `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _naopc(left))
 
@@ -220,7 +204,7 @@ def recovered(scores: Scores, values: Values) -> ByPrompt:
 def _over_orders(
     scores: Scores, values: Values, metric: Callable[[Curves, Curves], ByOrder]
 ) -> ByPrompt:
-    """The mean of a metric over the orders that the scores allow.
+    """The mean of a metric over the orders along which scores never rise.
 
     `metric` takes v of the kept segments, and v(N) minus v of the rest if they are removed.
     """
@@ -228,19 +212,12 @@ def _over_orders(
     orders, coalitions = _orders(segments)
     kept = values[:, coalitions]
     left = values[:, [[-1]]] - values[:, coalitions[0, -1] ^ coalitions]
-    allowed = _allowed(scores, orders)
+    along = scores[..., orders]
+    allowed = (along[..., :-1] >= along[..., 1:]).all(-1)
     by_order = metric(kept, left)
     undefined = np.isnan(by_order).any(-1)
     means = ratio((allowed * np.nan_to_num(by_order)).sum(-1), allowed.sum(-1))
     return np.where(undefined, np.nan, means)
-
-
-def _allowed(
-    scores: Scores, orders: Int[np.ndarray, "order segment"]
-) -> Bool[np.ndarray, "*methods prompt order"]:
-    """Whether scores never rise along an order."""
-    along = scores[..., orders]
-    return np.asarray((along[..., :-1] >= along[..., 1:]).all(-1))
 
 
 @lru_cache(maxsize=8)
@@ -260,11 +237,10 @@ def _faithfulness(kept: Curves) -> Curves:
     return _normed(kept - kept[..., :1], kept)
 
 
-def _normed(effects: np.ndarray, kept: Curves) -> np.ndarray:
-    """Effects over v(N) - v(0); NaN if the divisor is next to nothing."""
-    whole = kept[..., -1] - kept[..., 0]
-    whole = np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole)
-    return np.asarray(effects / (whole[..., None] if effects.ndim > whole.ndim else whole))
+def _normed(effects: Curves, kept: Curves) -> Curves:
+    """Effects over v(N) - v(0); NaN if the divisor is below `LEAST_EFFECT`."""
+    whole = kept[..., -1:] - kept[..., :1]
+    return np.asarray(effects / np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole))
 
 
 def _area(curves: Curves) -> ByOrder:
@@ -272,16 +248,12 @@ def _area(curves: Curves) -> ByOrder:
     return np.asarray(np.trapezoid(curves, axis=-1) / (curves.shape[-1] - 1))
 
 
-def _aopc(left: Curves) -> ByOrder:
-    """AOPC: mean over j = 1 ... k of v(N) - v(N without the top j), in logits.
-
-    The area over the perturbation curve of Samek et al. 2017, with donors as the perturbation.
-    """
-    return np.asarray(left[..., 1:].mean(-1))
-
-
 def _naopc(left: Curves) -> ByOrder:
-    areas = _aopc(left)
+    """Normalised AOPC, the mean over j = 1 ... k of v(N) - v(N without the top j).
+
+    AOPC is the area over the perturbation curve (Samek et al. 2017), with donors as perturbation.
+    """
+    areas = left[..., 1:].mean(-1)
     low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
     spread = np.where(high - low < LEAST_EFFECT, np.nan, high - low)
     return np.asarray((areas - low) / spread)

@@ -1,8 +1,7 @@
-"""The metrics of faithfulness: the inputs of each, its range, and its value by chance."""
+"""The metrics of faithfulness: what each is computed from, its range, and its value by chance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -38,6 +37,10 @@ def correlation(x: ByPrompt, y: ByPrompt, *, weights: Weights) -> Float[np.ndarr
 SHARE, CORRELATION, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)
 """Bounds of metrics."""
 
+_EFFECT = f"an effect of at least {LEAST_EFFECT} logits"
+_COMPARED = "two compared segments, with shares that vary over prompts"
+_DIVISOR = f"|v(N) - v(0)| of at least {LEAST_EFFECT} logits"
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -48,6 +51,8 @@ class Metric:
     title: str
     parts: Callable[[Judged], Parts]
     """Computes the parts for each prompt."""
+    needs: str
+    """What it takes to be defined, such as "three segments"."""
     combine: Combine = mean
     """Combines the parts of all prompts into one number."""
     chance: float | None = None
@@ -63,12 +68,12 @@ class Metric:
         return self.combine is mean
 
 
-def _of_sizes(metric: Callable[..., ByPrompt], judged: Judged) -> Parts:
-    return (metric(judged.sizes, judged.shapley),)
+def _sizes(metric: Callable[..., ByPrompt]) -> Callable[[Judged], Parts]:
+    return lambda judged: (metric(judged.sizes, judged.shapley),)
 
 
-def _of_values(metric: Callable[..., ByPrompt], judged: Judged) -> Parts:
-    return (metric(judged.signed, judged.values),)
+def _values(metric: Callable[..., ByPrompt]) -> Callable[[Judged], Parts]:
+    return lambda judged: (metric(judged.signed, judged.values),)
 
 
 def _signs(judged: Judged) -> Parts:
@@ -80,13 +85,10 @@ def _patched(judged: Judged) -> Parts:
     return (agreement.top_segment(judged.sizes, judged.left_out),)
 
 
-def _undefined(judged: Judged) -> ByPrompt:
-    return np.full(judged.sizes.shape[:-1], np.nan)
-
-
 def _shares(judged: Judged) -> Parts:
     if judged.compared is None:
-        return (_undefined(judged), _undefined(judged))
+        undefined = np.full(judged.sizes.shape[:-1], np.nan)
+        return undefined, undefined
     true = agreement.share(judged.shapley, *judged.compared)
     weak = np.abs(judged.shapley[:, judged.compared]).max(-1) < LEAST_EFFECT
     ours = agreement.share(judged.sizes, *judged.compared)
@@ -94,10 +96,9 @@ def _shares(judged: Judged) -> Parts:
 
 
 def _planted(judged: Judged) -> Parts:
-    if judged.compared is None:
-        return (_undefined(judged),)
-    shares = agreement.share(judged.sizes, *judged.compared)
-    return (agreement.planted_hits(np.nan_to_num(shares, nan=0.5), judged.planted),)
+    shares, _ = _shares(judged)
+    planted = judged.planted if judged.compared else np.full_like(judged.planted, np.nan)
+    return (agreement.planted_hits(np.nan_to_num(shares, nan=0.5), planted),)
 
 
 def _recovered(judged: Judged) -> Parts:
@@ -109,14 +110,23 @@ METRICS = (
     Metric(
         "top_segment",
         "top segment is that of Shapley",
-        partial(_of_sizes, agreement.top_segment),
+        _sizes(agreement.top_segment),
+        _EFFECT,
         bounds=SHARE,
     ),
-    Metric("sign", "signs are those of Shapley", _signs, chance=0.5, bounds=SHARE),
+    Metric(
+        "sign",
+        "signs are those of Shapley",
+        _signs,
+        f"scores with a sign, and {_EFFECT}",
+        chance=0.5,
+        bounds=SHARE,
+    ),
     Metric(
         "tau",
         "Kendall's tau with Shapley",
-        partial(_of_sizes, agreement.kendall_tau),
+        _sizes(agreement.kendall_tau),
+        "three segments whose scores and effects are not all equal",
         chance=0.0,
         bounds=CORRELATION,
     ),
@@ -124,6 +134,7 @@ METRICS = (
         "share_rho",
         "Spearman of shares with Shapley",
         _shares,
+        _COMPARED,
         correlation,
         chance=0.0,
         bounds=CORRELATION,
@@ -131,39 +142,45 @@ METRICS = (
     Metric(
         "lds",
         "linear datamodeling score",
-        partial(_of_values, agreement.linear_datamodeling),
+        _values(agreement.linear_datamodeling),
+        "scores and values v(S) that are not all equal",
         chance=0.0,
         bounds=CORRELATION,
     ),
     Metric(
         "nc",
         "comprehensiveness of the top segment",
-        partial(_of_values, agreement.necessity),
+        _values(agreement.necessity),
+        _DIVISOR,
         divides="each prompt",
     ),
     Metric(
         "ns",
         "sufficiency of the top segment",
-        partial(_of_values, agreement.sufficiency),
+        _values(agreement.sufficiency),
+        _DIVISOR,
         divides="each prompt",
     ),
     Metric(
         "cpr",
         "area under sufficiency",
-        partial(_of_values, agreement.circuit_performance),
+        _values(agreement.circuit_performance),
+        _DIVISOR,
         divides="each prompt",
     ),
     Metric(
         "cpr_of_means",
         "area under sufficiency, ratio of means",
         _recovered,
+        "a mean v(N) - v(0) other than zero",
         ratio_of_means,
         divides="the mean",
     ),
     Metric(
         "cmd",
         "distance of sufficiency from 1",
-        partial(_of_values, agreement.circuit_distance),
+        _values(agreement.circuit_distance),
+        _DIVISOR,
         lower_is_better=True,
         bounds=(0.0, np.inf),
         divides="each prompt",
@@ -171,11 +188,19 @@ METRICS = (
     Metric(
         "morf_lerf",
         "MoRF minus LeRF",
-        partial(_of_values, agreement.morf_minus_lerf),
+        _values(agreement.morf_minus_lerf),
+        f"orders of removal that differ by at least {LEAST_EFFECT} logits",
         chance=0.0,
         bounds=CORRELATION,
     ),
-    Metric("top_patched", "top segment is that of patching", _patched, bounds=SHARE),
-    Metric("planted", "top premise is the planted one", _planted, chance=0.5, bounds=SHARE),
+    Metric("top_patched", "top segment is that of patching", _patched, _EFFECT, bounds=SHARE),
+    Metric(
+        "planted",
+        "top segment is the planted one",
+        _planted,
+        "a compared segment that was planted to decide",
+        chance=0.5,
+        bounds=SHARE,
+    ),
 )
 """In the order of tables."""

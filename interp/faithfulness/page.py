@@ -1,6 +1,7 @@
-"""The page: an answer, one table, two figures, and the tables behind them."""
+"""The page: a verdict on each method, tables and figures."""
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -13,23 +14,30 @@ from matplotlib.figure import Figure
 from interp.choices import ORACLE, RANDOM
 from interp.console import counted
 from interp.faithfulness.metrics import METRICS
-from interp.faithfulness.results import ModelResults, read_results
+from interp.faithfulness.results import ModelResults, read_results, segments_of, shares_of
 from interp.faithfulness.trials import CONTROL
-from interp.faithfulness.verdicts import ADVISING, across_models, labels, with_interval
+from interp.faithfulness.verdicts import ADVISING, across_models, at_worst, labels, with_interval
+from interp.models.organisms import PREFIX
 from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
-from interp.report.formatting import number_text
-from interp.report.page import FigureItem, Item, Report, Section, TableItem
+from interp.report.formatting import number_text, segment_label
+from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
 
 PANELS_A_ROW = 4
 """Panels in a row of a figure of shares."""
 
 _TEXT = (
-    "What segments do is measured by donors that replace them: v(S) is the logit of the "
-    "model's own answer over the other, the segments of S kept. Shapley values of this game are "
-    "the truth that scores are held against. Methods that are computed from the same values v(S) "
-    "are ranked separately. Intervals are 95% over clusters of prompts and hold for all methods of "
-    "a metric together, so for the best of them too."
+    "{models}. The judged segments are {segments}; the rest of each prompt stays. Their effects "
+    "are measured by donors that replace them: v(S) is the logit of the model's own answer over "
+    "the other, with the segments of S kept. Scores are held against the Shapley values of this "
+    "game. Methods that are computed from the same values v(S) cost more forward passes and are "
+    "ranked separately. Intervals are 95% over clusters of prompts and hold for all methods of a "
+    "metric together, so for the best of them too."
+)
+
+_ORGANISMS = (
+    " The packaged organisms ({prefix}...) are small models that were made for this project: a "
+    "verdict on them is about them, and may not hold for other models."
 )
 
 
@@ -40,17 +48,29 @@ def report_of(folder: StudyFolder) -> Report:
         UserError: there is nothing to judge yet.
     """
     results = read_results(folder)
-    across = _across(results)
-    answer = "\n\n".join(filter(None, [across, *(own.answer for own in results)]))
+    trials = [own for model in results for own in model.trials]
+    text = _TEXT.format(models=counted(len(results), "model"), segments=segments_of(trials))
+    if any(own.model.startswith(PREFIX) for own in results):
+        text += _ORGANISMS.format(prefix=PREFIX)
+    metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
+    top = metrics[metrics["metric"] == ADVISING[0]]
+    paragraphs = [across_models(top, random_weights), *(own.answer for own in results)]
+    answer = "\n\n".join(filter(None, paragraphs))
     return Report(
         title="Faithfulness of attribution",
-        text=f"{counted(len(results), 'model')}. {_TEXT}",
+        text=text,
         sections=(
             Section("Which method to trust", answer),
-            _ranking_section(results),
+            _ranking_section(results, metrics),
             _share_section(results),
-            _check_section(results),
-            _random_section(results),
+            Section(
+                "Which metrics can be used",
+                "A metric is used for advice only if no method is above the oracle, the median "
+                "method is above a random order, and the reversed oracle is below that order. A "
+                "ratio is not used if its divisor, v(N) - v(0), is close to zero.",
+                (TableItem("checks", "How metrics rank the controls", _joined(results, "checks")),),
+            ),
+            _random_section(random_weights),
         ),
         record=folder.provenance(),
         problems=tuple(folder.problems()),
@@ -58,22 +78,19 @@ def report_of(folder: StudyFolder) -> Report:
     )
 
 
-def _ranking_section(results: list[ModelResults]) -> Section:
+def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
     """Methods by metrics."""
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
-    items: list[Item] = [
+    figures = [
         FigureItem(
             f"methods_by_metrics_{number}",
             f"Methods by metrics, {own.model}",
             partial(methods_by_metrics, standings(own.metrics, own.checks)),
-            f"n = {own.prompts} prompts of {own.clusters} clusters; some metrics leave out prompts "
-            f"whose effects hardly differ. {titles}. cmd: lower is better. Grey: "
-            f"undefined.{_left_out(own.checks)}",
+            f"n = {own.prompts} prompts from {own.clusters} clusters{_fewer(own)}. {titles}. cmd: "
+            f"lower is better. Grey: undefined. {blanks(own.metrics)}{_left_out(own.checks)}",
         )
         for number, own in enumerate(results, start=1)
     ]
-    wide = pd.concat([_wide(own) for own in results], ignore_index=True)
-    verdicts = _joined(results, "verdicts")
     return Section(
         "Methods by metrics",
         "Scores of a segment are summed over its tokens, or (mean token) divided by their number. "
@@ -83,21 +100,23 @@ def _ranking_section(results: list[ModelResults]) -> Section:
             TableItem(
                 "methods_by_metrics",
                 "Methods by metrics",
-                wide,
-                "Value and 95% interval. Rows below the methods are controls: what a perfect, a "
-                "reversed and a random order are worth, and what length and place alone are.",
+                pd.concat([_wide(own) for own in results], ignore_index=True),
+                "Value and 95% interval. The last rows are controls: the values of a perfect, a "
+                "reversed and a random order, and of scoring by length and by position only. "
+                f"Blank: undefined. {blanks(metrics)}",
             ),
-            *items,
+            *figures,
             TableItem(
                 "verdicts",
                 "Verdict on each method",
-                verdicts,
+                _joined(results, "verdicts"),
                 "trust: the interval lies above chance, and the method may be the best of its "
                 "league. weaker: above chance, but worse than the best. refuted: worse than the "
-                "best, and not shown to be above chance. undecided: neither. p is that no other "
-                "method of the league is better, corrected for all pairs; above 0.05 a method may "
-                "be the best, and these hold the best with 95% confidence. corrected: the highest "
-                "value without what it owes to being the highest, estimated by a bootstrap.",
+                "best, and not shown to be above chance. undecided: neither. p: that no other "
+                "method of the league is better, corrected for all pairs. Methods with p above "
+                "0.05 may be the best; together they hold the best with 95% confidence. corrected: "
+                "the highest value without what it owes to being the highest, estimated by a "
+                "bootstrap.",
             ),
             TableItem(
                 "differences",
@@ -107,113 +126,63 @@ def _ranking_section(results: list[ModelResults]) -> Section:
                 "of methods of the metric and league together. p by random signs of clusters: that "
                 "no other method is better, corrected step by step by the largest statistic.",
             ),
-            *worst_items(results),
-            TableItem("metrics", "All values", _joined(results, "metrics")),
+            *worst_items(metrics),
+            TableItem("metrics", "All values", metrics),
         ),
     )
 
 
-def worst_items(results: list[ModelResults]) -> tuple[TableItem, ...]:
-    """The worst result of each method and control, if there are several models."""
-    if len(results) < 2:
+def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
+    """The lowest value of each method and control, if there are several models."""
+    if metrics["model"].nunique() < 2:
         return ()
-    worst = _worst(results)
+    worst = at_worst(metrics[metrics["metric"] == ADVISING[0]])
     columns = ["contender", "model", "value", "low", "high", "chance"]
     return (
         TableItem(
             "worst",
-            "The top segment, on the model where a method finds it least often",
+            "How often the top segment is found, on the model where this is least often",
             worst.assign(contender=labels(worst))[columns],
-            "Length and place may name the right segment of one model; a method that reads the "
-            "models names that of each.",
+            "Length and position may name the right segment of one model; only a method that reads "
+            "the models can name that of each.",
         ),
     )
 
 
-def _across(results: list[ModelResults]) -> str:
-    """A paragraph on methods over all models; empty if fewer than two can be judged."""
-    known = _advising(results)
-    judged = known["model"].unique()
-    if len(judged) < 2:
-        return ""
-    methods = known[known["score"] != CONTROL]
-    return across_models(
-        _worst(results),
-        undefined=[own.model for own in results if own.model not in judged],
-        untested=[str(name) for name in judged if _no_interval(methods, name)],
-    )
-
-
-def _no_interval(methods: pd.DataFrame, model: str) -> bool:
-    return bool(methods.loc[methods["model"] == model, "low"].isna().all())
-
-
-def _advising(results: list[ModelResults]) -> pd.DataFrame:
-    """All values of the metric that advises first."""
-    table = _joined(results, "metrics")
-    return table[table["metric"] == ADVISING[0]].dropna(subset=["value"]).reset_index(drop=True)
-
-
-def _worst(results: list[ModelResults]) -> pd.DataFrame:
-    """The row of each contender's lowest value, if it has a value on each judged model."""
-    table = _advising(results)
-    by_contender = table.groupby(["method", "score"], sort=False)
-    everywhere = by_contender["model"].transform("nunique") == table["model"].nunique()
-    table = table.assign(above=table["low"] > table["chance"])[everywhere]
-    above = table.groupby(["method", "score"], sort=False)["above"].transform("all")
-    table = table.assign(above=above)
-    lowest = table.groupby(["method", "score"], sort=False)["value"].idxmin()
-    return table.loc[lowest].sort_values("value", ascending=False)
-
-
-def _share_section(results: list[ModelResults]) -> Section:
+def _share_section(results: Sequence[ModelResults]) -> Section:
     """Shares of the compared segments, against the exact ones."""
-    parts = [part for own in results if len(part := own.shares())]
+    parts = [part for own in results if len(part := shares_of(own.model, own.trials))]
     if not parts:
         return Section("Shares", "The system compares no two segments.")
     table = pd.concat(parts, ignore_index=True)
     table = table.assign(contender=labels(table))
     means = table.groupby(["model", "contender"], sort=False)[["share", "exact_share"]].mean()
+    ratio = next(own.ratio for model in results for own in model.trials if own.ratio)
+    above, below = map(segment_label, ratio)
     return Section(
         "Shares",
-        "The second compared segment's part of the absolute scores of both, prompt by prompt: a "
+        f"The part of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
         "method that measures reliance lies on the diagonal.",
         (
             FigureItem(
                 "shares_by_method",
                 "Share by each method against the exact share",
                 partial(shares_by_method, table),
-                "A point for each prompt. Dotted: equal shares.",
+                "One dot for each prompt; n counts prompts. Dotted: equal shares.",
             ),
             TableItem("shares", "Mean shares", means.reset_index()),
         ),
     )
 
 
-def _check_section(results: list[ModelResults]) -> Section:
-    return Section(
-        "Which metrics can be used",
-        "A metric is used for advice only if it puts the oracle below no method, the middle "
-        "method above a random order, and the reversed oracle below that. A ratio is not used "
-        "where what it divides by, v(N) - v(0), is next to nothing.",
-        (
-            TableItem(
-                "checks", "What each metric says of what is known", _joined(results, "checks")
-            ),
-        ),
-    )
-
-
-def _random_section(results: list[ModelResults]) -> Section:
+def _random_section(table: pd.DataFrame) -> Section:
     """Scores of the model with random weights."""
-    table = _joined([own for own in results if own.reinitialized], "random_weights")
     if table.empty:
         return Section("Random weights", "The re-initialised model was left out.")
     return Section(
         "Random weights",
         "The same methods on the same architecture with random weights, held against the effects "
-        "of the trained model. If an interval lies above chance, the method may read the prompt "
-        "rather "
+        "of the trained model. A method with an interval above chance may read the prompt rather "
         "than the model.",
         (
             TableItem(
@@ -221,6 +190,23 @@ def _random_section(results: list[ModelResults]) -> Section:
             ),
         ),
     )
+
+
+def _fewer(own: ModelResults) -> str:
+    """The number of prompts of metrics that are undefined in some."""
+    prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
+    fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
+    return f" (fewer for {', '.join(fewer)})" if fewer else ""
+
+
+def blanks(metrics: pd.DataFrame) -> str:
+    """What each metric needs, for metrics that are undefined for some method."""
+    values = metrics[metrics["score"] != CONTROL]
+    undefined = set(values.loc[values["value"].isna(), "metric"])
+    needs = [
+        f"{metric.name} needs {metric.needs}" for metric in METRICS if metric.name in undefined
+    ]
+    return f"{'; '.join(needs)}." if needs else ""
 
 
 def _left_out(checks: pd.DataFrame) -> str:
@@ -233,17 +219,15 @@ def _left_out(checks: pd.DataFrame) -> str:
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """The metrics with contender and standing: 0 for a random order, 1 for the oracle.
 
-    Metrics that are undefined for every method are omitted, and those that divide by next to
-    nothing.
+    Metrics that are undefined for every method are omitted, and those with a divisor close to zero.
     """
-    divisible = checks.loc[checks["divisor"], "metric"]
-    of_methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
-    of_methods = of_methods[of_methods["metric"].isin(divisible)]
-    metrics = metrics[metrics["metric"].isin(of_methods["metric"])]
-    of_controls = metrics[metrics["score"] == CONTROL].pivot(
+    methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
+    shown = set(methods["metric"]) & set(checks.loc[checks["divisor"], "metric"])
+    metrics = metrics[metrics["metric"].isin(shown)]
+    controls = metrics[metrics["score"] == CONTROL].pivot(
         index="metric", columns="method", values="value"
     )
-    random, oracle = (metrics["metric"].map(of_controls[name]) for name in (RANDOM, ORACLE))
+    random, oracle = (metrics["metric"].map(controls[name]) for name in (RANDOM, ORACLE))
     span = (oracle - random).where(lambda own: own.abs() > 1e-9)
     return metrics.assign(contender=labels(metrics), standing=(metrics["value"] - random) / span)
 
@@ -258,14 +242,11 @@ def _wide(own: ModelResults) -> pd.DataFrame:
     return wide
 
 
-def _joined(results: list[ModelResults], name: str) -> pd.DataFrame:
+def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
     """One table of all models, one below the other."""
-    parts = []
-    for own in results:
-        table: pd.DataFrame = getattr(own, name).copy()
-        table.insert(0, "model", own.model)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
+    joined = pd.concat(parts, names=["model", None]).reset_index(level="model")
+    return joined.reset_index(drop=True)
 
 
 def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:

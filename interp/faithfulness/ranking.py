@@ -1,7 +1,7 @@
 """Which methods are faithful: metrics with intervals, differences, and usable metrics.
 
-The best method is chosen on the prompts that it is judged on, so intervals and tests hold for
-all methods together (`together`).
+The best method is chosen on the prompts on which it is judged, so intervals and tests hold for all
+methods together (`together`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
@@ -20,19 +20,19 @@ from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Tri
 from interp.statistics.clusters import FEWEST, cluster_mean, too_few
 
 RESAMPLES = 999
-"""Draws of clusters for intervals of metrics that are not means of shares."""
+"""Bootstrap draws of clusters, for metrics other than means of bounded values."""
 
 ALIKE = 0.05
 """A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
-"""A divisor below this share of the effects that it sums can make ratios of any size."""
+"""Ratios can take any size if their divisor is below this share of the effects that it sums."""
 
 MODEL, COALITIONS = "model", "coalitions"
-"""Two rankings: methods that read the model, and those computed from the same v(S) as the truth."""
+"""Two leagues: methods that read only the model, and those computed from v(S), as the truth is."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls without an interval: their values follow from the measured effects."""
+"""Controls without an interval, since their values follow from the measured effects."""
 
 Values = Float[np.ndarray, " contenders"]
 Parts = tuple[np.ndarray, ...]
@@ -40,7 +40,7 @@ Parts = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Judgement:
-    """One metric of all contenders for one model."""
+    """One metric for all contenders on one model."""
 
     metric: Metric
     contenders: tuple[Contender, ...]
@@ -54,8 +54,8 @@ class Judgement:
     clusters: tuple[str, ...]
     """The cluster of each prompt."""
     weights: Weights
-    prompts: int
-    """Number of prompts in which the metric is defined for any contender."""
+    defined: Bool[np.ndarray, " prompt"]
+    """Whether the metric is defined for any contender."""
     divisor_problem: str = ""
     """Why the metric's divisor is too close to zero; empty if it is not."""
 
@@ -78,15 +78,16 @@ class Judgement:
         ]
 
     def problem(self) -> str:
-        """Why the metric is not used for advice; empty if it can be.
+        """Why the metric is not used for advice; empty if it is.
 
-        The metric's divisor must not be close to zero. The metric must put the oracle above every
-        method, the middle method above a random order, and the reversed oracle below that.
+        The metric must be defined, and its divisor must not be close to zero. No method may be
+        above the oracle; the median method must be above a random order, and the reversed oracle
+        below that order.
         """
         gains, methods = self.gains, self.methods
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
         if not methods or not np.isfinite([oracle, random]).all():
-            return "undefined"
+            return f"undefined: needs {self.metric.needs}"
         if self.divisor_problem:
             return self.divisor_problem
         best = max(methods, key=lambda place: gains[place])
@@ -100,52 +101,40 @@ class Judgement:
 
 
 def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[Judgement]:
-    """Metrics of every contender.
-
-    Args:
-        trials: the trials of one model.
-        metrics: the metrics to compute.
-    """
+    """The metrics of every contender, from the trials of one model."""
     judged = [own.judged() for own in trials]
-    problems = _divisor_problems(judged, *_sample(trials))
+    clusters = tuple(name for own in trials for name in own.clusters)
+    weights = np.concatenate([own.weights for own in trials])
+    problems = _divisor_problems(judged, clusters, weights)
+    contenders = trials[0].contenders
+    testable = np.array([own not in _KNOWN for own in contenders])
     found = []
     for metric in metrics:
         by_trials = zip(*map(metric.parts, judged), strict=True)
         parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
-        found.append(_judged(metric, parts, trials, problems.get(metric.divides or "", "")))
+        values = _combined(metric, parts, weights)
+        low, high = np.full((2, len(values)), np.nan)
+        own = testable & np.isfinite(values)
+        if own.any():
+            ends = _intervals(metric, tuple(part[own] for part in parts), clusters, weights)
+            # Rounding may leave an end on the wrong side of its value.
+            low[own] = np.minimum(ends[0], values[own])
+            high[own] = np.maximum(ends[1], values[own])
+        found.append(
+            Judgement(
+                metric=metric,
+                contenders=contenders,
+                values=values,
+                low=low,
+                high=high,
+                by_prompt=parts[0] if metric.by_prompt else None,
+                clusters=clusters,
+                weights=weights,
+                defined=np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0),
+                divisor_problem=problems.get(metric.divides or "", ""),
+            )
+        )
     return found
-
-
-def _sample(trials: Sequence[Trials]) -> tuple[tuple[str, ...], Weights]:
-    """The clusters and weights of all prompts."""
-    clusters = tuple(name for own in trials for name in own.clusters)
-    return clusters, np.concatenate([own.weights for own in trials])
-
-
-def _judged(
-    metric: Metric, parts: Parts, trials: Sequence[Trials], divisor_problem: str
-) -> Judgement:
-    contenders, (clusters, weights) = trials[0].contenders, _sample(trials)
-    values = _combined(metric, parts, weights)
-    low, high = np.full((2, len(values)), np.nan)
-    methods = np.isfinite(values) & [own not in _KNOWN for own in contenders]
-    if methods.any():
-        own = tuple(part[methods] for part in parts)
-        low[methods], high[methods] = _intervals(metric, own, clusters, weights)
-    # Rounding may leave an end on the wrong side of its value.
-    low, high = np.minimum(low, values), np.maximum(high, values)
-    return Judgement(
-        metric=metric,
-        contenders=contenders,
-        values=values,
-        low=low,
-        high=high,
-        by_prompt=parts[0] if metric.by_prompt else None,
-        clusters=clusters,
-        weights=weights,
-        prompts=int(np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0).sum()),
-        divisor_problem=divisor_problem,
-    )
 
 
 def _divisor_problems(
@@ -177,7 +166,8 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """One row per metric and contender.
 
     Columns are metric, method, score (how it scores a segment; "control" for controls), value, low,
-    high (95% for all contenders together), chance (of a random order), prompts.
+    high (95%, for all contenders together), chance (the value of a random order), prompts (in which
+    the metric is defined).
     """
     return pd.DataFrame(
         [
@@ -188,7 +178,7 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
                 "low": float(judged.low[place]),
                 "high": float(judged.high[place]),
                 "chance": float(judged.values[judged.place(RANDOM)]),
-                "prompts": judged.prompts,
+                "prompts": int(judged.defined.sum()),
             }
             for judged in judgements
             for place, contender in enumerate(judged.contenders)
@@ -204,19 +194,17 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """
     rows = []
     for judged in judgements:
-        gains, methods = judged.values, judged.methods
-        order = sorted(methods, key=lambda place: judged.gains[place])
-        nan = float("nan")
-        problem = judged.problem()
+        values, methods, problem = judged.values, judged.methods, judged.problem()
+        gains = judged.gains[methods]
         rows.append(
             {
                 "metric": judged.metric.name,
                 "title": judged.metric.title,
-                "oracle": gains[judged.place(ORACLE)],
-                "best_method": gains[order[-1]] if order else nan,
-                "middle_method": float(np.median(gains[methods])) if order else nan,
-                "random": gains[judged.place(RANDOM)],
-                "reversed": gains[judged.place(REVERSED)],
+                "oracle": values[judged.place(ORACLE)],
+                "best_method": values[methods[gains.argmax()]] if methods else np.nan,
+                "middle_method": np.median(values[methods]) if methods else np.nan,
+                "random": values[judged.place(RANDOM)],
+                "reversed": values[judged.place(REVERSED)],
                 "divisor": not judged.divisor_problem,
                 "used": not problem,
                 "problem": problem,
@@ -232,28 +220,22 @@ def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
     league), best, best_score, corrected (the best value without the gain from being chosen),
     method, score; difference (best minus method, positive if the best is better), low,
-    high (95%, for all pairs of the league together); p that no method of the league is better,
-    corrected for all pairs; may_be_best; note. Only means over prompts are tested.
+    high (95%, for all pairs of the league together); p (that no method of the league is better,
+    corrected for all pairs); may_be_best; note. Only means over prompts are tested.
     """
-    parts = [
-        _against_best(judged, league, places)
-        for judged in judgements
-        for league, places in _leagues(judged).items()
-        if len(places) > 1
-    ]
+    parts = []
+    for judged in judgements:
+        for league in (MODEL, COALITIONS):
+            names = judged.contenders
+            places = [place for place in judged.methods if league_of(names[place].method) == league]
+            if len(places) > 1:
+                parts.append(_against_best(judged, league, places))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def league_of(method: str) -> str:
-    """The league of a method: it reads the model, or the same coalitions as the truth."""
+    """The league of a method."""
     return COALITIONS if find_method(method).reads_coalitions else MODEL
-
-
-def _leagues(judged: Judgement) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {MODEL: [], COALITIONS: []}
-    for place in judged.methods:
-        found[league_of(judged.contenders[place].method)].append(place)
-    return found
 
 
 def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataFrame:
@@ -317,7 +299,7 @@ def _grouped(
 def _intervals(
     metric: Metric, parts: Parts, clusters: Sequence[str], weights: Weights
 ) -> tuple[Values, Values]:
-    """The ends of intervals for all contenders together, from their parts."""
+    """The ends of intervals that hold for all contenders together."""
     values = metric.combine(*parts, weights=weights)
     group = _grouped(np.concatenate(parts), clusters)
     least, most = metric.bounds
@@ -336,9 +318,8 @@ def _intervals(
 def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
     """One number per contender; for the random control, the value of a random order."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
-    if metric.chance is not None:
-        random = len(found) - len(CONTROLS) + CONTROLS.index(RANDOM)
-        found[random] = metric.chance
+    if metric.chance is not None and np.isfinite(found).any():
+        found[CONTROLS.index(RANDOM) - len(CONTROLS)] = metric.chance
     return found
 
 

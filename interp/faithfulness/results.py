@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -19,8 +18,9 @@ from interp.faithfulness.ranking import (
     metric_table,
 )
 from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
-from interp.faithfulness.verdicts import ADVISING, advice, of_random_weights, verdict_table
+from interp.faithfulness.verdicts import ADVISING, advice, verdict_table
 from interp.prompts.systems import dependence_factor, installed_system
+from interp.report.formatting import segment_label
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
@@ -33,43 +33,22 @@ class ModelResults:
     """The metrics of one model, and the conclusions from them."""
 
     model: str
-    cluster: str
-    """The factor that prompts are clustered by."""
     trials: tuple[Trials, ...]
     asked: int
     """Prompts that have effects; some of them may lack a score."""
-    judgements: tuple[Judgement, ...]
-    reinitialized: tuple[Judgement, ...]
-    """Scores of the model with random weights, judged by the model's own effects."""
-
-    @cached_property
-    def metrics(self) -> pd.DataFrame:
-        """The rows of `metric_table`."""
-        return metric_table(self.judgements)
-
-    @cached_property
-    def checks(self) -> pd.DataFrame:
-        """The rows of `check_table`."""
-        return check_table(self.judgements)
-
-    @cached_property
-    def differences(self) -> pd.DataFrame:
-        """The rows of `difference_table`."""
-        return difference_table(self.judgements)
-
-    @cached_property
-    def verdicts(self) -> pd.DataFrame:
-        """The rows of `verdict_table`."""
-        return verdict_table(self.metrics, self.checks, self.differences)
-
-    @cached_property
-    def random_weights(self) -> pd.DataFrame:
-        """Top-segment rows for scores of the model with random weights, as in `metric_table`.
-
-        Empty if the re-initialised model was omitted.
-        """
-        table = metric_table(self.reinitialized)
-        return table if table.empty else table[table["score"] != CONTROL]
+    metrics: pd.DataFrame
+    """The rows of `metric_table`."""
+    checks: pd.DataFrame
+    """The rows of `check_table`."""
+    differences: pd.DataFrame
+    """The rows of `difference_table`."""
+    verdicts: pd.DataFrame
+    """The rows of `verdict_table`."""
+    random_weights: pd.DataFrame
+    """The rows of `metric_table` for the top segment by scores of the model with random weights,
+    judged by the model's own effects; empty if the re-initialised model was omitted."""
+    answer: str
+    """One paragraph: the methods to trust for this model, and those not to trust."""
 
     @property
     def prompts(self) -> int:
@@ -81,22 +60,12 @@ class ModelResults:
         """Number of clusters that these prompts belong to."""
         return len({name for own in self.trials for name in own.clusters})
 
-    @property
-    def note(self) -> str:
-        """A note on omitted prompts."""
-        left_out = self.asked - self.prompts
-        return f"{left_out} prompts lack a score" if left_out else ""
 
-    @property
-    def answer(self) -> str:
-        """One paragraph: which method to trust for this model, and which not."""
-        described = f"{self.prompts} prompts of {self.clusters} clusters ({self.cluster})"
-        text = advice(self.model, described, self.verdicts, self.metrics, self.note)
-        return " ".join(filter(None, [text, of_random_weights(self.verdicts, self.random_weights)]))
-
-    def shares(self) -> pd.DataFrame:
-        """The rows of `shares_of`."""
-        return shares_of(self.model, self.trials)
+def segments_of(trials: Sequence[Trials]) -> str:
+    """The judged segments for people, such as "premise 1 and premise 2"."""
+    groups = [[*map(segment_label, group)] for group in dict.fromkeys(t.segments for t in trials)]
+    listed = (" and ".join(filter(None, [", ".join(group[:-1]), group[-1]])) for group in groups)
+    return ", or ".join(listed)
 
 
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
@@ -157,12 +126,12 @@ def check_measured(folder: StudyFolder) -> None:
     Raises:
         UserError: nothing has been measured yet.
     """
-    missing = [stage for stage in (EFFECTS, SCORES) if not _has_tables(folder, stage)]
-    if missing:
-        raise UserError(
-            f"{folder.folder} has nothing of the stage {missing[0]!r} yet; rerun the study's "
-            "command to resume"
-        )
+    for stage in (EFFECTS, SCORES):
+        if not _has_tables(folder, stage):
+            raise UserError(
+                f"{folder.folder} has nothing of the stage {stage!r} yet; rerun the study's "
+                "command to resume"
+            )
 
 
 def _has_tables(folder: StudyFolder, stage: str) -> bool:
@@ -174,18 +143,55 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     trials = trials_of(tables)
     if not trials:
         return
-    random_weights: list[Judgement] = []
+    judgements = judge(trials)
+    metrics, checks = metric_table(judgements), check_table(judgements)
+    differences = difference_table(judgements)
+    verdicts = verdict_table(metrics, checks, differences)
+    random_weights = pd.DataFrame()
     if _has_tables(folder, REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
-        random_weights = judge(random, _FIRST) if random else []
+        if random:
+            random_weights = metric_table(judge(random, _FIRST))
+            random_weights = random_weights[random_weights["score"] != CONTROL]
+    advising = verdicts["metric"].iloc[0] if len(verdicts) else ADVISING[0]
+    (judgement,) = (own for own in judgements if own.metric.name == advising)
+    asked = tables.coalition_values["prompt_id"].nunique()
     yield ModelResults(
         model=model,
-        cluster=tables.cluster,
         trials=tuple(trials),
-        asked=tables.coalition_values["prompt_id"].nunique(),
-        judgements=tuple(judge(trials)),
-        reinitialized=tuple(random_weights),
+        asked=asked,
+        metrics=metrics,
+        checks=checks,
+        differences=differences,
+        verdicts=verdicts,
+        random_weights=random_weights,
+        answer=advice(
+            model,
+            f"{segments_of(trials)} in {described(judgement, tables.cluster, asked)}",
+            verdicts,
+            metrics,
+            random_weights,
+        ),
     )
+
+
+def described(judgement: Judgement, cluster: str, asked: int) -> str:
+    """The prompts in which a metric is defined, and why it is undefined in others.
+
+    Args:
+        judgement: the metric.
+        cluster: the factor by which prompts are clustered.
+        asked: the number of prompts that have effects.
+    """
+    known, scored = judgement.defined, len(judgement.defined)
+    clusters = {name for name, own in zip(judgement.clusters, known, strict=True) if own}
+    reasons = [
+        f"{scored - known.sum()} without {judgement.metric.needs}" if not known.all() else "",
+        f"{asked - scored} without a score" if asked > scored else "",
+    ]
+    others = f" ({', '.join(filter(None, reasons))})" if any(reasons) else ""
+    of_all = f" of {asked}" if known.sum() < asked else ""
+    return f"{known.sum()}{of_all} prompts{others} from {len(clusters)} clusters ({cluster})"
 
 
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:

@@ -1,8 +1,8 @@
-"""Which attribution agrees with a model's causal effects: effects and methods on the same prompts.
+"""The study of which attribution agrees with a model's causal effects, on the same prompts.
 
 1. `effects`: the value of every coalition of segments, by donors.
-2. `scores`: every method's scores of the same prompts, with the same donors; the target is the
-   margin of the model's own answer, as for the effects.
+2. `scores`: the scores of every method, with the same donors; the target is the margin of the
+   model's own answer, as for the effects.
 3. `reinitialized`: scores by the same architecture with random weights, on some of the prompts.
 """
 
@@ -46,8 +46,7 @@ METHODS = (
     "captum:kernel_shap",
     "captum:lime",
 )
-"""All methods that any causal model takes, without duplicates. They are compared with
-`shapley`."""
+"""All methods for any causal model, without duplicates, except `shapley`, which is the truth."""
 
 REINITIALIZED_PAIRS = 24
 """Most pairs for the re-initialised model."""
@@ -58,7 +57,7 @@ def _method_names(text: str) -> tuple[str, ...]:
 
 
 class Faithfulness(Study):
-    """How well each method's scores say what segments do, and which method to trust."""
+    """How well each method's scores agree with the effects of segments."""
 
     name: ClassVar[str] = "faithfulness"
     default_limit: ClassVar[int] = 48
@@ -69,10 +68,10 @@ class Faithfulness(Study):
     segments: Annotated[
         Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
     ] = None
-    """the segments whose effects are the truth, such as premise1,premise2; the others stay
-    (default: the two that the system compares, or else every segment with donors)"""
+    """the segments to judge, such as premise1,premise2; the others stay (default: the two that the
+    system compares, or else every segment with donors)"""
     reinitialized: bool = True
-    """judge scores of the model with random weights too, a second copy of it in memory"""
+    """also judge scores of the model with random weights, a second copy of it in memory"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Faithfulness":
@@ -101,7 +100,7 @@ class Faithfulness(Study):
         """The prompts that a source asks for.
 
         If a system names no clusters, pairs of one unit are dependent. Pairs then come from as many
-        units as possible, since all pairs of a unit say little more than one of them.
+        units as possible, since all pairs of a unit show little more than one of them.
         """
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
@@ -117,7 +116,7 @@ class Faithfulness(Study):
         return with_donors(prompts, count=DONORS, segments=self.segments or compared)
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page: an answer, one table, two figures, and the tables behind them."""
+        """The page: a verdict on each method, tables and figures."""
         from interp.faithfulness.page import report_of
 
         return report_of(folder)

@@ -1,9 +1,7 @@
 """Intervals and tests that hold for all methods of a model together, so also for the best of them.
 
-The method with the highest value is chosen on the same prompts that it is judged on. Statements
-about it are still valid, since they hold for all methods at once. The unit is the cluster of
-prompts; variation between donors is part of the variation between clusters, because every prompt
-has its own donors.
+The unit is the cluster of prompts. Every prompt has its own donors, so variation between donors is
+part of the variation between clusters.
 """
 
 import numpy as np
@@ -30,7 +28,7 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     """95% intervals of weighted means of values between 0 and 1, for all methods together.
 
     The bound of Gaffke (2005) with half an added cluster, as in `interp.statistics.proportions`, at
-    the level where 5% of the random weights leave the interval of some method (Beran 1988, J.
+    the level at which 5% of the random weights leave the interval of some method (Beran 1988, J.
     Am. Stat. Assoc. 83). Clusters have the same weights for every method.
 
     Args:
@@ -88,7 +86,7 @@ def compared(
     clusters, the same for all pairs, and corrected step by step by the largest statistic of all
     methods not yet found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). So the
     chance that any method is called worse although none is better is at most 5%, and the remaining
-    methods contain the best with 95% confidence. Intervals are for all pairs at once, Student's t
+    methods contain the best with 95% confidence. Intervals hold for all pairs at once: Student's t
     with the critical value of the same random signs.
 
     Args:

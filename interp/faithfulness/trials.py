@@ -1,12 +1,11 @@
 """Scores and effects of the same prompts as parallel arrays, and controls.
 
-Controls are scores whose faithfulness is known. `oracle` scores each segment by its Shapley value,
-`reversed` the other way round, `random` is the value of a random order (in closed form,
-`metrics.Metric.chance`), `length` scores a segment by its number of tokens, and `position` by its
+Controls are scores whose faithfulness is known: `oracle` scores each segment by its Shapley value,
+`reversed` the other way round, and `random` is worth what a random order is (in closed form,
+`metrics.Metric.chance`). `length` scores a segment by its number of tokens, and `position` by its
 place in the prompt, later ones higher.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -22,25 +21,10 @@ from interp.faithfulness.agreement import Effects, Scores, Values
 
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
+CONTROL = "control"
+"""How a control is scored."""
+
 Segments = Float[np.ndarray, "prompt segment"]
-
-
-def control_sizes(
-    effects: Effects, tokens: Segments, places: Segments
-) -> Float[np.ndarray, "control prompt segment"]:
-    """How strong each segment is by each control, in the order of `CONTROLS`."""
-    strength = np.abs(effects)
-    mirrored = strength.max(-1, keepdims=True) + strength.min(-1, keepdims=True) - strength
-    return np.stack([strength, mirrored, np.ones_like(strength), tokens, places])
-
-
-def control_scores(
-    effects: Effects, tokens: Segments, places: Segments
-) -> Float[np.ndarray, "control prompt segment"]:
-    """The scores of each control, in the order of `CONTROLS`."""
-    return np.stack([effects, -effects, np.ones_like(effects), tokens, places])
-
-
 Weights = Float[np.ndarray, " prompt"]
 
 
@@ -49,7 +33,7 @@ class Contender(NamedTuple):
 
     method: str
     score: str
-    """"sum" over a segment's tokens, "mean" of a token, or "control"."""
+    """"sum" or "mean" over a segment's tokens, or "control"."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +41,16 @@ class Judged:
     """The input of metrics: scores and values of prompts with the same segments."""
 
     sizes: Scores
-    """How strong each segment is by each contender, never negative."""
+    """The size of each segment by each contender, never negative."""
     signed: Scores
     """The contender's scores with their sign."""
     has_sign: Bool[np.ndarray, " methods"]
-    """Whether a contender's scores can be negative, for evidence against the answer."""
+    """Whether a contender's scores can be negative, as evidence against the answer."""
     values: Values
     compared: tuple[int, int] | None
     """The places of two compared segments, the second over the first."""
     planted: Weights
-    """The planted probability that the second of these decides; NaN if nothing is planted."""
+    """The planted probability that the second compared segment decides; NaN if none is planted."""
 
     @cached_property
     def shapley(self) -> Effects:
@@ -88,11 +72,11 @@ class Trials:
     contenders: tuple[Contender, ...]
     """The methods, then the controls."""
     has_sign: Bool[np.ndarray, " methods"]
-    """The same as in `Judged`."""
+    """As in `Judged`."""
     scores: Float[np.ndarray, "own prompt segment"]
     """Scores of only the methods."""
-    tokens: Float[np.ndarray, "prompt segment"]
-    places: Float[np.ndarray, "prompt segment"]
+    tokens: Segments
+    places: Segments
     """1 for the first segment in the text."""
     values: Values
     """v as the mean over donors."""
@@ -106,10 +90,13 @@ class Trials:
     def judged(self) -> Judged:
         """The input of metrics."""
         effects = shapley_values(self.values)
-        known = (effects, self.tokens, self.places)
+        strength, equal = np.abs(effects), np.ones_like(effects)
+        mirrored = strength.max(-1, keepdims=True) + strength.min(-1, keepdims=True) - strength
+        sizes = np.stack([strength, mirrored, equal, self.tokens, self.places])
+        signed = np.stack([effects, -effects, equal, self.tokens, self.places])
         return Judged(
-            sizes=np.concatenate([np.abs(self.scores), control_sizes(*known)]),
-            signed=np.concatenate([self.scores, control_scores(*known)]),
+            sizes=np.concatenate([np.abs(self.scores), sizes]),
+            signed=np.concatenate([self.scores, signed]),
             has_sign=self.has_sign,
             values=self.values,
             compared=self._compared,
@@ -122,10 +109,6 @@ class Trials:
             return None
         above, below = self.ratio
         return self.segments.index(below), self.segments.index(above)
-
-
-CONTROL = "control"
-"""How a control is scored."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +135,13 @@ def trials_of(tables: Tables) -> list[Trials]:
     scores = _by_contender(tables.segment_scores)
     if not scores:
         return []
-    values = _instance(tables.coalition_values)
-    keys = values["segments"].map(tuple)
-    return [
-        trials
-        for segments, rows in values.groupby(keys, sort=False)
-        if (trials := _of_segments(tables, tuple(segments), rows, scores)) is not None
-    ]
-
-
-def _instance(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["donor_kind"] == "instance"]
+    values = tables.coalition_values
+    values = values[values["donor_kind"] == "instance"]
+    found = (
+        _of_segments(tables, tuple(segments), rows, scores)
+        for segments, rows in values.groupby(values["segments"].map(tuple), sort=False)
+    )
+    return [trials for trials in found if trials is not None]
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
@@ -195,19 +174,26 @@ def _of_segments(
     contenders = (*scores, *(Contender(name, CONTROL) for name in CONTROLS))
     prompts = tables.prompts.set_index("prompt_id").loc[kept]
     starts = prompts[[f"{name}_start" for name in segments]].to_numpy(float)
+    counts = tables.segment_scores.drop_duplicates(["prompt_id", "segment"])
+    counts = counts.pivot(index="prompt_id", columns="segment", values="tokens")
+    games = rows.sort_values("coalition").groupby("prompt_id", sort=False)["values"]
+    values = {id_: np.stack(list(game)).mean(1) for id_, game in games}
+    planted = tables.planted
     return Trials(
         segments=segments,
         prompt_ids=tuple(kept),
         contenders=contenders,
         has_sign=np.array([_has_sign(contender) for contender in contenders]),
         scores=stacked[:, whole],
-        tokens=_tokens(tables.segment_scores, kept, segments),
+        tokens=counts.loc[kept, list(segments)].to_numpy(float),
         places=starts.argsort(-1).argsort(-1) + 1.0,
-        values=_values(rows, kept),
+        values=np.stack([values[id_] for id_ in kept]),
         clusters=tuple(prompts.get(tables.cluster, prompts.index.to_series()).astype(str)),
         weights=prompts["weight"].to_numpy(float),
         ratio=tables.ratio,
-        planted=_planted(tables, kept),
+        planted=np.full(len(kept), np.nan)
+        if planted is None
+        else planted.reindex(kept).to_numpy(float),
     )
 
 
@@ -215,24 +201,3 @@ def _has_sign(contender: Contender) -> bool:
     if contender.score == CONTROL:
         return contender.method in (ORACLE, REVERSED)
     return find_method(contender.method).signed
-
-
-def _planted(tables: Tables, ids: Sequence[str]) -> Weights:
-    if tables.planted is None:
-        return np.full(len(ids), np.nan)
-    return np.asarray(tables.planted.reindex(list(ids)).to_numpy(float))
-
-
-def _tokens(
-    segment_scores: pd.DataFrame, ids: Sequence[str], segments: Sequence[str]
-) -> Float[np.ndarray, "prompt segment"]:
-    counts = segment_scores.drop_duplicates(["prompt_id", "segment"])
-    wide = counts.pivot(index="prompt_id", columns="segment", values="tokens")
-    found: np.ndarray = wide.loc[list(ids), list(segments)].to_numpy(float)
-    return found
-
-
-def _values(rows: pd.DataFrame, ids: Sequence[str]) -> Values:
-    games = rows.sort_values("coalition").groupby("prompt_id", sort=False)["values"]
-    by_prompt = {id_: np.stack(list(game)).mean(1) for id_, game in games}
-    return np.stack([by_prompt[id_] for id_ in ids])

@@ -1,7 +1,7 @@
-"""Conclusions: a verdict on each method, and one paragraph of advice."""
+"""Conclusions: a verdict on each method, and paragraphs of advice."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -14,6 +14,17 @@ ADVISING = ("top_segment", "lds", "morf_lerf")
 """Metrics for advice; the first one that passes its check is used."""
 
 TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
+
+_MEANINGS = {
+    WEAKER: "Above chance, but worse than the best",
+    REFUTED: "Refuted, being worse than the best and not shown to be above chance",
+    UNDECIDED: "Undecided, shown neither to be above chance nor to be worse than the best",
+}
+
+_LEAGUES = {
+    MODEL: "methods that read only the model",
+    COALITIONS: "methods that read donors' prompts, as the truth does",
+}
 
 _KEY = ["method", "score"]
 
@@ -50,210 +61,197 @@ def verdict_table(
     is_best = (table["method"] == table["best"]) & (table["score"] == table["best_score"])
     table["corrected"] = table["corrected"].where(is_best)
     # The only method of a league has no other to be worse than.
-    table["may_be_best"] = table["may_be_best"].ne(False)
-    table["verdict"] = _verdicts(table["low"] > table["chance"], table["may_be_best"])
+    best = table["may_be_best"] = table["may_be_best"].ne(False)
+    above = table["low"] > table["chance"]
+    table["verdict"] = UNDECIDED
+    table.loc[above & best, "verdict"] = TRUST
+    table.loc[above & ~best, "verdict"] = WEAKER
+    table.loc[~above & ~best, "verdict"] = REFUTED
     table = table.sort_values("value", ascending=False, kind="stable")
     columns = ["metric", "title", "league", *_KEY, "value", "corrected", "low", "high", "chance"]
     return table[[*columns, "p", "may_be_best", "verdict"]].reset_index(drop=True)
 
 
-def _verdicts(above: pd.Series, best: pd.Series) -> pd.Series:
-    found = pd.Series(UNDECIDED, index=above.index)
-    return found.mask(above & best, TRUST).mask(above & ~best, WEAKER).mask(~above & ~best, REFUTED)
-
-
 def advice(
-    model: str, described: str, verdicts: pd.DataFrame, metrics: pd.DataFrame, note: str = ""
+    model: str,
+    described: str,
+    verdicts: pd.DataFrame,
+    metrics: pd.DataFrame,
+    random_weights: pd.DataFrame,
 ) -> str:
-    """One paragraph: what to trust for a model, how sure that is, and what is refuted.
+    """One paragraph: the methods to trust for a model, how sure that is, and those refuted.
 
     Args:
         model: its name.
-        described: the prompts, such as "48 prompts".
+        described: the segments and prompts, such as "premise 1 and premise 2 in 48 prompts".
         verdicts: rows of `verdict_table`.
         metrics: rows of `metric_table`, for the controls.
-        note: further text.
+        random_weights: the same for scores of the model with random weights; may be empty.
     """
     if verdicts.empty:
         return (
-            f"{model}: no advice. On {described} no metric ranked the oracle above the methods and "
-            "these above a random order."
+            f"{model}: no advice. On {described}, no metric ranked the oracle above the methods "
+            "and these above a random order."
         )
-    own = verdicts[verdicts["league"] == MODEL]
     first = verdicts.iloc[0]
     whether = "whether the" if first["metric"] == ADVISING[0] else "the"
     judged = f"{described} by {whether} {first['title']} (a random order: {first['chance']:.2f})"
-    others = [
-        _coalitions(verdicts[verdicts["league"] == COALITIONS]),
-        f"Note: {note}." if note else "",
-    ]
+    leagues = [(words, verdicts[verdicts["league"] == name]) for name, words in _LEAGUES.items()]
     if first[["low", "high"]].isna().all():
-        values = f"{model}: {_UNTESTED}. Values on {judged}: {_values(own)}"
-        return " ".join(filter(None, [values, *others]))
-    sentences = [
-        f"{model}: judged on {judged}.",
-        _trusted(own),
-        _trivial(metrics[metrics["metric"] == first["metric"]]),
-        _named(own, WEAKER, "Better than a random order, but worse than the best"),
-        _named(own, REFUTED, "Refuted, since worse than the best and not shown to be above chance"),
-        _named(own, UNDECIDED, "Shown neither to be above chance nor to be worse than the best"),
-        *others,
+        values = [f"{words}: {_listed(rows)}" for words, rows in leagues if len(rows)]
+        return f"{model}: {_UNTESTED}. Values on {judged}, of {'; of '.join(values)}."
+    sentences = [f"{model}: judged on {judged}."]
+    for words, rows in leagues:
+        sentences += _of_league(words, rows)
+    sentences += [
+        _of_controls(_above(metrics[metrics["metric"] == first["metric"]])),
+        _of_random_weights(verdicts[verdicts["verdict"] == TRUST], random_weights),
     ]
     return " ".join(filter(None, sentences))
 
 
-def _values(rows: pd.DataFrame) -> str:
-    """The values of methods on these prompts, without any test."""
+def _of_league(words: str, rows: pd.DataFrame) -> Iterator[str]:
+    """A verdict on each method of a league."""
     if rows.empty:
-        return "no method that reads the model alone has one."
-    return f"from {_listed(rows.iloc[:1])} to {_listed(rows.iloc[-1:])}."
-
-
-def across_models(worst: pd.DataFrame, *, undefined: Sequence[str], untested: Sequence[str]) -> str:
-    """One paragraph on several models: what each method is worth on its worst one.
-
-    Args:
-        worst: rows of `metric_table` with their model, one per method and score, of contenders with
-            a value on each model: their lowest value; and above, whether the interval lies above a
-            random order on every model.
-        undefined: the models on which no contender has a value.
-        untested: the models with too few clusters for an interval.
-    """
-    worst = worst[worst["score"] != CONTROL].sort_values("value", ascending=False, kind="stable")
-    leagues = worst["method"].map(league_of)
-    alone, coalitions = worst[leagues == MODEL], worst[leagues == COALITIONS]
-    sentences = []
-    if len(alone):
-        sentences.append(_values_at_worst(alone) if untested else _above_on_all(alone))
-    if len(coalitions):
-        sentences.append(
-            f"Of those that read donors' prompts, at worst: {_listed_with_models(coalitions)}."
-        )
-    if not sentences:
-        return ""
-    but = f" but {', '.join(undefined)}, where it is undefined" if undefined else ""
-    over = f"Over all models{but}, by the top segment:"
-    return " ".join([_not_tested(untested), over, *sentences]).strip()
-
-
-def _not_tested(models: Sequence[str]) -> str:
-    if not models:
-        return ""
-    return (
-        f"On {', '.join(models)} {_UNTESTED}: no method is shown to be above a random order on "
-        "every model, and none is shown not to be."
-    )
-
-
-def _values_at_worst(alone: pd.DataFrame) -> str:
-    return (
-        f"Of methods that read the model alone, the best where it does worst is "
-        f"{_listed_with_models(alone.iloc[:1])}, the least {_listed_with_models(alone.iloc[-1:])}."
-    )
-
-
-def _above_on_all(alone: pd.DataFrame) -> str:
-    sure = alone[alone["above"]]
-    if len(sure):
-        return f"Above a random order on every model: {_listed_with_models(sure)}."
-    return (
-        "No method that reads the model alone is shown to be above a random order on every model. "
-        f"The best where it does worst is {_listed_with_models(alone.iloc[:1])}, the least "
-        f"{_listed_with_models(alone.iloc[-1:])}."
-    )
-
-
-def _listed_with_models(rows: pd.DataFrame) -> str:
-    found = zip(labels(rows), rows["value"], rows["model"], strict=True)
-    return ", ".join(f"{name} {value:.2f} ({model})" for name, value, model in found)
-
-
-def _trusted(rows: pd.DataFrame) -> str:
+        return
     trusted = rows[rows["verdict"] == TRUST]
-    if rows.empty:
-        return ""
-    may = int(rows["may_be_best"].sum())
-    among = (
-        f" The best of these {len(rows)} is with 95% confidence one of the {may} that are not "
-        "shown to be worse than another."
-        if len(rows) > 1
-        else ""
-    )
     if trusted.empty:
-        return f"No method that reads the model alone is shown to be better than chance.{among}"
-    others = (
-        f"; also above chance and not shown to be worse: {_listed(trusted.iloc[1:])}"
-        if len(trusted) > 1
-        else ""
-    )
-    first = trusted.iloc[0]
-    (best,) = labels(trusted.iloc[:1])
-    value = with_interval(*first[["value", "low", "high"]].to_numpy(float))
-    return (
-        f"Of the methods that read the model alone, trust {best} {value}"
-        f"{_correction(first)}{others}.{among}"
-    )
+        yield f"Of the {words}, none is shown to be above chance."
+    else:
+        first = trusted.iloc[0]
+        value = with_interval(*first[["value", "low", "high"]].to_numpy(float))
+        text = f"Of the {words}, trust {labels(trusted)[0]} {value}"
+        corrected = f"{first['corrected']:.2f}"
+        if math.isfinite(first["corrected"]) and corrected != f"{first['value']:.2f}":
+            text += f", {corrected} when corrected for being the highest"
+        if len(trusted) > 1:
+            text += f"; also above chance and not shown to be worse: {_listed(trusted.iloc[1:])}"
+        yield f"{text}."
+    if len(rows) > 1:
+        yield (
+            f"With 95% confidence, the best of these {len(rows)} is one of the "
+            f"{rows['may_be_best'].sum()} not shown to be worse than another."
+        )
+    for verdict, meaning in _MEANINGS.items():
+        found = rows[rows["verdict"] == verdict]
+        if len(found):
+            yield f"{meaning}: {_listed(found)}."
 
 
-def _correction(best: pd.Series) -> str:
-    """The highest of several values, corrected for being the highest."""
-    corrected = f"{best['corrected']:.2f}"
-    if not math.isfinite(best["corrected"]) or corrected == f"{best['value']:.2f}":
-        return ""
-    return f", {corrected} when corrected for being the highest"
+def _above(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The contenders above chance."""
+    return metrics[metrics["low"] > metrics["chance"]]
 
 
-def _trivial(metrics: pd.DataFrame) -> str:
+def _of_controls(above: pd.DataFrame, where: str = "for this model") -> str:
     """A warning if a control that knows nothing about the model is better than a random order."""
-    known = metrics[(metrics["score"] == CONTROL) & metrics["method"].isin((LENGTH, POSITION))]
-    found = known[known["low"] > known["chance"]]
+    found = above[(above["score"] == CONTROL) & above["method"].isin((LENGTH, POSITION))]
     if found.empty:
         return ""
     return (
-        f"Beware: what does not look at the model is above a random order too ({_listed(found)}), "
-        "so that this model alone cannot show that a method reads it."
+        f"Beware: a control that does not look at the model is above chance {where} too "
+        f"({_listed(found)}), so being above chance does not show that a method reads the model."
     )
 
 
-def of_random_weights(verdicts: pd.DataFrame, random_weights: pd.DataFrame) -> str:
-    """A warning of trusted methods that are also above chance with random weights; empty if none.
+def _of_random_weights(trusted: pd.DataFrame, random_weights: pd.DataFrame) -> str:
+    """A warning if trusted methods are also above chance with random weights."""
+    if random_weights.empty:
+        return ""
+    found = _above(random_weights).merge(trusted[_KEY], on=_KEY)
+    if found.empty:
+        return ""
+    return (
+        "With random weights these are above chance too, so they may read the prompt and not the "
+        f"model: {_listed(found)}."
+    )
+
+
+def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The row of each contender's lowest value over several models, the highest first.
 
     Args:
-        verdicts: rows of `verdict_table`.
-        random_weights: rows of `metric_table` for scores of the model with random weights.
+        metrics: rows of `metric_table` with their model. Contenders without a value on each model
+            on which any method has one are omitted.
+
+    Returns:
+        The rows, with above: whether the contender is above chance on every model.
     """
-    if verdicts.empty or random_weights.empty:
+    models = _judged(metrics)
+    table = metrics[metrics["model"].isin(models)].dropna(subset=["value"]).reset_index(drop=True)
+    table["above"] = table["low"] > table["chance"]
+    contenders = table.groupby(_KEY, sort=False)
+    table["above"] = contenders["above"].transform("all")
+    everywhere = contenders["model"].transform("nunique") == len(models)
+    lowest = table[everywhere].groupby(_KEY, sort=False)["value"].idxmin()
+    return table.loc[lowest].sort_values("value", ascending=False)
+
+
+def _judged(metrics: pd.DataFrame) -> list[str]:
+    """The models on which any method has a value."""
+    methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
+    return [str(name) for name in methods["model"].unique()]
+
+
+def across_models(metrics: pd.DataFrame, random_weights: pd.DataFrame) -> str:
+    """One paragraph on several models: each method on the model where it does worst.
+
+    Args:
+        metrics: rows of `metric_table` for the first advising metric, with their model.
+        random_weights: the same for scores of models with random weights; may be empty.
+
+    Returns:
+        The paragraph; empty if fewer than two models can be judged.
+    """
+    judged = _judged(metrics)
+    if len(judged) < 2:
         return ""
-    above = random_weights[random_weights["low"] > random_weights["chance"]]
-    found = above.merge(verdicts.loc[verdicts["verdict"] == TRUST, _KEY], on=_KEY)
-    if found.empty:
+    worst = at_worst(metrics)
+    methods = worst[worst["score"] != CONTROL].sort_values("value", ascending=False, kind="stable")
+    if methods.empty:
         return ""
-    return (
-        "With random weights these are above chance too, so that they may read the prompt and not "
-        f"the model: {_listed(found)}."
-    )
+    intervals = metrics[metrics["score"] != CONTROL].groupby("model")["low"].count()
+    untested = [name for name in judged if not intervals[name]]
+    undefined = [str(name) for name in metrics["model"].unique() if name not in judged]
+    but = f" but {', '.join(undefined)}, where it is undefined" if undefined else ""
+    sentences = [
+        f"Over all models{but}, methods are judged by the top segment; values are their lowest."
+    ]
+    if untested:
+        sentences.insert(
+            0,
+            f"On {', '.join(untested)} {_UNTESTED}: no method is shown to be above a random order "
+            "on every model, and none is shown not to be.",
+        )
+    for league, words in _LEAGUES.items():
+        own = methods[methods["method"].map(league_of) == league]
+        if len(own):
+            sentences.append(_over_models(words, own, tested=not untested))
+    if not untested:
+        sure = worst[worst["above"]]
+        sentences.append(_of_controls(sure, "on every model"))
+        sentences.append(_of_random_weights(sure, random_weights))
+    return " ".join(filter(None, sentences))
 
 
-def _coalitions(rows: pd.DataFrame) -> str:
-    """A note on methods that are computed from the same values v(S) as the truth."""
-    if rows.empty:
-        return ""
-    return (
-        "Methods that read donors' prompts, as the truth itself does: "
-        f"{_listed(rows)}; they cost more forward passes."
-    )
-
-
-def _named(rows: pd.DataFrame, verdict: str, words: str) -> str:
-    found = rows[rows["verdict"] == verdict]
-    return f"{words}: {_listed(found)}." if len(found) else ""
+def _over_models(words: str, rows: pd.DataFrame, *, tested: bool) -> str:
+    """The lowest values of the methods of a league."""
+    if not tested:
+        return f"{words.capitalize()}: {_listed(rows)}."
+    sure, others = rows[rows["above"]], rows[~rows["above"]]
+    text = f"Of the {words}, above a random order on every model: {_listed(sure) or 'none'}"
+    return f"{text}; not shown to be: {_listed(others)}." if len(others) else f"{text}."
 
 
 def _listed(rows: pd.DataFrame) -> str:
-    named = zip(labels(rows), rows["value"], strict=True)
+    """Contenders with their values and, if there are several models, the model."""
+    models = rows["model"] if "model" in rows else [""] * len(rows)
+    named = zip(labels(rows), rows["value"], models, strict=True)
     return ", ".join(
-        f"{name} {value:.2f}" if math.isfinite(value) else f"{name} undefined"
-        for name, value in named
+        f"{name} {value:.2f}{f' ({model})' if model else ''}"
+        if math.isfinite(value)
+        else f"{name} undefined"
+        for name, value, model in named
     )
 
 
@@ -263,11 +261,7 @@ def with_interval(value: float, low: float, high: float) -> str:
     return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 
 
-def label(method: str, score: str) -> str:
-    """A contender for people, such as "attention (mean token)"."""
-    return f"{method} (mean token)" if score == "mean" else method
-
-
 def labels(rows: pd.DataFrame) -> Sequence[str]:
-    """The labels of the contenders of a table."""
-    return [label(*pair) for pair in zip(rows["method"], rows["score"], strict=True)]
+    """The contenders of a table for people, such as "attention (mean token)"."""
+    pairs = zip(rows["method"], rows["score"], strict=True)
+    return [f"{method} (mean token)" if score == "mean" else str(method) for method, score in pairs]

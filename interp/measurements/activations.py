@@ -1,8 +1,6 @@
 """Vectors at chosen sites and tokens of each prompt: the measurement of `Activations`.
 
-1. Segments and roles become places: single tokens, or groups of tokens to be averaged.
-2. One forward pass of a batch gives the answers; hooks keep only the rows of these tokens.
-3. Each vector is a row with its place.
+One forward pass of a batch gives the answers; hooks keep only the vectors of the chosen tokens.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,23 +11,22 @@ from itertools import chain, product
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from interp.choices import LAST, POOLED, SITES
 from interp.errors import UserError
-from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.evaluation import answer_error
+from interp.measurements.core import Measurement, PromptRows, token_rows
 from interp.measurements.specs import Activations
 from interp.models.architectures import CLASSIFIER
 from interp.models.model import Model
 from interp.models.sites import Location, check_sites, layer_count, locate, watched
 from interp.patching.checks import check_sums
 from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments, tokens_of
+from interp.reading.tokens import Batch, TokenizedPrompt, tokens_of
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_tables, predict
+from interp.scoring.answers import answer_error, answer_tables, predict
 from interp.tables import Row
 
 SiteKey = tuple[str, int]
@@ -49,10 +46,10 @@ class Place:
 
 
 def activations(model: Model, spec: Activations, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers, and vectors of some sites at some tokens, in the same forward pass.
+    """Measure answers, and the vectors at some sites and tokens, in the same forward pass.
 
     Raises:
-        UserError: the model lacks a site or layer, or only another kind of model has the token.
+        UserError: the model lacks a site or layer, or its kind of model lacks the token.
     """
     answer, other = (POOLED, LAST) if model.kind is CLASSIFIER else (LAST, POOLED)
     if spec.roles == (other,):
@@ -77,22 +74,16 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
                 unchecked = False
             with vectors_at(locations, batch, places) as vectors:
                 predictions = predict(model, batch, answer_tokens)
-        counts = [len(own) for own in places]
-        by_prompt = {key: torch.split(vectors[key], counts) for key in keys}
-        return [
-            {
-                "answers": tables["answers"],
-                "activation_vectors": []
-                if any(row["error"] for row in tables["answers"])
-                else _rows(
-                    model,
-                    batch.prompts[index],
-                    places[index],
-                    {key: found[index].numpy() for key, found in by_prompt.items()},
-                ),
-            }
-            for index, tables in enumerate(answer_tables(model, batch, predictions))
-        ]
+        starts = np.cumsum([0, *map(len, places)])
+        rows: list[PromptRows] = []
+        for index, tables in enumerate(answer_tables(model, batch, predictions)):
+            (answer,) = tables["answers"]
+            own = slice(starts[index], starts[index + 1])
+            found = {key: vectors[key][own].numpy() for key in keys}
+            kept = _rows(model, batch.prompts[index], places[index], found)
+            vector_rows = [] if answer["error"] else kept
+            rows.append({"answers": [answer], "activation_vectors": vector_rows})
+        return rows
 
     budget = token_budget(model, batch_tokens)
     return Measurement(model, spec, budget, measure_batch, partial(answer_error, model))
@@ -101,7 +92,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
 def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
     """The places at which a prompt's vectors are read, in the order in which they are stored.
 
-    A segment or role that the prompt lacks gives no place.
+    There is no place for a segment or role that the prompt lacks.
     """
     for name in spec.roles or (POOLED if prompt.pooled else LAST,):
         positions = tuple(tokens_of(prompt, name))
@@ -115,10 +106,9 @@ def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
 def vectors_at(
     locations: Mapping[SiteKey, Location], batch: Batch, places: Sequence[Sequence[Place]]
 ) -> Iterator[dict[SiteKey, Vectors]]:
-    """Within the block a forward pass of the batch leaves the vectors of all places, by location.
+    """Within the block, a forward pass of the batch leaves the vectors of all places, by location.
 
-    Vectors are in fp32 on the CPU; only the rows of these tokens are kept. `head` has size 1 if a
-    site has no heads.
+    Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
 
     Raises:
         UserError: the forward pass did not reach a location.
@@ -135,30 +125,24 @@ def vectors_at(
     rows, columns = torch.tensor(at, dtype=torch.long).reshape(-1, 2).T
 
     def keep(key: SiteKey, tensor: Tensor) -> None:
-        found[key] = _means(_at(locations[key].view(tensor), rows, columns), lengths)
+        view = locations[key].view(tensor)
+        kept = view[rows.to(view.device), columns.to(view.device)].detach().float().cpu()
+        found[key] = _means(kept, lengths)
 
     with ExitStack() as stack:
         for key, location in locations.items():
             stack.enter_context(watched([location], partial(keep, key)))
         yield found
-    for site, layer in locations:
-        if (site, layer) not in found:
-            raise UserError(
-                f"the forward pass does not reach the site {site} of layer {layer}; leave it out"
-            )
-
-
-def _at(
-    activations: Float[Tensor, "row token head size"],
-    rows: Int[Tensor, " place"],
-    columns: Int[Tensor, " place"],
-) -> Vectors:
-    device = activations.device
-    return activations[rows.to(device), columns.to(device)].detach().float().cpu()
+    missed = [key for key in locations if key not in found]
+    if missed:
+        site, layer = missed[0]
+        raise UserError(
+            f"the forward pass does not reach the site {site} of layer {layer}; omit this site"
+        )
 
 
 def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
-    """The mean over the tokens of each place; `lengths` counts each place's consecutive tokens."""
+    """The mean over the tokens of each place, whose numbers of tokens are `lengths`."""
     if len(vectors) == len(lengths):  # one token each
         return vectors
     return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])
@@ -171,24 +155,13 @@ def _rows(
     vectors: Mapping[SiteKey, NDArray[np.float32]],
 ) -> list[Row]:
     """One row for each place, site, layer and head."""
-    segments, roles = token_segments(prompt), token_roles(prompt)
-    tokens = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    tokens = token_rows(model, prompt)
     rows: list[Row] = []
     for index, place in enumerate(places):
-        shared: Row = {
-            "model": model.name,
-            "prompt_id": prompt.prompt.id,
-            "group": place.group,
-            "tokens": len(place.positions),
-        }
+        shared: Row = {"model": model.name, "prompt_id": prompt.prompt.id}
         if len(place.positions) == 1:
-            (position,) = place.positions
-            shared |= {
-                "position": position,
-                "token": tokens[position],
-                "segment": segments[position],
-                "role": roles[position],
-            }
+            shared = tokens[place.positions[0]]
+        shared = {**shared, "group": place.group, "tokens": len(place.positions)}
         rows += [
             {
                 **shared,

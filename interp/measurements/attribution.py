@@ -1,24 +1,23 @@
 """Attributions of a model: the measurements of `Attribute` and `Reinitialized`."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
 
 from interp.attribution.attributor import Attributor
 from interp.attribution.method import Attribution, SegmentScores, TokenScores
-from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.evaluation import answer_error
+from interp.measurements.core import Measurement, PromptRows, token_rows
 from interp.measurements.specs import Attribute
 from interp.models.load import reinitialized
 from interp.models.model import Model
-from interp.reading.tokens import Batch, TokenizedPrompt, token_roles, token_segments
-from interp.scoring.answers import NOT_FINITE, Predictions, answer_tables
+from interp.reading.tokens import Batch, TokenizedPrompt, token_segments
+from interp.scoring.answers import NOT_FINITE, answer_error, answer_tables
 from interp.tables import Row
 
 Positions = dict[str, list[int]]
-"""Each segment's tokens; segments are in the order of their first tokens."""
+"""The tokens of each segment; segments are in the order of their first tokens."""
 
 
 def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = None) -> Measurement:
@@ -32,7 +31,16 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
     )
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        return attribution_rows(model, spec, batch, *attribute(batch))
+        predictions, attributions = attribute(batch)
+        answers = answer_tables(model, batch, predictions)
+        rows: list[PromptRows] = []
+        for prompt, answer, found in zip(batch.prompts, answers, attributions, strict=True):
+            segments = segment_score_rows(model, prompt, found, target=spec.target)
+            rows.append({**answer, "segment_scores": segments})
+            if spec.keep_tokens:
+                tokens = token_score_rows(model, prompt, found, target=spec.target)
+                rows[-1] |= {"tokens": token_rows(model, prompt), "token_scores": tokens}
+        return rows
 
     errors = partial(answer_error, model)
     return Measurement(model, spec, attribute.budget, measure_batch, errors)
@@ -41,58 +49,30 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
 def reinitialized_attribution(
     model: Model, spec: Attribute, *, batch_tokens: int | None = None
 ) -> Measurement:
-    """Measure the same of the model's architecture with random weights."""
+    """Measure the same for the model's architecture with random weights."""
     return attribution(reinitialized(model), spec, batch_tokens=batch_tokens)
-
-
-def attribution_rows(
-    model: Model,
-    spec: Attribute,
-    batch: Batch,
-    predictions: Predictions,
-    attributions: Sequence[Mapping[str, Attribution]],
-) -> list[PromptRows]:
-    """The rows of each prompt in a batch, from its answers and the scores of each method."""
-    answers = answer_tables(model, batch, predictions)
-    rows: list[PromptRows] = []
-    for prompt, answer, found in zip(batch.prompts, answers, attributions, strict=True):
-        segments = segment_score_rows(model, prompt, found, target=spec.target)
-        rows.append({**answer, "segment_scores": segments})
-        if spec.keep_tokens:
-            tokens = token_score_rows(model, prompt, found, target=spec.target)
-            rows[-1] |= {"tokens": token_rows(model, prompt), "token_scores": tokens}
-    return rows
-
-
-def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
-    """One row per token of a prompt."""
-    texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
-    labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
-    return [
-        {
-            "model": model.name,
-            "prompt_id": prompt.prompt.id,
-            "position": position,
-            "token": text,
-            "segment": segment,
-            "role": role,
-        }
-        for position, (text, segment, role) in enumerate(labels)
-    ]
 
 
 def segment_score_rows(
     model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
 ) -> list[Row]:
-    """One row per method and segment of a prompt, including "template"."""
+    """One row per method and segment of a prompt, including "template".
+
+    Rows have no numbers if any score of the prompt is not finite.
+    """
     positions: Positions = {}
     for position, segment in enumerate(token_segments(prompt)):
         positions.setdefault(segment, []).append(position)
-    return [
-        {**_key(model, prompt, method, target), **row}
-        for method, attribution in found.items()
-        for row in _segments(positions, attribution)
-    ]
+    rows: list[Row] = []
+    for method, attribution in found.items():
+        shared: Row = {**_key(model, prompt, method, target), "error": NOT_FINITE}
+        if math.isfinite(attribution.total):
+            gap = attribution.completeness_gap
+            shared |= {"total": attribution.total, "completeness_gap": gap, "error": ""}
+        for segment, score, share in _sums(positions, attribution):
+            row = {**shared, "segment": segment, "tokens": len(positions.get(segment, ()))}
+            rows.append(row if row["error"] else {**row, "score": score, "share": share})
+    return rows
 
 
 def token_score_rows(
@@ -116,23 +96,6 @@ def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row
     }
 
 
-def _segments(positions: Positions, attribution: Attribution) -> Iterator[Row]:
-    """One row per segment; without numbers if any score of the prompt is not finite."""
-    for segment, score, share in _sums(positions, attribution):
-        row: Row = {"segment": segment, "tokens": len(positions.get(segment, ()))}
-        if math.isfinite(attribution.total):
-            yield {
-                **row,
-                "score": score,
-                "share": share,
-                "total": attribution.total,
-                "completeness_gap": attribution.completeness_gap,
-                "error": "",
-            }
-        else:
-            yield {**row, "error": NOT_FINITE}
-
-
 def _sums(
     positions: Positions, attribution: Attribution
 ) -> Iterator[tuple[str, float, float | None]]:
@@ -142,13 +105,12 @@ def _sums(
         for segment, score in attribution.scores.items():
             yield segment, score, abs(score) / total if total else None
         return
-    # Shares are rounded to fp32 one by one, as they were when methods still gave shares, to keep
-    # the bytes of the attribution table. Scores that are not finite have no sums.
+    # Each share is rounded to fp32 before it is summed, so the bytes of tables stay as they were.
+    # Scores that are not finite have no sums.
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.abs(attribution.scores) / np.float32(total)
-        sums = [
-            [float(values[own].sum(dtype=np.float64)) for values in (attribution.scores, shares)]
-            for own in positions.values()
-        ]
-    for segment, (score, share) in zip(positions, sums, strict=True):
-        yield segment, score, share if total else None
+        for segment, own in positions.items():
+            score, share = (
+                float(values[own].sum(dtype=np.float64)) for values in (attribution.scores, shares)
+            )
+            yield segment, score, share if total else None

@@ -1,10 +1,8 @@
-"""Measurements: pure functions of model, prompts and parameters that give rows of tables.
+"""Measurements: pure functions from a model, prompts and options to the rows of tables.
 
-1. Tokenize the prompts; one that cannot be read fails alone.
-2. Batch them under a budget of tokens. When memory ends, the budget is halved and what waits is
-   batched again; a prompt that does not fit on its own fails alone.
-3. Where a prompt of a batch cannot be measured, measure them one by one, so that it fails alone.
-4. Put the rows in the order of the prompts.
+Prompts are batched under a budget of tokens. If memory runs out, the budget is halved and the
+waiting prompts are batched again. If a batch cannot be measured, its prompts are measured one by
+one, so that each fails alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,41 +20,46 @@ from interp.plugins import named
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.readers import check_finite
-from interp.reading.tokens import Batch, TokenizedPrompt, batches, pad, tokenize
+from interp.reading.tokens import (
+    Batch,
+    TokenizedPrompt,
+    batches,
+    pad,
+    token_roles,
+    token_segments,
+    tokenize,
+)
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
 PromptRows = dict[str, list[Row]]
-"""Rows by table: of one prompt, or of several."""
+"""Rows by table, for one prompt or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Rows of each table, in the order of the prompts, and what went wrong."""
+    """Rows of each table, in the order of the prompts, and the errors."""
 
     rows: PromptRows
     units: int
-    """How many prompts, or pairs where those are measured, were tried."""
+    """Number of prompts, or pairs if those are measured, that were tried."""
     failures: Mapping[str, str]
-    """Why one of these gave no rows, by its id. Tables with one row each hold it too."""
+    """Why a prompt or pair gave no rows, by its id; tables with a row for each hold it too."""
 
     @property
     def errors(self) -> dict[str, str]:
         """Every error, by prompt or pair: the failures, and rows with an error."""
         found = dict(self.failures)
         for rows in self.rows.values():
-            found |= {
-                row.get("prompt_id") or row["pair_id"]: row["error"]
-                for row in rows
-                if row.get("error")
-            }
+            failed = [row for row in rows if row.get("error")]
+            found |= {row.get("prompt_id") or row["pair_id"]: row["error"] for row in failed}
         return found
 
 
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
-    """The error of some prompts; where logits are not finite, with where that comes from.
+    """The error of some prompts; for non-finite logits, the layer from which they come.
 
-    The first prompt is asked; where its logits are finite nothing more is known.
+    The layer is that of the first prompt, if its logits are not finite.
     """
     if error == NOT_FINITE:
         try:
@@ -68,21 +71,20 @@ def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What to measure of which model; calling it with prompts gives the rows of each table."""
+    """What to measure with which model; calling it with prompts gives the rows of each table."""
 
     model: Model
     spec: Spec
-    """What is measured, and how."""
     budget: TokenBudget
-    """Of a batch."""
+    """Limits the tokens of a batch."""
     measure_batch: Callable[[Batch], list[PromptRows]]
-    """Rows of each prompt of a batch."""
+    """The rows of each prompt of a batch."""
     error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
-    """What the tables say of a prompt that could not be measured, and why; nothing if not given."""
+    """The rows for a prompt that could not be measured, and why; none by default."""
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """Names and columns of the tables that are filled."""
+        """The filled tables, by name."""
         return self.spec.filled()
 
     def __call__(
@@ -90,10 +92,10 @@ class Measurement:
     ) -> PromptRows:
         """Rows of each table, in the order of `prompts`, whatever the batches were.
 
-        `done` is called with the number of prompts of each batch when it is measured.
+        `done` is called after each batch with the number of its prompts.
 
         Raises:
-            UserError: a prompt that cannot be read, or that does not fit into memory alone.
+            UserError: a prompt cannot be read, or does not fit into memory on its own.
         """
         measured = self.attempt(prompts, done=done)
         for failure in measured.failures.values():
@@ -103,37 +105,40 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """The same, but what cannot be measured fails alone, and the rest is measured."""
+        """The same, but prompts that cannot be measured fail alone, and the rest is measured."""
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
-        waiting = self._without(failures, prompts, range(len(prompts)))
-        while waiting:
+        units = list(map(self.unit, prompts))
+
+        def unmeasured() -> list[int]:
+            return [i for i, unit in enumerate(units) if i not in rows and unit not in failures]
+
+        while waiting := unmeasured():
             for places, batch in self.batches([tokenized[index] for index in waiting]):
+                indices = [waiting[place] for place in places]
                 found = self._rows_or_errors(batch)
-                if found is not None:
-                    for place, prompt_rows in zip(places, found, strict=True):
-                        if isinstance(prompt_rows, str):
-                            failures[self.unit(prompts[waiting[place]])] = prompt_rows
-                        else:
-                            rows[waiting[place]] = prompt_rows
-                elif len(units := {self.unit(prompt.prompt) for prompt in batch.prompts}) > 1:
+                own = {units[index] for index in indices}
+                if found is None and len(own) > 1:
                     self.budget.shrink(batch.token_ids.numel())
-                    # What waits is batched again, under the smaller budget.
+                    # The waiting prompts are batched again, under the smaller budget.
                     break
-                else:
-                    failures.update(dict.fromkeys(units, self._too_large(batch)))
+                for index, one in zip(
+                    indices, found or [self._too_large(batch)] * len(indices), strict=True
+                ):
+                    if isinstance(one, str):
+                        failures[units[index]] = one
+                    else:
+                        rows[index] = one
                 if done is not None:
                     done(len(places))
-            waiting = self._without(failures, prompts, [i for i in waiting if i not in rows])
-        units = {self.unit(prompt) for prompt in prompts}
-        return Measured(self._tables(prompts, rows, failures), len(units), failures)
+        return Measured(self._tables(prompts, rows, failures), len(set(units)), failures)
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """The batches that the prompts are measured in, with the indices of their prompts."""
+        """The batches in which prompts are measured, with the indices of their prompts."""
         return batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
     def unit(self, prompt: Prompt) -> str:
-        """The id of what is measured as one: the prompt."""
+        """The id of the unit of measurement: the prompt."""
         return prompt.id
 
     def _tokenize(
@@ -152,33 +157,23 @@ class Measurement:
                     failures[self.unit(prompt)] = str(error)
             return tokenized, failures
 
-    def _without(
-        self, failures: Mapping[str, str], prompts: Sequence[Prompt], indices: Sequence[int]
-    ) -> list[int]:
-        return [index for index in indices if self.unit(prompts[index]) not in failures]
-
     def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
-        """Rows of each prompt, or why it has none; None where the batch does not fit."""
+        """Rows of each prompt, or why it has none; None if the batch does not fit into memory."""
         try:
-            rows = self._measure_if_it_fits(batch)
-            return None if rows is None else list(rows)
+            return [*self.measure_batch(batch)]
         except UserError as error:
             if len({self.unit(prompt.prompt) for prompt in batch.prompts}) == 1:
                 return [str(error)] * len(batch.prompts)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
+        # Outside the except clause, since the error holds on to the tensors of the batch.
         found: list[PromptRows | str] = []
         for prompt in batch.prompts:
             alone = pad(self.model, [prompt])
             found += self._rows_or_errors(alone) or [self._too_large(alone)]
         return found
-
-    def _measure_if_it_fits(self, batch: Batch) -> list[PromptRows] | None:
-        try:
-            return self.measure_batch(batch)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            # Left before another try, since the error holds on to the tensors of the first.
-            return None
 
     def _too_large(self, batch: Batch) -> str:
         return (
@@ -194,10 +189,10 @@ class Measurement:
         failures: Mapping[str, str],
     ) -> PromptRows:
         """The rows in the order of the prompts; a unit that failed is reported once."""
-        untold = dict(failures)
+        unreported = dict(failures)
         tables: PromptRows = {table: [] for table in self.tables}
         for index, prompt in enumerate(prompts):
-            error = untold.pop(self.unit(prompt), None)
+            error = unreported.pop(self.unit(prompt), None)
             found = rows.get(index, {}) if error is None else self.error_rows(prompt, error)
             for table, table_rows in found.items():
                 tables[table] += table_rows
@@ -208,7 +203,7 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
     """The measurement of a model, under a budget of tokens in a batch.
 
     Raises:
-        UserError: something that this model lacks, such as a layer.
+        UserError: the model lacks something that is measured, such as a layer.
     """
     measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
     return measurement
@@ -218,7 +213,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     """The tables of a measurement of prompts, in memory, by name.
 
     Raises:
-        UserError: a prompt that gives no rows, or an error in the rows of all prompts.
+        UserError: a prompt gives no rows, or the rows of all prompts have an error.
     """
     rows: PromptRows = {table: [] for table in measurement.tables}
     errors: dict[str, str] = {}
@@ -242,3 +237,20 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
         table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
         for table, schema in measurement.tables.items()
     }
+
+
+def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
+    """One row per token of a prompt: its position, text, segment and role."""
+    texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
+    return [
+        {
+            "model": model.name,
+            "prompt_id": prompt.prompt.id,
+            "position": position,
+            "token": text,
+            "segment": segment,
+            "role": role,
+        }
+        for position, (text, segment, role) in enumerate(labels)
+    ]

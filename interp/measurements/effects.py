@@ -1,17 +1,14 @@
 """Effects of segments on the answer of a model: the measurement of `Effects`.
 
-1. Each donor replaces every set of segments in turn: 2^k prompts, of which equal texts are read
-   once. The prompts of a batch are read together, and their shared tokens once.
-2. The value of a prompt is the logit difference of two answers, the model's own to the intact
-   prompt first: v(S) with the segments of S kept.
-3. Shapley values, leave-one-out effects and interactions are computed donor by donor; their mean
-   and spread are stored, with the value of every coalition.
+Each donor replaces every set of segments in turn: 2^k prompts, of which equal texts are read once.
+The value v(S) of a prompt that keeps the segments of S is the logit difference of two answers, the
+model's own to the intact prompt first. Shapley values, leave-one-out effects and interactions are
+computed donor by donor; their mean and spread are stored, with the value of every coalition.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 import torch
@@ -22,7 +19,7 @@ from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Donor, Prompt
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -54,15 +51,16 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
         for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
             read = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
-            read_games = [(game, _values(game, read)) for game in own]
-            own_rows = (_rows(game, values, read, spec.donors) for game, values in read_games)
-            kept = (_coalition_rows(game, values) for game, values in read_games)
-            rows.append(
-                {
-                    "segment_effects": [{**key, **row} for row in chain.from_iterable(own_rows)],
-                    "coalition_values": [{**key, **row} for row in chain.from_iterable(kept)],
-                }
-            )
+            tables: PromptRows = {"segment_effects": [], "coalition_values": []}
+            for game in own:
+                answers = _compared(game.prompt, read[game.prompt.text])
+                values = _values(game, read, answers)
+                effects = _effect_rows(game, values, answers, spec.donors)
+                tables["segment_effects"] += [{**key, **row} for row in effects]
+                tables["coalition_values"] += [
+                    {**key, **row} for row in _coalition_rows(game, values)
+                ]
+            rows.append(tables)
         return rows
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
@@ -73,7 +71,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of either kind; refused if no donor is from another instance."""
+    """The prompt with its donors of each kind; refused if none is from another instance."""
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
@@ -86,13 +84,13 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
-    """The prompts of some games by text, without segments, since only their answers are read."""
+    """The prompts of some games by text; without segments, since only their answers are read."""
     mixtures = {p.text: p for game in games for row in game.prompts for p in row}
     return {text: replace(p, segments={}, roles={}) for text, p in mixtures.items()}
 
 
 def option_logits(predictions: Predictions) -> list[Logits]:
-    """The logit of each option of each prompt, in fp64; the log-sum-exp over an option's tokens."""
+    """The logit of each option of each prompt, in fp64."""
     tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
     values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
     starts = np.cumsum([0, *map(len, tokens[:-1])])
@@ -111,9 +109,9 @@ def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
     return own, other
 
 
-def _values(game: Coalitions, read: Mapping[str, Logits]) -> Values:
+def _values(game: Coalitions, read: Mapping[str, Logits], answers: tuple[str, str]) -> Values:
     """The value of each coalition, donor by donor."""
-    own, other = _compared(game.prompt, read[game.prompt.text])
+    own, other = answers
     return np.array(
         [[read[p.text][own] - read[p.text][other] for p in row] for row in game.prompts],
         dtype=np.float64,
@@ -132,15 +130,14 @@ def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
             }
 
 
-def _rows(
-    game: Coalitions, values: Values, read: Mapping[str, Logits], asked: int
+def _effect_rows(
+    game: Coalitions, values: Values, answers: tuple[str, str], asked: int
 ) -> Iterator[Row]:
     """One row per segment, and one for each two segments."""
-    own, other = _compared(game.prompt, read[game.prompt.text])
     shared: Row = {
         "donor_kind": game.donors[0].kind,
-        "answer": own,
-        "other_answer": other,
+        "answer": answers[0],
+        "other_answer": answers[1],
         "donors": len(game.donors),
         "donor_names": [donor.name for donor in game.donors],
         "error": "",
@@ -150,32 +147,30 @@ def _rows(
         return
     shared |= {"value": float(values[0, -1]), "value_without": float(values[:, 0].mean())}
     few = len(game.donors) < asked and game.donors[0].kind == "instance"
-    notes = [f"{len(game.donors)} of {asked} donors"] if few else []
-    for row, own_notes in _effects(game, values):
-        yield {**shared, **row, "note": "; ".join([*own_notes, *notes])}
-
-
-def _effects(game: Coalitions, values: Values) -> Iterator[tuple[Row, list[str]]]:
-    """Means and spreads over donors, with remarks."""
+    few_donors = [f"{len(game.donors)} of {asked} donors"] if few else []
     names = game.segments
-    shares, left = shapley_values(values), leave_one_out(values)
+    shapley, left_out = shapley_values(values), leave_one_out(values)
     for player, name in enumerate(names):
-        row = {
+        intact = game.prompt.segment_text(name)
+        same = all(donor.segments[name] == intact for donor in game.donors)
+        yield {
+            **shared,
             "segment": name,
-            **_over_donors("shapley", shares[:, player]),
-            **_over_donors("leave_one_out", left[:, player]),
+            **_over_donors("shapley", shapley[:, player]),
+            **_over_donors("leave_one_out", left_out[:, player]),
+            "note": "; ".join([*([SAME] if same else []), *few_donors]),
         }
-        yield row, [SAME] if _unchanged(game.prompt, name, game.donors) else []
     for (one, other), together in interactions(values).items():
-        row = {"segment": names[one], "other_segment": names[other]}
-        yield row | _over_donors("interaction", together), []
+        yield {
+            **shared,
+            "segment": names[one],
+            "other_segment": names[other],
+            **_over_donors("interaction", together),
+            "note": "; ".join(few_donors),
+        }
 
 
 def _over_donors(column: str, effects: Values) -> Row:
     """The mean and, for two or more donors, the sample standard deviation."""
     spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
     return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}
-
-
-def _unchanged(prompt: Prompt, name: str, donors: Sequence[Donor]) -> bool:
-    return all(donor.segments[name] == prompt.segment_text(name) for donor in donors)

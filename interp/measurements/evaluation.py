@@ -4,17 +4,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import torch
+
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
+from interp.models.unembedding import final_states
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
-from interp.reading.shared_batches import SharedBatch
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import error_row, score_batch
-from interp.scoring.shared_prefix import answer_batches, score_shared_batch
-from interp.scoring.soft_answers import soft_score_batch
+from interp.scoring.answers import answer_error, answer_tables, predict
+from interp.scoring.likelihood import perplexities
+from interp.scoring.shared_prefix import answer_batches, predict_batch
 from interp.tables import Row
 
 
@@ -35,31 +37,50 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
     """Measure answers: probabilities of the options, prediction, correctness."""
     answer_tokens = AnswerTokenizer(model)
 
+    @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            if isinstance(batch, SharedBatch):
-                return score_shared_batch(model, batch, answer_tokens)
-            return score_batch(model, batch, answer_tokens)
+            return [
+                rows
+                for part, predictions in predict_batch(model, batch, answer_tokens)
+                for rows in answer_tables(model, part, predictions)
+            ]
 
     budget = token_budget(model, batch_tokens)
     return AnswerMeasurement(model, spec, budget, measure_batch, partial(answer_error, model))
 
 
 def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass."""
+    """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass.
+
+    Soft accuracy is the correct option's share of the probability of all options; null if the
+    prompt offers no choice (Wang and Shi 2025, Section 4.1 and formula 5).
+    """
     answer_tokens = AnswerTokenizer(model)
 
+    @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            return soft_score_batch(model, batch, answer_tokens)
+            with final_states(model) as states:
+                predictions = predict(model, batch, answer_tokens)
+            perplexity = perplexities(model, batch, states[0], last_logits=predictions.logits)
+            tables = answer_tables(model, batch, predictions)
+        for rows, tokenized, value in zip(tables, batch.prompts, perplexity, strict=True):
+            (answer,) = rows["answers"]
+            row: Row = {key: answer[key] for key in ("model", "prompt_id", "error")}
+            if not answer["error"]:
+                options = rows["option_probabilities"]
+                shares = {option["option"]: option["relative_probability"] for option in options}
+                row |= {
+                    "soft_accuracy": shares[tokenized.prompt.answer.gold],
+                    "perplexity": value,
+                    "prompt_tokens": len(tokenized),
+                }
+            rows["soft_answers"] = [row]
+        return tables
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         undefined: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {**answer_error(model, prompt, error), "soft_answers": [undefined]}
 
     return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch, error_rows)
-
-
-def answer_error(model: Model, prompt: Prompt, error: str) -> PromptRows:
-    """The row of the answers table for a prompt that could not be measured."""
-    return {"answers": [error_row(model, prompt, error)]}

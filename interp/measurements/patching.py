@@ -1,4 +1,4 @@
-"""Patching as a measurement of prompts that come in pairs."""
+"""Patching, a measurement of prompts that come in pairs."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,11 @@ from interp.tables import Row
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
-token that any of its cells patches, so smaller passes compute less: with 2,048 tokens a grid of
+token that any of its cells patches, so smaller passes compute less: with 2,048 tokens, a grid of
 4 layers x 60 tokens took 1.5 times as long."""
 
 _Patched = tuple[str, Sequence[Cell], PatchedMetrics]
-"""A method, the cells to which it was applied, and the resulting metrics."""
+"""A method, the cells to which it was applied, and their metrics."""
 
 EXACT = "exact"
 """The method name of cells that were run; estimates have their own names."""
@@ -48,7 +48,7 @@ class PairMeasurement(Measurement):
         return prompt.pair_id
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Pair by pair; no pair is measured unless all can be aligned.
+        """The pairs, each a batch; none is measured unless all can be aligned.
 
         Raises:
             UserError: the prompts are not ordered pair by pair, or the policy cannot align a pair.
@@ -63,7 +63,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
     if len({tokenized.prompt.pair_id for tokenized in prompts}) != 1 or len(prompts) != 2:
         ids = " and ".join(tokenized.prompt.id for tokenized in prompts)
         raise UserError(
-            f"{ids} are where the two prompts of a pair should be; order the prompts by "
+            f"got {ids}, expected the two prompts of a pair; order the prompts by "
             "interp.patching.pairs.in_pairs"
         )
     one, other = prompts
@@ -71,7 +71,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
 
 
 def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Measure the effects of activations of one prompt of each pair on the answer to the other.
+    """Measure how activations of one prompt of each pair affect the answer to the other.
 
     Raises:
         UserError: the model lacks a site, layer or head.
@@ -115,11 +115,20 @@ class _Patching:
 
         pair = aligned(source)
         with model.measuring():
-            # One pair is enough to check this.
+            # One pair is enough for these checks.
             while self._checks:
                 self._checks[-1](model, pair)
                 self._checks.pop()
-        cells = self._cells(base)
+        cells = list(
+            cells_of(
+                model,
+                base,
+                spec.sites,
+                granularity=spec.granularity,
+                layers=spec.layers,
+                heads=spec.heads,
+            )
+        )
         checked = spec.guarantee is not None and is_checked(base.prompt.pair_id, spec.checked)
         verify = len(cells) if checked else spec.verify
         results = list(self._patched(pair, cells, verify=verify))
@@ -134,20 +143,13 @@ class _Patching:
             summary |= {"control": name}
             summary |= {"control_metric": metric} if math.isfinite(metric) else {}
             rows["patches"] += self._rows(control, controlled, CONTROL)
-        rows |= self._rows_of_sets(pair, results[0])
+        if spec.sets and isinstance(self._exact, ExactRows):
+            rows["node_sets"] = [
+                row
+                for nested in patch_nested(self._exact, pair, results[0])
+                for row in set_rows(model, pair, nested, sites=spec.sites, direction=spec.direction)
+            ]
         return [rows, {name: [] for name in rows}]
-
-    def _cells(self, base: TokenizedPrompt) -> list[Cell]:
-        spec = self._spec
-        found = cells_of(
-            self._model,
-            base,
-            spec.sites,
-            granularity=spec.granularity,
-            layers=spec.layers,
-            heads=spec.heads,
-        )
-        return list(found)
 
     def _rows(self, pair: PatchingPair, results: Sequence[_Patched], source: str) -> list[Row]:
         kind = {"direction": self._spec.direction, "source": source}
@@ -157,24 +159,10 @@ class _Patching:
             for row in patch_rows(self._model, pair, chosen, metrics, method=method, **kind)
         ]
 
-    def _rows_of_sets(self, pair: PatchingPair, found: _Patched) -> PromptRows:
-        """The rows of nested sets of the cells, if requested."""
-        spec, exact = self._spec, self._exact
-        if not isinstance(exact, ExactRows) or not spec.sets:
-            return {}
-        rows = [
-            row
-            for nested in patch_nested(exact, pair, found)
-            for row in set_rows(
-                self._model, pair, nested, sites=spec.sites, direction=spec.direction
-            )
-        ]
-        return {"node_sets": rows}
-
     def _patched(
         self, pair: PatchingPair, cells: Sequence[Cell], *, verify: int
     ) -> Iterator[_Patched]:
-        """Methods with the cells to which they were applied and the resulting metrics."""
+        """The exact metrics, or the estimates and the exact metrics of verified cells."""
         if self._estimator is None:
             yield EXACT, cells, self._exact.patch(pair, cells)
             return
@@ -186,7 +174,7 @@ class _Patching:
 
 
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
-    """Check the conditions under which patching a model is correct."""
+    """The checks of the conditions under which patching a model is correct."""
     exact = spec.estimate is None or spec.verify > 0 or spec.guarantee is not None
     checks: list[Callable[[Model, PatchingPair], None]] = []
     if exact and spec.backend == "native" and "pattern" in spec.sites:
@@ -201,8 +189,7 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
 def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
     """The indices of the cells with the largest absolute effects."""
     defined = [index for index, metric in enumerate(metrics.cells) if math.isfinite(metric)]
-    defined.sort(key=lambda index: -abs(metrics.cells[index] - metrics.base))
-    return defined[:count]
+    return sorted(defined, key=lambda index: -abs(metrics.cells[index] - metrics.base))[:count]
 
 
 def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:

@@ -1,7 +1,6 @@
 """Specs: measurements as data that can be checked, written down and sent to a worker.
 
-A spec knows no model. It is checked when made, and bound to a model only to run
-(`interp.measurements.core.bind`).
+A spec is checked when it is made, and bound to a model only to run (`interp.measurements.core`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,63 +29,65 @@ Indices = Annotated[
 
 
 class Spec(Options):
-    """A measurement: its options, and the places of everything else about it.
+    """A measurement: its options, and where everything else about it is found.
 
-    A subclass that is registered under the entry point group `interp.measurements` can be run by
-    workers and reported on from its folder, and has a command if it has a `help`. Places are
-    "module:name", imported when they are needed, so that specs are read without torch.
+    A subclass registered under the entry point group `interp.measurements` can be run by workers
+    and reported on from its folder, and has a command if it has a `help`. A place is "module:name",
+    imported when it is needed, so that specs are read without torch.
     """
 
     name: ClassVar[str]
     """Name of the measurement, such as "evaluate"."""
     help: ClassVar[str] = ""
-    """One line on the command; without this line there is no command of this name."""
+    """One line on the command; there is no command if it is empty."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Example command lines, without the program's name."""
     written: ClassVar[str] = "written to {folder}"
-    """Closing line of the command; {tables} are its small tables, {program} is how it started."""
+    """Closing line of the command; {tables} are its small tables, {program} is the program."""
     group: ClassVar[str] = ""
-    """The parent of its command, as `probe` is of `probe linear`."""
+    """The parent of its command, such as "probe" for `probe linear`."""
     unused: ClassVar[tuple[str, ...]] = ()
     """Prompt options that its command does not take."""
     measures: ClassVar[str]
-    """Place of the function from a model, the spec and `batch_tokens` to a `Measurement`."""
+    """Place of the function that takes a model, the spec and `batch_tokens`, and returns a
+    `Measurement`."""
     fills: ClassVar[tuple[str, ...]] = ()
     """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}
-    """Tables that are filled only with an option, with the name of that option."""
+    """The option with which a table is filled, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
-    """Place of the descriptions of these tables, by name."""
+    """Place of the schemas of these tables, by name."""
     shard_prompts: ClassVar[int] = 240
-    """Number of prompts in a shard, the unit that workers share out and the most that a killed
-    worker loses. Costlier prompts need smaller shards."""
+    """Number of prompts in a shard, the unit of work and the most that a killed worker loses.
+    Costlier prompts need smaller shards."""
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own, unlike those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
     """Options that no number depends on, such as where something is computed."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
-    """Tables that stay in the shards, since the end of a run writes their content in another
-    form."""
+    """Tables that stay in the shards; the end of a run writes their content in another form."""
     result: ClassVar[str] = "interp.results.result:Result"
-    """Place of the class of its results, which defines how they are shown."""
+    """Place of the class of its results, which shows them."""
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":
-        """The tables that the spec may fill with any options, by name: see `interp.tables`."""
+        """The tables that the spec may fill, by name (`interp.tables`)."""
         schemas = named(cls.schemas) if cls.fills else {}
         return {name: schemas[name] for name in cls.fills}
 
     def filled(self) -> "Mapping[str, pa.Schema]":
         """The tables that the spec fills with its options."""
-        tables = self.tables()
-        left_out = {name for name, option in self.optional.items() if not getattr(self, option)}
-        return {name: tables[name] for name in tables if name not in left_out}
+        return {
+            name: schema
+            for name, schema in self.tables().items()
+            if name not in self.optional or getattr(self, self.optional[name])
+        }
 
     def load(self, source: "PromptSource") -> "PromptSet":
-        """The prompts of a source, as they are measured.
+        """The prompts of a source, in the order in which they are measured.
 
         Raises:
-            UserError: the prompts cannot be loaded, or lack something the measurement needs.
+            UserError: the prompts cannot be loaded, or lack something that the measurement needs.
         """
         return self.arranged(source.load())
 
@@ -94,16 +95,16 @@ class Spec(Options):
         """The prompts in the order in which they are measured.
 
         Raises:
-            UserError: the prompts lack something the measurement needs.
+            UserError: the prompts lack something that the measurement needs.
         """
         return prompts
 
     def identity(self) -> dict[str, JsonValue]:
-        """Everything that the numbers depend on except model and prompts, including defaults."""
+        """All options on which the numbers depend, including defaults."""
         return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))
 
     def modules(self) -> Sequence[str]:
-        """The modules whose code, with all its imports, the numbers depend on."""
+        """The modules on whose code, with all its imports, the numbers depend."""
         return (type(self).__module__, self.measures.partition(":")[0])
 
 

@@ -1,6 +1,7 @@
-"""The specs of interp's own measurements: options, commands, tables, and measuring functions."""
+"""The specs of interp's own measurements, without torch."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
@@ -59,7 +60,7 @@ class Generate(Spec):
     """Texts that a model generates after each prompt, judged by the prompt's own answer."""
 
     name: ClassVar[str] = "generate"
-    help: ClassVar[str] = "generate a text behind each prompt and print how many are right"
+    help: ClassVar[str] = "generate a text after each prompt and print how many are right"
     examples: ClassVar[tuple[str, ...]] = (
         "generate --model organism/llama-shallow --max-new-tokens 32",
         "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
@@ -72,12 +73,14 @@ class Generate(Spec):
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """most tokens of a text"""
-    temperature: Annotated[float, Field(ge=0), FromText(texts.number, "T")] = 0.0
-    """0 takes the most probable token, above that tokens are sampled"""
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
+        0.0
+    )
+    """0 takes the most probable token; above 0, tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
-    """decides, with the prompt's id, what is sampled"""
-    stop: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ()
-    """texts that end the generation; they and what follows are left out"""
+    """seed of sampling, together with the prompt's id"""
+    stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
+    """texts that end the generation; they and the text after them are omitted"""
 
 
 class Attribute(Spec):
@@ -106,12 +109,12 @@ class Attribute(Spec):
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
-    """what is attributed: the predicted token, which is the answer that the model itself prefers;
-    the gold answer; the contrast of the two options that the data contrasts, or else of the gold
-    answer and the likeliest other; or the margin, the model's own answer against the other of these
-    two, or else the likeliest other, each in all its forms, as `effects` measures it"""
+    """the attributed quantity: the predicted token; the gold answer; the contrast of the two
+    options that the data contrasts, or else of the gold answer and the most probable other one; or
+    the margin, the model's own answer over the other contrasted one, or else over the most probable
+    other one, each in all its forms, as `effects` measures it"""
     keep_tokens: bool = False
-    """also keep the tokens, and the score of each"""
+    """also keep each token and its score"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Attribute":
@@ -119,7 +122,7 @@ class Attribute(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors if a method reads them."""
+        """The prompts, with donors if a method reads any."""
         if not any(find_method(name).donors for name in self.methods):
             return prompts
         from interp.prompts.mixing import with_donors
@@ -127,7 +130,7 @@ class Attribute(Spec):
         return cast("Prompts", with_donors(prompts, count=DONORS))
 
     def modules(self) -> Sequence[str]:
-        """The modules of the measurement, and those of its methods."""
+        """The modules of the measurement and of its methods."""
         own = (find_method(name).implementation.partition(":")[0] for name in self.methods)
         return (*super().modules(), *own)
 
@@ -135,8 +138,8 @@ class Attribute(Spec):
 class Reinitialized(Attribute):
     """Attribution of the same prompts by the same architecture before training.
 
-    Its scores agree with the trained model's only by chance (Adebayo et al. 2018); a method that
-    still agrees with the trained model's effects reads the prompt, not the model.
+    A method whose scores still agree with the trained model's effects reads the prompt, not the
+    model (Adebayo et al. 2018).
     """
 
     name: ClassVar[str] = "attribute-reinitialized"
@@ -150,7 +153,7 @@ class Effects(Spec):
 
     name: ClassVar[str] = "effects"
     help: ClassVar[str] = (
-        "exchange segments for those of other prompts and print what each does to the answer"
+        "replace segments by those of other prompts and print the effect of each on the answer"
     )
     examples: ClassVar[tuple[str, ...]] = (
         "effects --model organism/phi3-deep --limit 48",
@@ -165,10 +168,10 @@ class Effects(Spec):
     result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """which segments are exchanged, such as premise1,premise2; the others stay (default: all that
-    the system has donors for)"""
+    """the segments to replace, such as premise1,premise2; the others stay (default: all for which
+    the system has donors)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
-    """donors of each prompt from other instances of its template"""
+    """number of donors for each prompt, from other instances of its template"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts with their donors."""
@@ -208,15 +211,15 @@ class Patch(Spec):
     )
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
     granularity: Granularity = "role"
-    """what is patched at once: the tokens of each role or segment together, each position alone, or
+    """the tokens that are patched together: those of each role or segment, each position alone, or
     all tokens"""
     direction: Literal["denoising", "noising"] = "denoising"
-    """denoising: clean activations into the corrupt prompt; noising: the other way"""
+    """denoising: clean activations into the corrupt prompt; noising: the reverse"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
     policy: Policy = "last"
-    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
-    pairs"""
+    """how to align differing spans with unequal numbers of tokens: by the last token, by the mean,
+    or all to refuse such pairs"""
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
     heads: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
@@ -227,15 +230,15 @@ class Patch(Spec):
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
     """run the K cells with the largest estimates of each pair exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
-    """bound the effects that are only estimated: of a pair that is not checked, no effect at a site
-    exceeds its bound, with probability P, such as 0.95"""
+    """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
+    site exceeds its bound in a pair that is not checked"""
     checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
-    """share of the pairs that a guarantee checks by running all of their cells exactly"""
+    """share of the pairs whose cells are all run exactly, to check a guarantee"""
     sets: bool = False
-    """patch growing sets of cells at once, the largest effects first, and in a random order"""
+    """also patch growing sets of cells at once, in order of their effects and in a random order"""
     control: bool = False
-    """run each patch a second time, from a control: the same prompt about other entities, with the
-    same correct answer"""
+    """also run each patch from a control: the same prompt about other entities, with the same
+    correct answer"""
     backend: Literal["native", "transformer-lens", "nnsight"] = "native"
     """native, transformer-lens or nnsight"""
     remote: bool = False
@@ -245,19 +248,19 @@ class Patch(Spec):
     def _check_together(self) -> "Patch":
         if self.verify and self.estimate is None:
             raise UserError(
-                "cells are to be verified, but nothing is estimated: exact patching needs no "
+                "verify is given, but nothing is estimated, and exact patching needs no "
                 "verification; give an estimate too, or omit verify"
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
-                "a guarantee bounds the errors of estimates, from pairs of which all cells are run "
+                "a guarantee bounds the errors of estimates by pairs whose cells are all run "
                 "exactly; give an estimate with it, and omit verify"
             )
         if self.sets and (self.backend != "native" or "pattern" in self.sites):
             raise UserError(
-                f"sets of cells are patched natively, and not at the site pattern; got the backend "
-                f"{self.backend} and the sites {', '.join(self.sites)}. Omit the backend, and "
-                "give z for pattern"
+                "sets of cells are patched natively, at sites other than pattern; got "
+                f"the backend {self.backend} and the sites {', '.join(self.sites)}. Omit the "
+                "backend, and give z for pattern"
             )
         if self.remote and self.backend != "nnsight":
             raise UserError(
@@ -279,7 +282,7 @@ class Patch(Spec):
 
 
 class Activations(Spec):
-    """Answers, and the vectors of some sites at some tokens of each prompt."""
+    """Answers, and the vectors at some sites and tokens of each prompt."""
 
     name: ClassVar[str] = "activations"
     help: ClassVar[str] = (
@@ -291,7 +294,7 @@ class Activations(Spec):
         "runs/vectors",
     )
     written: ClassVar[str] = (
-        "written to {folder}: activations.parquet says which row of which tensor each vector is"
+        "written to {folder}: activations.parquet gives the tensor and the row of each vector"
     )
     measures: ClassVar[str] = "interp.measurements.activations:activations"
     fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
@@ -305,26 +308,22 @@ class Activations(Spec):
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v"""
     roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """segments and roles whose tokens are read, such as premise2,last, or all for the whole prompt;
-    prompts that lack one have no vector of it (default: the token at which the answer is read)"""
+    a prompt without one has no vector for it (default: the token at which the answer is read)"""
     tokens: Literal["last", "mean", "all"] = "last"
-    """of a segment or role: its last token, the mean over its tokens, or all of them, one vector
-    each"""
+    """tokens of a segment or role: the last one, the mean over all, or all, one vector each"""
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, some of which have each segment and role that is to be read.
+        """The prompts as they are.
 
         Raises:
             UserError: no prompt has a requested segment or role.
         """
-        known = dict.fromkeys(RESERVED)
-        missing = set(self.roles or ()) - set(known)
-        for prompt in prompts if missing else ():
-            known |= dict.fromkeys((*prompt.segments, *prompt.roles))
-            missing -= set(known)
-            if not missing:
-                break
-        if missing:
-            raise UserError(unknown("segment or role", min(missing), known))
+        if self.roles is not None:
+            named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
+            known = dict.fromkeys((*RESERVED, *named))
+            for name in self.roles:
+                if name not in known:
+                    raise UserError(unknown("segment or role", name, known))
         return prompts

@@ -27,16 +27,12 @@ class Answered(Result):
         return self.table(self.answered)
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Two models on the same prompts: one row for each side of a pair, and for whole pairs.
+        """Models a and b on the same prompts: one row for each side of a pair, and for whole pairs.
 
         Columns are those of `interp compare`: both accuracies; their difference a - b, its 95%
-        interval and p with clusters as the unit, and the bounds outside which all differences are
+        interval and p with clusters as the unit, and the bounds of differences that are not
         excluded; pairs that only one model has right, and McNemar's exact test, which takes pairs
         as independent.
-
-        Args:
-            a: name of a model.
-            b: name of another model.
 
         Raises:
             UserError: there is no such model, or none of the model's answers was judged.
@@ -50,7 +46,7 @@ class Answered(Result):
         return comparison_table(*pairs, measures=measures, cluster=cluster)
 
     def report(self) -> Report:
-        """The page on the result, which counts only complete pairs."""
+        """The page on the result; it counts only complete pairs."""
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
@@ -74,12 +70,11 @@ class Answered(Result):
         return self.table("prompts", _PROMPTS)
 
     def _accuracy_item(self) -> TableItem:
-        """Accuracy, one row per model."""
         table = accuracy_table(self._own_answers, self._own_prompts)
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """A remark on models whose next token is often not an answer."""
+        """A note on models whose next token is often not an answer."""
         return "; ".join(notes_without_answer(self._own_answers))
 
 
@@ -97,8 +92,7 @@ class Scores(Answered):
 
     def noted(self) -> Mapping[str, object]:
         """Shares without an answer, and errors."""
-        answers = self._own_answers
-        return summarize(answers, answers[answers["error"] != ""])
+        return summarize(self._own_answers)
 
 
 class Completions(Answered):

@@ -1,4 +1,4 @@
-"""Attributions and effects: the contributions of segments and tokens to answers."""
+"""Attributions, and effects of segments: how segments and tokens contribute to answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -73,7 +73,7 @@ class Attributions(Answered):
         """One row per prompt and method: the share of one segment divided by that of another.
 
         Args:
-            above: the segment in the numerator; the one of the prompts' system if not given.
+            above: the segment in the numerator; that of the prompts' system if not given.
             below: the segment in the denominator, likewise.
 
         Raises:
@@ -91,10 +91,7 @@ class Attributions(Answered):
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """How methods rank the deciding segments, prompt by prompt.
-
-        Empty if the prompts' system does not name them, or no other segments have scores.
-        """
+        """How methods rank the deciding segments, prompt by prompt; empty if none are named."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
@@ -136,8 +133,8 @@ class Attributions(Answered):
 
         Args:
             pair: a `pair_id` of the prompts table; the first if not given.
-            model: one of the models; all if not given.
-            method: one of the attribution methods; all if not given.
+            model: name of a model; all models if not given.
+            method: name of an attribution method; all methods if not given.
 
         Raises:
             UserError: the tokens were not kept, or there is no such pair, model or method.
@@ -157,9 +154,9 @@ class Attributions(Answered):
     def heat_maps(
         self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
     ) -> list[HeatMapItem]:
-        """Token heat maps of the first pairs, by model that has answers, and method.
+        """Token heat maps of the first pairs, by model and method, for models with answers.
 
-        Pairs that failed on a model are skipped.
+        Pairs that failed on a model are omitted.
         """
         measured = prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
         lacking = prompts.loc[~measured, "pair_id"]
@@ -183,7 +180,7 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy (with ratios if segments are compared), scores by segment, how methods rank."""
+        """Accuracy, with ratios if segments are compared; scores by segment; deciding segments."""
         yield self._by_model()
         table = self.segments()
         narrow = [] if self.ratio else list(_mean_shares(table))
@@ -200,22 +197,21 @@ class Attributions(Answered):
     def sections(self) -> Iterator[Section]:
         """The items with the heat maps, and the prompts with all answers."""
         results, *others = super().sections()
-        maps = []
-        if self._keeps_tokens:
-            maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS)
+        kept = self._keeps_tokens
+        maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS) if kept else []
         yield Section(results.title, items=(*results.items, *maps))
         yield from others
 
     def noted(self) -> Mapping[str, object]:
         """Shares without an answer, and errors of answers and scores."""
-        answers = self._own_answers
-        failed = [answers[answers["error"] != ""]]
-        if self.ratio is None:
-            columns, filters = ["model", "prompt_id", "error"], [("error", "!=", "")]
-            failed += self.measured.parts("segment_scores", columns, filters=filters)
-        else:
-            failed.append(self._ratios[self._ratios["error"] != ""])
-        return summarize(answers, pd.concat(failed))
+        answers, columns = self._own_answers, ["model", "prompt_id", "error"]
+        rows = (
+            self.measured.parts("segment_scores", columns, filters=[("error", "!=", "")])
+            if self.ratio is None
+            else [self._ratios]
+        )
+        failed = pd.concat([answers, *rows])
+        return summarize(answers, failed[failed["error"] != ""])
 
     @property
     def _keeps_tokens(self) -> bool:
@@ -277,7 +273,7 @@ class SegmentEffects(Result):
     """The effect of each segment on the answers of models."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Mean effects, one row per model, kind of donor and segment."""
+        """Mean effects, one row per model, kind of donor, and segment or two segments."""
         table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
         alone = table[table["other_segment"] == ""].drop(columns="other_segment")
         shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(

@@ -1,4 +1,4 @@
-"""Measured tables: of a run folder, which are read shard by shard, or in memory."""
+"""Measured tables: in a run folder, read shard by shard, or in memory."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import pandas as pd
 
@@ -20,29 +20,27 @@ from interp.prompts.systems import dependence_factor
 from interp.runs.folder import RunFolder
 from interp.runs.shards import Filters
 
-_Tables = TypeVar("_Tables", bound="MeasuredTables")
-
 
 @dataclass(frozen=True)
 class About:
-    """What was measured, and on which prompts."""
+    """The measurement and its prompts."""
 
     measurement: str
     """Its name, such as "attribute"."""
     parameters: Mapping[str, Any]
-    """Its options, as far as they are on record; what is missing has its default."""
+    """Its recorded options; those missing have their defaults."""
     system: str
     """The prompts' system."""
     seed: int = 0
-    """What the prompts were generated with."""
+    """The seed of the prompts."""
     ratio: tuple[str, str] | None = None
     """The two segments that the system compares, the first over the second."""
     decisive: Decisive | None = None
-    """Where the prompts say which segments decide the answer."""
+    """The factor that names the segments that decide the answer, if any."""
 
     @cached_property
     def cluster(self) -> str | None:
-        """The factor whose prompts depend on each other, such as their entity, if there is one."""
+        """The factor by which prompts depend on each other, such as their entity, if any."""
         return dependence_factor(self.system)
 
 
@@ -50,12 +48,12 @@ class MeasuredTables(ABC):
     """The tables of a measurement; "prompts" is the prompts table."""
 
     _counted: Sequence[str] | None = None
-    """Ids of the prompts whose rows the tables have, if not all."""
+    """Ids of the prompts to which the tables are limited, if any."""
 
     @property
     @abstractmethod
     def about(self) -> About:
-        """What was measured."""
+        """The measurement and its prompts."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -67,22 +65,22 @@ class MeasuredTables(ABC):
 
     @abstractmethod
     def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
-        """Where the rows of a table are: files that may be large, or the table itself."""
+        """The files with the rows of a table, which may be large, or the table itself."""
 
     @abstractmethod
     def _parts(
         self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
-        """The parts with all prompts."""
+        """The parts of a table, with all prompts."""
 
     def parts(
         self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
     ) -> Iterator[pd.DataFrame]:
-        """A table in parts that each fit into memory; pairs are whole in each.
+        """A table in parts that each fit into memory and hold whole pairs.
 
         Args:
-            name: of the table.
-            columns: those to read; all if not given.
+            name: name of the table.
+            columns: the columns to read; all if not given.
             filters: column, operator ("==", "!=" or "in") and value of the rows to read.
 
         Raises:
@@ -103,7 +101,7 @@ class MeasuredTables(ABC):
         *,
         prompts: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """A whole table, or some of its columns, or its rows of some prompts.
+        """A table, with only some columns or prompts if these are given.
 
         Raises:
             UserError: there is no such table, or a file of it is damaged.
@@ -112,12 +110,8 @@ class MeasuredTables(ABC):
         parts = list(self.parts(name, columns, filters=filters))
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
-    def whole_pairs(self: _Tables, answers: str) -> _Tables:
-        """The same tables, with only those pairs that every model answered.
-
-        Args:
-            answers: the table of the answers.
-        """
+    def whole_pairs(self, answers: str) -> Self:
+        """The same tables, with only those pairs that every model answered in a table."""
         prompts = self.table("prompts", ["prompt_id", "pair_id"])
         ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
         found = copy(self)
@@ -125,11 +119,11 @@ class MeasuredTables(ABC):
         return found
 
     def size(self, name: str) -> int:
-        """How many rows a table has."""
+        """The number of rows of a table."""
         return sum(map(len, self.parts(name)))
 
     def record(self) -> Mapping[str, object]:
-        """What the page shows of the run's records."""
+        """The records that the page shows."""
         return {}
 
     def problems(self) -> tuple[str, ...]:
@@ -145,14 +139,14 @@ class InFolder(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """What the run's record says."""
+        """As the run's record says."""
         run = self.run.record.run
         known = run.decisive
         decisive = Decisive(known.factor, tuple(known.among)) if known else None
         return About(run.measurement, run.parameters, run.system, run.seed, run.compared, decisive)
 
     def names(self) -> list[str]:
-        """The tables that the shards hold."""
+        """The tables in the shards."""
         return self.run.tables()
 
     def models(self) -> list[str]:
@@ -170,7 +164,7 @@ class InFolder(MeasuredTables):
         return self.run.rows(name)
 
     def size(self, name: str) -> int:
-        """How many rows the shards hold, from one column of them."""
+        """The number of rows in the shards, from one column of them."""
         tables = {"prompts": {"prompt_id": ""}}
         for record in self.run.models().values():
             tables |= record.tables
@@ -178,13 +172,11 @@ class InFolder(MeasuredTables):
 
     def record(self) -> Mapping[str, object]:
         """The run's record, with those of its models."""
-        models = {
-            name: record.model_dump(mode="json") for name, record in self.run.models().items()
-        }
+        models = {name: own.model_dump(mode="json") for name, own in self.run.models().items()}
         return {**self.run.record.model_dump(mode="json"), "models": models}
 
     def problems(self) -> tuple[str, ...]:
-        """Models that nobody has begun, and shards that are missing."""
+        """Models not yet begun, and missing shards."""
         return tuple(self.run.unfinished())
 
 
@@ -206,16 +198,9 @@ class InMemory(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """What the spec and the prompts say."""
-        origin = self._prompts
-        return About(
-            self._spec.name,
-            self._spec.as_json(),
-            origin.system,
-            origin.seed,
-            origin.ratio,
-            origin.decisive,
-        )
+        """As the spec and the prompts say."""
+        spec, own = self._spec, self._prompts
+        return About(spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
 
     def names(self) -> list[str]:
         """All tables but that of the prompts."""

@@ -30,34 +30,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
-recovered: mean effect over mean difference between the two prompts, of recognized pairs; 1 is the
+recovered: mean effect over mean difference between the two prompts, for recognized pairs; 1 is the
 metric of the counterpart. p_holm: corrected over the cells of a model, source and group of pairs.
 Patches from a control, the same prompt about other entities with the same correct answer, have the
-effect of a prompt whose parts disagree; beyond control is what the counterpart does more."""
+effect of a prompt whose parts disagree; beyond control is the further effect of the counterpart."""
 
+_GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were also run.
+In a pair that was not checked, no effect at the site exceeds its own estimate plus margin, with
+probability {level:g}. This holds for a single pair, not for all pairs at once; among the unchecked
+pairs of this run it holds for at least the share covered_low, in 95% of all draws. bound: the
+margin plus the largest estimate. effect_limit: the bound from checked pairs without any estimate;
+if it is lower, estimates are of no use."""
 
-_GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were run as
-well. In a pair that was not checked no effect at the site is larger than its own estimate plus
-margin, with a probability of {level:g}. That is said of one pair, not of all pairs at once; of the
-unchecked pairs of this run, it holds for at least the share covered_low, in 95% of all draws.
-bound: the margin on top of the largest estimate. effect_limit: the bound that checked pairs give
-without any estimate; where it is the lower one, estimates are of no use."""
-
-_BOUNDS = """The same for the cells of one layer, head and role alone: a pair holds each of these
-bounds with a probability of {level:g}, and all of them at once less often."""
+_BOUNDS = """The same for the cells of a single layer, head and role: a pair holds each of these
+bounds with probability {level:g}, and all of them at once less often."""
 
 _SETS = """Cells are ranked by the size of their effect, or at random, and the first ones are
-patched from the counterpart at once; what is not in the set is computed from them. NS is the share
-of the way from the base prompt's metric to its counterpart's. cpr: area under NS over the share of
-the cells, high is good; cmd: area of |1 - NS|, low is good. Means over pairs, 95% intervals by a
+patched from the counterpart at once; all other cells are computed from them. NS is the share of the
+way from the base prompt's metric to its counterpart's. cpr: area under NS over the share of the
+cells, high is good; cmd: area of |1 - NS|, low is good. Means over pairs, 95% intervals by a
 bootstrap over clusters. left_out: pairs whose prompts differ by less than 0.1 logits."""
 
 _CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
 bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
 counterpart."""
 
-
-_ONE = ("model", "direction", "method", "source", "site", "head")
+_PANEL = ("model", "method", "source", "site", "head")
 """Columns of patches; a heat map shows one value of each."""
 
 _TERMINAL = 79
@@ -91,10 +89,10 @@ class Patches(Result):
         """Means over pairs, with 95% intervals by a bootstrap over clusters and tests.
 
         One row per model, direction, method, source, site, layer, head, role and group of pairs:
-        `recognized` is "yes" for those that the model answers correctly on both sides, "no" for the
+        `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for the
         others, and "all". effect is in logits of the answers that the data contrasts, such as Yes
-        minus No. recovered is the mean effect over the mean difference between both prompts, of
-        recognized pairs: 1 if the patch gives the answer of the prompt that it comes from.
+        minus No. recovered is the mean effect over the mean difference between both prompts, for
+        recognized pairs: 1 if the patch gives the answer of the prompt from which it comes.
         """
         return self._effects
 
@@ -105,8 +103,8 @@ class Patches(Result):
 
         Args:
             value: effect, over all pairs, or recovered, over pairs that the model recognizes.
-            which: values of the summary's columns model, method, source, site and head; the first
-                value of a column if not given.
+            which: values of the summary's columns, such as model, site and head; the first value
+                of a column if not given.
 
         Raises:
             UserError: there is no such value.
@@ -137,14 +135,14 @@ class Patches(Result):
     def asked(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell, by the requested method, in parts.
 
-        Cells verified after an estimate are the largest ones and not representative.
+        The cells verified after an estimate are omitted: they are the largest ones.
         """
         # A study, or Python, may have measured with the defaults, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")
         return self.measured.parts("patches", filters=[("method", "==", method)])
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Heat maps, effects by role, estimates checked by exact effects, sets of cells."""
+        """Heat maps, effects by role, checks of estimates, sets of cells."""
         yield from self._heat_maps()
         cluster = self.cluster
         note = _EFFECTS.format(clusters=f" of one {cluster}" if cluster else "")
@@ -163,7 +161,7 @@ class Patches(Result):
         return summary
 
     def headline(self) -> str:
-        """The extent of the measurement."""
+        """The numbers of pairs and models."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
 
@@ -185,17 +183,16 @@ class Patches(Result):
 
     def _heat_maps(self) -> Iterator[FigureItem]:
         """For each model, site and head: layers by roles, and layers by the tokens of one pair."""
-        for rows in _each_figure(self._effects):
+        for _, rows in grouped(self._effects, _PANEL):
             yield _figure("layers_by_roles", rows)
-        seen = set()
+        items: dict[str, FigureItem] = {}
         for part in self.asked():
             alone = part["position"].notna() & (part["source"] == COUNTERPART)
-            for rows in _each_figure(part[alone]):
+            for _, rows in grouped(part[alone], _PANEL):
                 first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
                 item = _figure("layers_by_tokens", first)
-                if item.name not in seen:
-                    seen.add(item.name)
-                    yield item
+                items.setdefault(item.name, item)
+        yield from items.values()
 
     def _estimates(self) -> Iterator[TableItem]:
         """A run's estimates checked by exact effects; nothing if nothing was estimated."""
@@ -266,12 +263,6 @@ def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableI
     return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
 
 
-def _each_figure(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows that each figure shows."""
-    for _, rows in grouped(table, ["model", "method", "source", "site", "head"]):
-        yield rows
-
-
 def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
     """A figure of patches by its name; matplotlib is imported only to draw."""
     from interp.report.figures import patches
@@ -300,10 +291,11 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
     Raises:
         UserError: a column is unknown, or no row has a value.
     """
+    columns = ("direction", *_PANEL)
     for name in which:
-        if name not in _ONE:
-            raise UserError(unknown("choice", name, _ONE))
-    for name in _ONE:
+        if name not in columns:
+            raise UserError(unknown("choice", name, columns))
+    for name in columns:
         default = COUNTERPART if name == "source" else table[name].iloc[0]
         value = which.get(name, default)
         table = table if pd.isna(value) else chosen(table, name, value)
@@ -317,10 +309,9 @@ def _head(rows: pd.DataFrame) -> int | None:
 
 
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables that fit a terminal, one or more per model and site.
+    """Titled tables that fit a terminal: effects of all pairs, recovered shares of recognized ones.
 
-    Effects of all pairs, and recovered shares of recognized pairs if they are defined; roles
-    down, layers across, as many as fit side by side.
+    A row is a role, a column a layer; a table has as many layers as fit side by side.
     """
     for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
         where = ", ".join(map(str, cell.values()))
@@ -333,7 +324,7 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
 
 
 def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
-    """A title and a table of one column of the effect table for each width of a terminal."""
+    """One column of the effect table as titled tables of roles by layers."""
     index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
     shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
     table = shown.pivot(index=index, columns="layer", values="text").fillna("")

@@ -1,14 +1,14 @@
 """A result: the tables of a measurement, and the only definition of their display.
 
-1. `items` makes small tables and figures from the measured tables.
-2. The terminal prints the tables (`report.console.print_items`), a run's folder gets CSV and PNG
-   files (`write_files`), `report` puts everything on a page, and a notebook displays the result.
+`items` makes small tables and figures from the measured tables. The terminal prints them
+(`report.console.print_items`), a run's folder gets CSV and PNG files (`write_files`), and a page or
+a notebook shows them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self
 
 import pandas as pd
 
@@ -28,15 +28,13 @@ if TYPE_CHECKING:
 
 
 ERRORS_SHOWN = 3
-"""Number of errors shown for a model, the most frequent ones; some name their prompt."""
-
-_R = TypeVar("_R", bound="Result")
+"""Number of errors shown for a model, the most frequent ones."""
 
 
 class Result:
     """The result of a measurement: tables of all its models and prompts.
 
-    A subclass, which a spec names as `result`, says in `items` what is shown.
+    A spec names its subclass as `result`; `items` defines what is shown.
     """
 
     def __init__(self, measured: MeasuredTables) -> None:
@@ -44,7 +42,7 @@ class Result:
         self.measured = measured
 
     @classmethod
-    def of(cls: type[_R], run: RunFolder) -> _R:
+    def of(cls, run: RunFolder) -> Self:
         """The result in a run folder, finished or not; its tables are read when needed."""
         return cls(InFolder(run))
 
@@ -53,11 +51,11 @@ class Result:
         yield from ()
 
     def noted(self) -> Mapping[str, object]:
-        """Remarks on each model that the items do not show; prints a line on each problem."""
+        """Facts about each model that the items do not show; prints a line on each problem."""
         return {}
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """The writers of a run folder's further files, by file name; they read only its shards."""
+        """Writers of further files of the run folder, by file name; they read only its shards."""
         return {}
 
     @property
@@ -72,15 +70,11 @@ class Result:
 
     @property
     def cluster(self) -> str | None:
-        """The factor whose prompts depend on each other, such as their entity; None without one."""
+        """The factor by which prompts depend on each other, such as their entity, if any."""
         return self.measured.about.cluster
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """A measured table, or the prompts table as "prompts".
-
-        Args:
-            name: name of the table.
-            columns: the columns to take; all if not given.
 
         Raises:
             UserError: there is no such table.
@@ -125,7 +119,7 @@ class Result:
         """The page on the result, finished or not.
 
         Raises:
-            UserError: nothing was measured yet, or such a measurement shows nothing.
+            UserError: nothing was measured yet, or the measurement shows nothing.
         """
         about = self.measured.about
         sections = tuple(self.sections())
@@ -167,7 +161,7 @@ class Result:
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _repr_html_(self) -> str | None:
-        # Without prompts there is nothing to sum up, and the notebook shows the plain text.
+        # Without rows there is nothing to sum up, and the notebook shows the plain text.
         if not self.measured.size(self.measured.names()[0]) or not self._titled:
             return None
         from interp.report.html import notebook_html
@@ -176,13 +170,13 @@ class Result:
 
 
 def result_class(spec: type[Spec]) -> type[Result]:
-    """The class of a spec's results, imported when it is needed."""
+    """The class of a spec's results."""
     found: type[Result] = named(spec.result)
     return found
 
 
 def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
-    """Write small tables as CSV into a run's folder, and figures as PNG into its figures/."""
+    """Write small tables as CSV into a folder, and figures as PNG into its figures/."""
     for item in items:
         if isinstance(item, TableItem):
             write_whole(folder / f"{item.name}.csv", partial(item.frame.to_csv, index=False))
@@ -238,17 +232,22 @@ def figure_of(axes: "Axes") -> "Figure":
     return figure
 
 
-def summarize(answers: pd.DataFrame, failed: pd.DataFrame) -> dict[str, dict[str, object]]:
+def summarize(
+    answers: pd.DataFrame, failed: pd.DataFrame | None = None
+) -> dict[str, dict[str, object]]:
     """Shares that the tables do not show, by model; prints a line on each nonzero share.
 
     Args:
-        answers: the columns model, answer and error.
-        failed: the columns model, prompt_id and error of a table's rows that have an error.
+        answers: the columns model, prompt_id, answer and error.
+        failed: the columns model, prompt_id and error of rows with an error; those of the answers
+            if not given.
     """
+    if failed is None:
+        failed = answers[answers["error"] != ""]
     summary: dict[str, dict[str, object]] = {}
     for model, share in without_answer(answers).items():
-        errors = failed[failed["model"] == model]
-        counts = note_errors(str(model), errors.drop_duplicates("prompt_id")["error"], "prompt")
+        errors = failed[failed["model"] == model].drop_duplicates("prompt_id")["error"]
+        counts = note_errors(str(model), errors, "prompt")
         summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
     for note in notes_without_answer(answers):
         echo(note)
@@ -269,13 +268,14 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
 
     Args:
         model: name of the model.
-        errors: one per prompt, or pair, that has an error.
+        errors: one for each failed prompt or pair.
         unit: "prompt" or "pair".
     """
     counts = errors.value_counts()
-    for error, count in counts.head(ERRORS_SHOWN).items():
+    shown = {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}
+    for error, count in shown.items():
         echo(f"{model}: {counted(count, unit)} stopped with an error: {error}")
     if len(counts) > ERRORS_SHOWN:
         others = counted(counts[ERRORS_SHOWN:].sum(), unit)
         echo(f"{model}: {others} stopped with other errors, which the tables name")
-    return {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}
+    return shown

@@ -21,7 +21,7 @@ _TAIL = 64
 """Characters at the end of a prompt that decide how an answer after it is split."""
 
 _APART = ("\n", "(", ".")
-"""Texts that tokenizers keep apart from a word right after them."""
+"""Texts that tokenizers do not merge with a following word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ContrastTokens:
 class AnswerTokens:
     """The model's outputs that count for each option, without repetition.
 
-    Outputs are first tokens, those of the most likely form first; for a classifier, classes.
+    Outputs are first tokens, those of the most likely form first, or a classifier's classes.
     """
 
     of: Mapping[str, tuple[int, ...]]
@@ -48,7 +48,7 @@ class AnswerTokens:
         return tuple(chain.from_iterable(self.of.values()))
 
     def option(self, token: int) -> str:
-        """The option that a token belongs to; empty if it belongs to none."""
+        """The option of a token; empty if the token belongs to none."""
         return next((name for name, tokens in self.of.items() if token in tokens), "")
 
     def contrast(self, positive: str, negative: str) -> ContrastTokens:
@@ -67,9 +67,9 @@ class AnswerTokenizer:
         """The answer tokens of a prompt.
 
         An option counts by the first token of each of its forms, in each way that an answer may
-        be written, see `openings`; a token that forms share is counted once (Chan et al. 2024,
-        formulas 4 and 5). The first one is the most likely for the option's first form. A class
-        counts by its index among the model's outputs.
+        be written (`openings`); a token that forms share counts once (Chan et al. 2024, formulas 4
+        and 5). The first token is the most likely one for the option's first form. A class counts
+        by its index among the model's outputs.
 
         Raises:
             UserError: an option has no usable first token, two options begin with the same token,
@@ -114,23 +114,20 @@ class AnswerTokenizer:
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
-        """The tokens of a form after a causal model's prompt, for each way it may be written.
+        """The tokens of a form after a causal model's prompt, the most likely way first.
 
-        The most likely way comes first, see `openings`. This omits ways that begin with a token of
-        only white space, such as the "▁" that some tokenizers put before every word.
+        There is a way for each of the `openings`, except those that begin with a token of only
+        white space, such as the "▁" that some tokenizers put before every word.
         """
-        ways = (self.after(chat, opening, form) for opening in self.openings(chat))
-        return tuple(
-            dict.fromkeys(
-                way for way in ways if str(self._model.tokenizer.decode(list(way[:1]))).strip()
-            )
-        )
+        ways = dict.fromkeys(self.after(chat, opening, form) for opening in self.openings(chat))
+        decode = self._model.tokenizer.decode
+        return tuple(way for way in ways if str(decode(list(way[:1]))).strip())
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """The texts that may come between a prompt and its answer, the most likely first.
 
         After a plain message, the text is as in ordinary writing: a space after a word or a colon,
-        nothing after white space, an opening bracket or quote, see `gap`. After a template, it is
+        nothing after white space, an opening bracket or a quote (`gap`). After a template, it is
         what the template's assistant turn writes; a space if ordinary text such as "[/INST]" ends
         the prompt; or nothing if an answer is simply appended to the prompt.
         """
@@ -153,7 +150,7 @@ class AnswerTokenizer:
         )
         if whole[: len(read)] == read:  # the prompt's last characters have no token of their own
             return tuple(whole[len(read) :])
-        # The form merges with the end of the prompt: take its tokens after a text without merging.
+        # The form merges with the end of the prompt, so take its tokens after another text.
         ways = (self._apart(chat, before, rest) for before in _APART)
         return next((way for way in ways if way is not None), ())
 
@@ -165,7 +162,7 @@ class AnswerTokenizer:
         return tuple(token for token, _, _ in after)
 
     def _encoded(self, chat: ChatText, text: str) -> list[tuple[int, int, int]]:
-        """The tokens of a text, each with start and end, without those that the tokenizer adds."""
+        """The tokens of a text, each with start and end, except those that the tokenizer adds."""
         encoded = self._model.tokenizer(
             text, add_special_tokens=not chat.templated, return_offsets_mapping=True
         )

@@ -1,4 +1,4 @@
-"""Score answers: probabilities of the options, the predicted token, whether it is correct."""
+"""Answers: probabilities of the options, the predicted token, and whether it is correct."""
 
 import math
 from collections import defaultdict
@@ -30,8 +30,8 @@ class Predictions:
     """The model's logits at the position of the answer, for the prompts of one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
-    """Logits in fp32 of the tokens, or classes, that an answer may be; they carry a gradient if
-    the forward pass did."""
+    """In fp32, for all tokens or classes that an answer may be; with a gradient if the forward
+    pass has one."""
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""
 
@@ -59,9 +59,9 @@ def predict(
         past: keys and values of the batch's first columns, which are not read again.
 
     Raises:
-        UserError: embeddings were given to a model that reads only tokens.
+        UserError: embeddings were given to a model that reads only tokens, or the answers of a
+            prompt have no tokens of their own.
     """
-    # First, since a prompt whose answers share a token needs no forward pass.
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
     logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
     return Predictions(logits, answers)
@@ -70,9 +70,9 @@ def predict(
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
     """For each prompt, its row of the answers table and its rows of option_probabilities.
 
-    `answer` is the option that the most probable token belongs to, empty if it belongs to none:
-    such a prompt counts as wrong. If only a generated text gives the answer, `answer` and
-    `correct` are null. A prompt with non-finite logits gets an error and no numbers.
+    `answer` is the option of the most probable token; if there is none, it is empty and the prompt
+    counts as wrong. If only a generated text gives the answer, `answer` and `correct` are null. A
+    prompt with non-finite logits gets an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
@@ -84,7 +84,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     ):
         prompt = tokenized.prompt
         if not finite[index]:
-            tables.append({"answers": [error_row(model, prompt, NOT_FINITE)]})
+            tables.append(answer_error(model, prompt, NOT_FINITE))
             continue
         answer = tokens.option(predicted[index]) if prompt.answer.scored_by_next_token else None
         key: Row = {"model": model.name, "prompt_id": prompt.id}
@@ -127,13 +127,9 @@ class _Numbers(NamedTuple):
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
     """The probabilities for each prompt, in fp64; prompts with one layout are computed together."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
-    logits = token_logits(
-        predictions.logits,
-        [
-            (token, *tokens.tokens)
-            for token, tokens in zip(predicted, predictions.answers, strict=True)
-        ],
-    )
+    answers = [tokens.tokens for tokens in predictions.answers]
+    asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
+    logits = token_logits(predictions.logits, asked)
     layouts: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, tokens in enumerate(predictions.answers):
         layouts[tuple(map(len, tokens.of.values()))].append(index)
@@ -142,14 +138,14 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
         own = torch.stack([logits[index] for index in indices])
         probabilities = (own - normalizers[indices, None]).exp()
         options = [part.sum(1) for part in torch.split(probabilities[:, 1:], list(sizes), dim=1)]
-        parts = torch.split(own[:, 1:], list(sizes), dim=1)
-        shares: Sequence[list[float] | list[None]] = (
-            option_shares(torch.stack([part.logsumexp(1) for part in parts], 1))
-            if len(sizes) > 1
-            else [[None]] * len(indices)
-        )
-        predicted_ones, by_option = probabilities[:, 0].tolist(), torch.stack(options, 1).tolist()
-        for index, *numbers in zip(indices, predicted_ones, by_option, shares, strict=True):
+        shares: Sequence[list[float] | list[None]] = [[None]] * len(indices)
+        if len(sizes) > 1:
+            parts = torch.split(own[:, 1:], list(sizes), dim=1)
+            shares = option_shares(torch.stack([part.logsumexp(1) for part in parts], 1))
+        by_option = torch.stack(options, 1).tolist()
+        for index, *numbers in zip(
+            indices, probabilities[:, 0].tolist(), by_option, shares, strict=True
+        ):
             found[index] = _Numbers(*numbers)
     return [found[index] for index in range(len(logits))]
 
@@ -178,8 +174,8 @@ def token_logits(
 ) -> list[Float[Tensor, " _token"]]:
     """Logits of some tokens for each prompt, in fp64 on the CPU.
 
-    Only these leave the device, for all prompts at once: prompt by prompt, a GPU would wait each
-    time, and a row of 128,256 logits in fp64 is a megabyte.
+    Only these leave the device, for all prompts at once: a GPU would wait for each prompt, and a
+    row of 128,256 logits in fp64 is a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
@@ -189,22 +185,17 @@ def token_logits(
     return list(torch.split(values, lengths))
 
 
-def error_row(model: Model, prompt: Prompt, error: str) -> Row:
-    """The row of a prompt that could not be scored.
+def answer_error(model: Model, prompt: Prompt, error: str) -> AnswerRows:
+    """The row of the answers table for a prompt that could not be scored.
 
     The prompt counts as wrong, unless only a generated text gives the answer.
     """
     judged = prompt.answer.scored_by_next_token
-    return {
+    row: Row = {
         "model": model.name,
         "prompt_id": prompt.id,
         "answer": "" if judged else None,
         "correct": False if judged else None,
         "error": error,
     }
-
-
-@torch.inference_mode()
-def score_batch(model: Model, batch: Batch, answer_tokens: AnswerTokenizer) -> list[AnswerRows]:
-    """The rows of each prompt of a batch, by one forward pass."""
-    return answer_tables(model, batch, predict(model, batch, answer_tokens))
+    return {"answers": [row]}

@@ -1,4 +1,4 @@
-"""Likelihood of texts: perplexity of prompts, and how probable a continuation is."""
+"""Likelihood of texts: perplexity of prompts, and probability of continuations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from interp.reading.readers import CausalReader
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
 
 CHUNK_LOGITS = 2**26
-"""Logits in memory at once, in addition to those of the answers."""
+"""Most logits in memory at once, in addition to those of the answers."""
 
 
 def perplexities(
@@ -25,8 +25,8 @@ def perplexities(
 ) -> list[float]:
     """Perplexity of each prompt: exp of the mean surprise, in nats, of its tokens (paper, 4.2.1).
 
-    Everything that the model reads counts from the second token on, including a chat template; the
-    first token has nothing before it. The perplexity of a prompt of one token is NaN.
+    All tokens after the first count, including those of a chat template. The perplexity of a prompt
+    of one token is NaN.
 
     Args:
         model: the model, within `model.measuring()`.
@@ -35,9 +35,9 @@ def perplexities(
         last_logits: the model's logits at the last position of that pass, to check ours.
 
     Raises:
-        UserError: the toolkit does not understand how the model computes its logits.
+        UserError: the model's logits are not its unembedded final states.
     """
-    # A model on several devices ends on a different device than it begins on.
+    # A model on several devices begins and ends on different ones.
     states = states.to(batch.attention_mask.device)
     check_unembedding(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()
@@ -72,8 +72,6 @@ def continuation_log_probabilities(
     batch_tokens: int,
 ) -> Float[Tensor, " prompt"]:
     """Log-probability of each continuation after its prompt, in nats, in fp64.
-
-    It is the sum over the continuation's tokens, each given the prompt and the tokens before it.
 
     Args:
         model: a causal model, within `model.measuring()`.

@@ -1,9 +1,8 @@
 """Answers to any number of prompts: shared tokens are read once, and memory may run out.
 
-1. The prefixes of a batch are run in one pass, or in parts after what they themselves share.
-2. Part by part, the rest of each prompt is run after the keys and values of its prefix. Rows stay
-   aligned to the right as in a plain batch: positions, padding and sliding windows are the same.
-3. The logits of the last position give the rows of the tables.
+The prefixes of a batch are read in one pass, or in parts after what they themselves share. Then,
+part by part, the model reads the rest of each prompt after the keys and values of its prefix. Rows
+stay aligned to the right as in a plain batch, with the same positions, padding and sliding windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,31 +20,22 @@ from interp.reading.readers import CausalReader
 from interp.reading.shared_batches import Part, Prefixes, SharedBatch, shared_batches
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import AnswerRows, Predictions, answer_tables, predict
+from interp.scoring.answers import Predictions, predict
+
+_Result = TypeVar("_Result")
 
 
-@torch.inference_mode()
-def score_shared_batch(
-    model: Model, batch: SharedBatch, answer_tokens: AnswerTokenizer
-) -> list[AnswerRows]:
-    """Answer rows of a batch: one pass over the prefixes, then one over each part.
-
-    They equal those of `score_batch` up to rounding.
-    """
-    return [
-        rows
-        for part, predictions in predict_parts(model, batch, answer_tokens)
-        for rows in answer_tables(model, part, predictions)
-    ]
-
-
-def predict_parts(
-    model: Model, batch: SharedBatch, answer_tokens: AnswerTokenizer
+def predict_batch(
+    model: Model, batch: Batch, answer_tokens: AnswerTokenizer
 ) -> Iterator[tuple[Batch, Predictions]]:
-    """The prompts of each part as a plain batch, with the predictions of their answers.
+    """Plain batches of a batch's prompts, in order, with the predictions of their answers.
 
-    Use it within `model.measuring()`.
+    A `SharedBatch` takes one pass over its prefixes and one over each part. Use it within
+    `model.measuring()`.
     """
+    if not isinstance(batch, SharedBatch):
+        yield batch, predict(model, batch, answer_tokens)
+        return
     states, places = _read_prefixes(CausalReader(model), batch.prefixes)
     for part in batch.parts:
         prompts = _prompts_of(batch, part)
@@ -65,7 +55,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # the start of other prefixes, read already
+        if not part.read:  # it is the start of other prefixes, and was read with them
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
@@ -78,7 +68,7 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether a model reads prompts of up to this many tokens the same in two steps.
+    """Whether a model gives the same logits if prompts of up to this length are read in two steps.
 
     The first step must pass on only the keys and values of each layer, and the rotary frequencies
     must be those of short prompts (`interp.models.cache`).
@@ -106,9 +96,6 @@ def _source(
     """
     positions = _prompts_of(batch, part).position_ids[:, : -part.read]
     return places[batch.prefix[part.start : part.end]].gather(1, positions)
-
-
-_Result = TypeVar("_Result")
 
 
 def answer_batches(
@@ -145,7 +132,9 @@ def read_all(
         left = [prompts[index] for index in waiting]
         for places, batch in answer_batches(model, left, batch_tokens=budget.tokens):
             try:
-                results = _read_batch(model, batch, answer_tokens, read)
+                with torch.inference_mode():
+                    parts = predict_batch(model, batch, answer_tokens)
+                    results = [result for _, predictions in parts for result in read(predictions)]
             except RuntimeError as error:
                 if len(places) == 1 or not is_out_of_memory(error):
                     raise
@@ -153,16 +142,3 @@ def read_all(
                 break
             found |= zip([waiting[place] for place in places], results, strict=True)
     return [found[index] for index in range(len(prompts))]
-
-
-@torch.inference_mode()
-def _read_batch(
-    model: Model,
-    batch: Batch,
-    answer_tokens: AnswerTokenizer,
-    read: Callable[[Predictions], Sequence[_Result]],
-) -> list[_Result]:
-    if isinstance(batch, SharedBatch):
-        parts = predict_parts(model, batch, answer_tokens)
-        return [result for _, predictions in parts for result in read(predictions)]
-    return list(read(predict(model, batch, answer_tokens)))

@@ -31,13 +31,17 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
     assert "organism/phi3-shallow: nothing was tested, since fewer than 10 clusters" in said.out
-    assert "Values on 10 prompts of 5 clusters (entity_b)" in said.out
+    assert "Values on premise 1 and premise 2 in 10 prompts from 5 clusters (entity_b)" in said.out
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
     assert "leave_one_out:donor 1.00" in said.out
     # Of random weights' answers nothing is said.
     assert "no answer option" not in said.err
-    assert (folder / "report.html").exists()
+    page = (folder / "report.html").read_text()
+    assert "The judged segments are premise 1 and premise 2; the rest of each prompt" in page
+    assert "(organism/...) are small models that were made for this project" in page
+    assert "tau needs three segments" in page
+    assert "The part of premise 2 in the absolute scores of premise 1 and premise 2" in page
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1
@@ -65,7 +69,8 @@ def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
     options[options.index("--model") + 1] = "organism/llama-logic"
     assert main(["run", "faithfulness", *options]) == 0
     first = capsys.readouterr().out
-    assert "Values on 10 prompts of 5 clusters (interpretation)" in first
+    assert "of 10 prompts" in first
+    assert "from 5 clusters (interpretation)" in first
     page = (folder / "report.html").read_bytes()
     assert main(["faithfulness", *options]) == 0
     assert capsys.readouterr().out == first

@@ -6,25 +6,29 @@ import pytest
 
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.faithfulness import ranking
-from interp.faithfulness.page import standings
+from interp.faithfulness.page import blanks, standings
 from interp.faithfulness.ranking import (
     check_table,
     difference_table,
     judge,
     metric_table,
 )
+from interp.faithfulness.results import described, segments_of
 from interp.faithfulness.trials import CONTROL, Contender, Tables, trials_of
 from interp.faithfulness.verdicts import (
     REFUTED,
     TRUST,
+    UNDECIDED,
     across_models,
     advice,
-    of_random_weights,
+    at_worst,
     verdict_table,
 )
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
 KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
+
+NONE = pd.DataFrame()
 
 
 def made_up(prompts=60, clusters=20, donors=4, seed=0):
@@ -139,37 +143,94 @@ def test_verdicts_and_advice(tables):
     assert verdicts[KNOWS, "sum"] == TRUST
     assert verdicts[GUESSES, "sum"] == REFUTED
     assert table["may_be_best"].tolist() == [True, True, True, False, False]
-    text = advice("m", "60 prompts", table, metrics)
-    assert f"trust {KNOWS} 1.00 [0." in text
-    assert "The best of these 4 is with 95% confidence one of the 2 that are not shown" in text
-    told = f"Refuted, since worse than the best and not shown to be above chance: {GUESSES}"
+    text = advice("m", "60 prompts", table, metrics, NONE)
+    assert f"Of the methods that read only the model, trust {KNOWS} 1.00 [0." in text
+    assert "With 95% confidence, the best of these 4 is one of the 2 not shown to be" in text
+    told = f"Refuted, being worse than the best and not shown to be above chance: {GUESSES}"
     assert told in text
     assert "Beware" not in text
+    assert "random weights" not in text
     long = metrics.assign(low=metrics["low"].mask(metrics["method"] == LENGTH, 0.6))
-    assert "is above a random order too (length" in advice("m", "p", table, long)
-    assert of_random_weights(table, metrics.iloc[:0]) == ""
+    told = advice("m", "p", table, long, NONE)
+    assert "Beware: a control that does not look at the model is above chance" in told
     own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
-    warning = of_random_weights(table, own)
+    warning = advice("m", "p", table, metrics, own)
     assert f"may read the prompt and not the model: {KNOWS} 1.00" in warning
-    # Of one that is refuted nothing more is to be said.
-    assert GUESSES not in warning
-    assert text.index(KNOWS_TOO) > text.index("as the truth itself does")
+    # Nothing more is said about a refuted method.
+    assert GUESSES not in warning[warning.index("With random weights") :]
+
+
+def test_each_method_that_reads_donors_has_its_own_verdict(tables):
+    table = verdict_table(*tables)
+    row = table[table["method"] == KNOWS_TOO]
+    others = [
+        row.assign(method="context_cite", value=0.7, may_be_best=False, verdict=REFUTED),
+        row.assign(method="captum:lime", value=0.8, verdict=UNDECIDED),
+    ]
+    text = advice("m", "60 prompts", pd.concat([table, *others]), tables[0], NONE)
+    text = text[text.index("read donors' prompts") :]
+    assert f"trust {KNOWS_TOO} 1.00 [0." in text
+    assert "the best of these 3 is one of the 2 not shown" in text
+    assert "not shown to be above chance: context_cite 0.70." in text
+    assert "nor to be worse than the best: captum:lime 0.80." in text
+
+
+def of_two_models(metrics, **changed):
+    """The top segment on two models; on the second, some contenders have other ends."""
+    one = metrics[metrics["metric"] == "top_segment"].assign(model="m")
+    return pd.concat([one, one.assign(model="n", **changed)], ignore_index=True)
 
 
 def test_several_models_are_summed_up_by_where_a_method_does_worst(tables):
     metrics, _, _ = tables
-    worst = metrics[metrics["metric"] == "top_segment"].assign(model="m")
-    worst = worst.assign(above=worst["low"] > worst["chance"])
-    text = across_models(worst, undefined=[], untested=[])
-    assert text.startswith("Over all models, by the top segment: Above a random order on every")
+    assert across_models(of_two_models(metrics).query("model == 'm'"), NONE) == ""
+    text = across_models(of_two_models(metrics), NONE)
+    assert text.startswith("Over all models, methods are judged by the top segment; values are")
+    model, donors = text.split(" Of the methods that read donors' prompts, as the truth does, ")
+    assert f"above a random order on every model: {KNOWS} 1.00 (m), {KNOWS} (mean" in model
+    assert f"not shown to be: {GUESSES}" in model
+    assert donors.startswith(f"above a random order on every model: {KNOWS_TOO} 1.00 (m).")
+    text = across_models(of_two_models(metrics, low=0.0), NONE)
+    assert "that read only the model, above a random order on every model: none; not" in text
+    gone = of_two_models(metrics).query("model == 'm'").assign(model="o")
+    # A control has a value there, but no method has.
+    gone["value"] = gone["value"].where(gone["score"] == CONTROL)
+    text = across_models(pd.concat([of_two_models(metrics), gone]), NONE)
+    assert text.startswith("Over all models but o, where it is undefined, methods are judged")
     assert f"{KNOWS} 1.00 (m)" in text
-    assert GUESSES not in text
-    assert text.index(KNOWS_TOO) > text.index("Of those that read donors' prompts, at worst:")
-    text = across_models(worst.assign(above=False), undefined=["m"], untested=[])
-    assert "No method that reads the model alone is shown to be above a random order on ev" in text
-    assert f"the least {GUESSES}" in text
-    assert text.startswith("Over all models but m, where it is undefined, by the top segment: No")
-    assert across_models(worst.iloc[:0], undefined=[], untested=[]) == ""
+
+
+def test_controls_and_random_weights_are_not_counted_among_methods(tables):
+    metrics, _, _ = tables
+    rows = of_two_models(metrics)
+    text = across_models(rows, NONE)
+    for control in (ORACLE, REVERSED, LENGTH):
+        assert control not in text
+    rows["low"] = rows["low"].mask(rows["method"] == LENGTH, 0.9)
+    text = across_models(rows, NONE)
+    methods, control = text.split(" Beware: a control that does not look at the model is above")
+    assert LENGTH not in methods
+    assert control.startswith(f" chance on every model too ({LENGTH} ")
+    random_weights = rows[rows["score"] == "sum"].query("model == 'm'")
+    text = across_models(rows, random_weights)
+    assert text.endswith(f"not the model: {KNOWS} 1.00 (m), {KNOWS_TOO} 1.00 (m).")
+    assert set(at_worst(rows)["method"]) >= {ORACLE, LENGTH, KNOWS}
+
+
+def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
+    own = made_up()
+    rows = zip(own.coalition_values["prompt_id"], own.coalition_values["values"], strict=True)
+    values = [[0.0] * 4 if id_ == "p3" else by_donor for id_, by_donor in rows]
+    trials = trials_of(
+        Tables(**{**vars(own), "coalition_values": own.coalition_values.assign(values=values)})
+    )
+    top, *_ = judge(trials)
+    told = "59 of 60 prompts (1 without an effect of at least 0.1 logits) from 20 clusters (entity)"
+    assert described(top, "entity", 60) == told
+    assert described(top, "entity", 62).startswith(
+        "59 of 62 prompts (1 without an effect of at least 0.1 logits, 2 without a score) from"
+    )
+    assert segments_of(trials) == "premise 1, premise 2 and conclusion"
 
 
 def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
@@ -183,15 +244,16 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     notes = differences.set_index("metric")["note"]
     assert notes["top_segment"].iloc[0] == "not tested: there are 5 clusters, at least 10 needed"
     verdicts = verdict_table(metrics, checks, differences)
-    text = advice("m", "20 prompts of 5 clusters", verdicts, metrics)
+    text = advice("m", "20 prompts of 5 clusters", verdicts, metrics, NONE)
     assert text.startswith("m: nothing was tested, since fewer than 10 clusters of prompts have")
     assert "trust" not in text
     assert "shown" not in text
-    assert f"from {KNOWS} 1.00 to {GUESSES}" in text
-    worst = metrics[metrics["metric"] == "top_segment"].assign(model="m", above=False)
-    text = across_models(worst, undefined=[], untested=["m"])
-    assert text.startswith("On m nothing was tested")
-    assert "No method" not in text
+    assert f"of methods that read only the model: {KNOWS} 1.00, " in text
+    assert f"; of methods that read donors' prompts, as the truth does: {KNOWS_TOO} 1.00." in text
+    text = across_models(of_two_models(metrics), NONE)
+    assert text.startswith("On m, n nothing was tested")
+    assert "none; " not in text
+    assert f"Methods that read only the model: {KNOWS} 1.00 (m)" in text
 
 
 def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
@@ -200,7 +262,8 @@ def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
     assert used[["top_segment", "lds", "morf_lerf", "cpr_of_means"]].all()
     # Nothing is planted.
     assert not used["planted"]
-    assert checks.set_index("metric").loc["planted", "problem"] == "undefined"
+    problem = checks.set_index("metric").loc["planted", "problem"]
+    assert problem == "undefined: needs a compared segment that was planted to decide"
     own = made_up(prompts=20, clusters=5)
     scores = own.segment_scores
     # Where all methods say the opposite, the middle one is below a random order.
@@ -213,7 +276,23 @@ def test_no_verdict_without_a_metric_that_can_be_used(tables):
     metrics, checks, differences = tables
     nothing = verdict_table(metrics, checks.assign(used=False), differences)
     assert nothing.empty
-    assert "no advice" in advice("m", "60 prompts", nothing, metrics)
+    assert "no advice" in advice("m", "60 prompts", nothing, metrics, NONE)
+
+
+def test_what_is_undefined_is_blank_with_a_reason(tables):
+    metrics, _, _ = tables
+    rows = metrics.set_index(["metric", "method", "score"])["value"]
+    # Nothing is planted, so a random order has no value either.
+    assert rows["planted"].isna().all()
+    assert rows["sign", RANDOM, CONTROL] == 0.5
+    told = "sign needs scores with a sign, and an effect of at least 0.1 logits; planted needs a"
+    assert blanks(metrics).startswith(told)
+    own = made_up(prompts=20)
+    two = own.coalition_values["segments"].map(lambda names: names[:2])
+    values = own.coalition_values.assign(segments=two).query("coalition < 4")
+    checks = check_table(judge(trials_of(Tables(**{**vars(own), "coalition_values": values}))))
+    problem = checks.set_index("metric").loc["tau", "problem"]
+    assert problem.startswith("undefined: needs three segments")
 
 
 def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import interp
 from interp.prompts.answers import FreeText
 from interp.reading.tokens import tokenize
-from interp.scoring.answers import error_row, option_shares, token_logits
+from interp.scoring.answers import answer_error, option_shares, token_logits
 from tests.support.answers import with_options
 from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
@@ -131,5 +131,7 @@ def test_measuring_leaves_the_model_as_it_was(prompts):
 def test_a_failed_prompt_that_only_a_text_answers_is_not_judged():
     judged, free = some_prompts(1)
     free = dataclasses.replace(free, answer=FreeText((free.answer.gold,)))
-    rows = [error_row(tiny_model("llama"), prompt, "why") for prompt in (judged, free)]
+    rows = [
+        answer_error(tiny_model("llama"), prompt, "why")["answers"][0] for prompt in (judged, free)
+    ]
     assert [(row["answer"], row["correct"]) for row in rows] == [("", False), (None, None)]

@@ -159,7 +159,7 @@ def test_the_options_tokens_are_recorded(questions):
 def test_small_probabilities_do_not_vanish(questions, monkeypatch):
     """Both answers at a probability that fp64 cannot hold still have a share each."""
     model = tiny_model("llama")
-    from interp.scoring import soft_answers as module
+    from interp.measurements import evaluation as module
 
     original = module.predict
 
@@ -180,7 +180,7 @@ def test_small_probabilities_do_not_vanish(questions, monkeypatch):
 
 def test_non_finite_logits_are_an_error_of_their_prompt(questions, monkeypatch):
     model = interp.load_model(DEFAULT, device="cpu")
-    from interp.scoring import soft_answers as module
+    from interp.measurements import evaluation as module
 
     original = module.predict
 

@@ -15,7 +15,7 @@ from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import ChatText, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
-from interp.scoring.shared_prefix import predict_parts, readable_in_parts
+from interp.scoring.shared_prefix import predict_batch, readable_in_parts
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set
 from tests.support.answers import with_options
@@ -60,7 +60,7 @@ def read_in_parts(model, prompts, *, batch_tokens=2048):
     answer_tokens, found, sharing = AnswerTokenizer(model), [], 0
     for indices, batch in shared_batches(model, prompts, batch_tokens=batch_tokens):
         if isinstance(batch, SharedBatch):
-            parts = predict_parts(model, batch, answer_tokens)
+            parts = predict_batch(model, batch, answer_tokens)
             logits = torch.cat([predictions.logits for _, predictions in parts])
             sharing += 1
         else:

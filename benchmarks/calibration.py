@@ -1,4 +1,4 @@
-"""`python -m interp.faithfulness.calibration DIR`: how well shares say which segment decides.
+"""`python -m benchmarks.calibration DIR`: how well shares say which segment decides.
 
 DIR is a finished study of several organisms. For each method, isotonic regression (pool adjacent
 violators) fits a monotone map from a segment's share of the scores of two segments to the
@@ -222,7 +222,7 @@ def _columns(error: float, floor: NoiseFloor, auc: float) -> dict[str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m interp.faithfulness.calibration")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration")
     parser.add_argument("folder", type=Path, metavar="DIR", help="a study by interp faithfulness")
     parser.add_argument(
         "--sealed", type=Path, metavar="DIR", help="a study of organisms that no map is fitted on"

@@ -7,10 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from interp.cli import main as interp_main
-from interp.errors import UserError
-from interp.faithfulness import ranking
-from interp.faithfulness.calibration import (
+from benchmarks.calibration import (
     MonotoneMap,
     area_under_curve,
     calibration_error,
@@ -19,6 +16,9 @@ from interp.faithfulness.calibration import (
     noise_floor,
     sealed_table,
 )
+from interp.cli import main as interp_main
+from interp.errors import UserError
+from interp.faithfulness import ranking
 
 
 def test_the_calibration_error_by_hand():
