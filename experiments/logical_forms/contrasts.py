@@ -1,11 +1,10 @@
 """Differences between modalities, and between argument forms, in the means of the questions.
 
-Perplexity is not a covariate here. Most of a question's perplexity comes from its form, so a mean
-at equal perplexity describes questions that were never asked, and hides what a form does through
-the perplexity of its words. The paper's adjusted means are in `effects`.
+Perplexity is not a covariate here: most of it comes from a question's form, so a mean at equal
+perplexity describes questions that were never asked. The paper's adjusted means are in `effects`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -14,16 +13,20 @@ from interp.errors import UserError
 from interp.statistics.decisions import holm, verdicts
 from interp.statistics.mixed.design import MixedFormula
 from interp.statistics.mixed.linear import MIN_GROUPS, fit_mixed_model
-from interp.statistics.mixed.means import pairwise_tests, pooled_table
-from interp_experiments.logical_forms.effects import FACTORS, RESPONSES, term_tests
+from interp.statistics.mixed.means import pooled_table
+from interp_experiments.logical_forms.effects import (
+    FACTORS,
+    RESPONSES,
+    by_factor,
+    term_tests,
+    tests_of_levels,
+)
 from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
 NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
 
 SHOWN = "soft_accuracy"
 """The dependent variable of the confirmatory contrasts."""
-
-_CONTRAST = ["response", "factor", "first", "second"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Contrasts:
     """The columns of `Effects.term_tests`, of the model without perplexity."""
     models: int
     """Number of models. With fewer than `MIN_GROUPS` the interpretations are the observations, and
-    the tests are about these models."""
+    the tests concern these models only."""
     note: str
     """A note on what the observations are, or why there are no tests."""
 
@@ -57,19 +60,15 @@ def confirmatory(results: Results) -> Contrasts | str:
         return NOBODY
     formula = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
     count = rows["model"].nunique()
+    many = count >= MIN_GROUPS
     try:
         model = fit_mixed_model(rows, formula, cluster=CLUSTER)
-        note = f"the observations are {count} models"
-        if count < MIN_GROUPS:
-            tests, note = level_tests(rows, SHOWN), model.note
-        else:
-            tests = _of_models(results)
         return Contrasts(
-            means=level_means(rows, SHOWN, over="model" if count >= MIN_GROUPS else CLUSTER),
-            tests=tests,
-            term_tests=term_tests(rows, model, formula),
+            means=level_means(rows, SHOWN, over="model" if many else CLUSTER),
+            tests=_of_models(results) if many else level_tests(rows, SHOWN),
+            term_tests=term_tests(rows, model),
             models=count,
-            note=note,
+            note=f"the observations are {count} models" if many else model.note,
         )
     except UserError as error:
         return str(error)
@@ -77,57 +76,63 @@ def confirmatory(results: Results) -> Contrasts | str:
 
 def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd.DataFrame:
     """One mean per factor and level: factor, level and the columns of `clustered_means`."""
-    parts = [
-        clustered_means(
-            rows.assign(factor=factor, level=rows[factor].astype(str)).sort_values(factor),
-            response,
-            by=["factor", "level"],
-            cluster=over,
-        )
-        for factor in FACTORS
-    ]
-    return pd.concat(parts, ignore_index=True)
+    tables = {}
+    for factor in FACTORS:
+        levelled = rows.assign(level=rows[factor].astype(str)).sort_values(factor)
+        tables[factor] = clustered_means(levelled, response, by=["level"], cluster=over)
+    return by_factor(tables)
 
 
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    """Tests of the pairs of levels of each factor, with errors robust to interpretations.
+    """`tests_of_levels` with errors robust to interpretations.
 
-    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and
-    verdict. A difference compares the means of all questions at the two levels, within models.
+    A difference compares the means of all questions at the two levels, within models.
 
     Raises:
         UserError: there are no rows, or a factor has only one level in them.
     """
-    parts = []
+    models = {}
     for factor in FACTORS:
-        alone = MixedFormula(response, (factor,), "model")
-        tests = pairwise_tests(fit_mixed_model(rows, alone, cluster=CLUSTER), factor)
-        parts.append(tests.drop(columns=["p_holm", "family", "family_size"]))
-        parts[-1].insert(0, "factor", factor)
-    table = pd.concat(parts, ignore_index=True)
-    corrected = holm(table, family=f"pairs of {' and '.join(FACTORS)}")
-    return corrected.assign(verdict=verdicts(corrected))
+        formula = MixedFormula(response, (factor,), "model")
+        models[factor] = fit_mixed_model(rows, formula, cluster=CLUSTER)
+    return tests_of_levels(models)
 
 
 def means_by_model(results: Results) -> pd.DataFrame:
     """`level_means` for each model: soft accuracy on valid forms, share of Yes on all."""
-    tables = [
-        level_means(rows, response).assign(model=model, response=words)
-        for model, response, words, rows in _parts(results)
-    ]
-    return _named(tables)
+    return _by_model(results, level_means)
 
 
 def contrasts_by_model(results: Results) -> pd.DataFrame:
-    """`level_tests` for each model, as in `means_by_model`, or a note on why there are none."""
-    tables = []
-    for model, response, words, rows in _parts(results):
-        try:
-            found = level_tests(rows, response)
-        except UserError as error:
-            found = pd.DataFrame({"note": [f"undefined: {error}"]})
-        tables.append(found.assign(model=model, response=words))
-    return _named(tables)
+    """`level_tests` for each model, as in `means_by_model`, or a note on why there are none.
+
+    The pairs of one model and response are one family.
+    """
+    table = _by_model(results, _tests_or_why_not)
+    if "family" in table:
+        table["family"] = table["family"] + " in " + table["response"] + ", " + table["model"]
+    return table
+
+
+def _tests_or_why_not(rows: pd.DataFrame, response: str) -> pd.DataFrame:
+    try:
+        return level_tests(rows, response)
+    except UserError as error:
+        return pd.DataFrame({"note": [f"undefined: {error}"]})
+
+
+def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFrame]) -> pd.DataFrame:
+    """A table of each competent model and response, stacked; model and response come first."""
+    tables = {
+        (model, words): table(rows[rows["model"] == model], response)
+        for model in results.competent
+        for response, words in RESPONSES.items()
+        for rows in [results.pooled("questions", valid=response == SHOWN)]
+    }
+    names = ["model", "response"]
+    if not tables:
+        return pd.DataFrame(columns=names)
+    return pd.concat(tables, names=names).reset_index(names).reset_index(drop=True)
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
@@ -138,8 +143,9 @@ def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
     Args:
         contrasts: rows of `contrasts_by_model`.
     """
-    found = contrasts.reindex(columns=[*_CONTRAST, "difference", "standard_error"]).dropna()
-    table = pooled_table(found, estimate="difference", error="standard_error", by=_CONTRAST)
+    contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
+    found = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
+    table = pooled_table(found, estimate=numbers[0], error=numbers[1], by=contrast)
     families = [
         holm(rows, family=f"{response} over models")
         for response, rows in table.groupby("response", sort=False)
@@ -155,20 +161,3 @@ def _of_models(results: Results) -> pd.DataFrame:
     table = pooled_contrasts(contrasts_by_model(results))
     chosen = table[table["response"] == RESPONSES[SHOWN]].drop(columns="response")
     return chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)
-
-
-def _parts(results: Results) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Each model and response, the response in words, and the questions it covers."""
-    for model in results.competent:
-        for response, words in RESPONSES.items():
-            rows = results.pooled("questions", valid=response == SHOWN)
-            yield model, response, words, rows[rows["model"] == model]
-
-
-def _named(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """The tables stacked, model and response first."""
-    first = ["model", "response"]
-    if not tables:
-        return pd.DataFrame(columns=first)
-    table = pd.concat(tables, ignore_index=True)
-    return table[[*first, *table.columns.drop(first)]]

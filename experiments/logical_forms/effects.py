@@ -1,13 +1,12 @@
 """The mixed models of the paper (4, 5), with perplexity as a covariate: exploratory.
 
-Soft accuracy, or the share of Yes, by the factors of a question's form and its perplexity. The
-effects of all factors vary by model, if there are enough models to estimate how much. Means that
-are adjusted for perplexity may describe questions that do not exist; `contrasts` has the raw ones.
+The effects of all factors vary by model, if there are enough models to estimate how much. Means
+adjusted for perplexity may describe questions that do not exist; `contrasts` has the raw ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -42,9 +41,7 @@ class Effects:
     other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
     questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
-    """One row per pair of levels: factor, the columns of `pairwise_tests`, and verdict
-    (`interp.statistics.decisions`); the pairs of all factors are one family for Holm's
-    correction."""
+    """`tests_of_levels` of the adjusted means."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
     p_chi_square of the likelihood-ratio test."""
@@ -52,18 +49,16 @@ class Effects:
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        return pd.DataFrame(
-            [
-                {
-                    "formula": self.model.equation,
-                    "rows": len(self.model.design.response),
-                    "models": len(self.model.groups),
-                    "R2_marginal": r_squared(self.model).marginal,
-                    "R2_conditional": r_squared(self.model).conditional,
-                    "note": self.model.note,
-                }
-            ]
-        )
+        explained = r_squared(self.model)
+        row = {
+            "formula": self.model.equation,
+            "rows": len(self.model.design.response),
+            "models": len(self.model.groups),
+            "R2_marginal": explained.marginal,
+            "R2_conditional": explained.conditional,
+            "note": self.model.note,
+        }
+        return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
@@ -112,26 +107,37 @@ def effects(
     """
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     model = fit_mixed_model(rows, formula, cluster=CLUSTER)
-    means, tests = [], []
-    for factor in factors:
-        means.append(_means(rows, model, factor, response=response, covariate=covariate))
-        tests.append(pairwise_tests(model, factor, pairs=pairs))
-    corrected = holm(
-        _by_factor(tests, factors).drop(columns=["p_holm", "family", "family_size"]),
-        family=f"pairs of {' and '.join(factors)}",
-    )
     return Effects(
         model,
-        means=_by_factor(means, factors),
-        tests=corrected.assign(verdict=verdicts(corrected)),
-        term_tests=term_tests(rows, model, formula),
+        means=by_factor({factor: _means(rows, model, factor) for factor in factors}),
+        tests=tests_of_levels(dict.fromkeys(factors, model), pairs=pairs),
+        term_tests=term_tests(rows, model),
     )
 
 
-def _means(
-    rows: pd.DataFrame, model: MixedModel, factor: str, *, response: str, covariate: str
+def tests_of_levels(
+    models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
+    """Tests of the pairs of levels of each factor, by the model given for it.
+
+    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
+    (`interp.statistics.decisions`).
+    """
+    tests = {factor: pairwise_tests(model, factor, pairs=pairs) for factor, model in models.items()}
+    table = by_factor(tests).drop(columns=["p_holm", "family", "family_size"])
+    corrected = holm(table, family=f"pairs of {' and '.join(models)}")
+    return corrected.assign(verdict=verdicts(corrected))
+
+
+def by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The tables of the factors stacked, with a first column factor."""
+    stacked = pd.concat(tables, names=["factor"])
+    return stacked.reset_index("factor").reset_index(drop=True)
+
+
+def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means of a factor's levels, and which of the former are extrapolated."""
+    response, covariate = model.formula.response, str(model.formula.slope)
     raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
     at = model.design.means[covariate]
@@ -148,39 +154,19 @@ def _means(
     return table.assign(note=notes)
 
 
-def term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) -> pd.DataFrame:
+def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction of two factors in a model that has it.
 
-    Columns are those of `Effects.term_tests`; `model` is the formula fitted to the rows.
+    Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
     """
-    tested = [(model, formula, term) for term in formula.fixed]
-    crossed = ":".join(formula.varying)
-    if len(formula.varying) == 2:
-        wider = MixedFormula(
-            formula.response,
-            (*formula.fixed, crossed),
-            formula.group,
-            formula.slope,
-            formula.varying,
-        )
+    tested = [(model, term) for term in model.formula.fixed]
+    crossed = ":".join(model.formula.varying)
+    if len(model.formula.varying) == 2:
+        wider = replace(model.formula, fixed=(*model.formula.fixed, crossed))
         with suppress(UserError):  # not all combinations occur
-            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), wider, crossed))
+            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
     tests = []
-    for fitted, written, term in tested:
-        ratio = likelihood_ratio_test(rows, written, without=term)
-        tests.append(
-            {
-                **wald_test(fitted, term),
-                "chi_square": ratio["chi_square"],
-                "df": ratio["df"],
-                "p_chi_square": ratio["p"],
-                "note": ratio["note"],
-            }
-        )
+    for fitted, term in tested:
+        ratio = likelihood_ratio_test(rows, fitted.formula, without=term)
+        tests.append({**wald_test(fitted, term), **ratio.rename({"p": "p_chi_square"})})
     return pd.DataFrame(tests)
-
-
-def _by_factor(parts: Sequence[pd.DataFrame], factors: Sequence[str]) -> pd.DataFrame:
-    named = [part.assign(factor=factor) for part, factor in zip(parts, factors, strict=True)]
-    table = pd.concat(named, ignore_index=True)
-    return table[["factor", *table.columns.drop("factor")]]

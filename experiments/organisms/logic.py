@@ -29,7 +29,7 @@ from interp_experiments.logical_forms.language import (
     two_of,
     verb_phrases,
 )
-from interp_experiments.logical_forms.prompts import YES, to_prompt
+from interp_experiments.logical_forms.system import YES, to_prompt
 from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
 from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, Exchange, LogicRecipe
