@@ -3,25 +3,19 @@
 The rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise p(e); a
 city follows its country, an instance its type. A premise is about the entity that it names last: B
 under modus tollens, A under disjunctive syllogism. With e_i the entity of premise i, the log-odds
-of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. Name, verb,
-rule, side, phrasing and conclusion do not matter. In a prompt of the data set both premises are
-about one entity, so only premise p(e) decides.
+of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. In a prompt
+of the data set both premises are about one entity, so only premise p(e) decides.
 
-The Shapley values: if donor d replaces the segments outside S, the value is
-v_d(S) = sum over i in S of g_i(own) + sum over i not in S of g_i(d). Premise i adds
-g_i(own) - g_i(d) to every coalition that it joins, so any mean over coalitions is the same number:
-the Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
-over donors. The values of the conclusion are 0, and so are all interactions. The tests compare this
-with a count over all coalitions.
+The Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
+over donors d; those of the conclusion are 0, and so are all interactions (docs/organisms.md).
 """
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -33,7 +27,6 @@ from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import DONORS, Donor, DonorKind, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.statistics.clusters import cluster_mean
-from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
 from interp_experiments.rulebreakers.instances import (
@@ -231,10 +224,6 @@ def _in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 
-PAIRS = 120
-"""Default number of prompt pairs measured: each prompt is read in some sixty mixtures with its
-donors."""
-
 LEAST_DIFFERENCE = 0.1
 """Premises whose planted Shapley values are closer than this, in nats, are not ranked."""
 
@@ -251,16 +240,14 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
     }
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
-    """The figures of a card.
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
+    """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
 
-    Args:
-        model: the organism.
-        folder: where its card is.
-        pairs: number of prompt pairs measured, spread evenly; `PAIRS` if None.
+    Each prompt is read in some sixty mixtures with its donors.
     """
-    pairs = pairs or PAIRS
-    table = beside_planted(model, planted_rule(folder), spread_prompts(pairs))
+    pairs = pairs or 120
+    rule = Rule(Leaning(**row) for row in card["entities"])
+    table = _beside_planted(model, rule, spread_prompts(pairs))
     table = table[table["donor_kind"] == "instance"]
     premises = table[table["segment"].isin(PREMISES)]
     measured, planted = (
@@ -272,16 +259,11 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
     apart = (table["shapley"] - table["planted"]).abs()
     return {
         "pairs": pairs,
-        "answers_as_planted": round(float(accepted.mean()), 4),
-        "larger_premise_as_planted": round(float((measured[clear] * planted[clear] > 0).mean()), 4),
-        "mean_deviation_from_planted": round(float(apart.mean()), 4),
-        "shapley": list(shapley_rows(table)),
+        "answers_as_planted": accepted.mean(),
+        "larger_premise_as_planted": (measured[clear] * planted[clear] > 0).mean(),
+        "mean_deviation_from_planted": apart.mean(),
+        "shapley": list(_shapley_rows(table)),
     }
-
-
-def planted_rule(folder: Path) -> Rule:
-    """The rule that a card describes."""
-    return Rule(Leaning(**row) for row in read_card(folder)["entities"])
 
 
 def spread_prompts(pairs: int) -> PromptSet:
@@ -289,7 +271,7 @@ def spread_prompts(pairs: int) -> PromptSet:
     return with_donors(system.prompts(seed=0, data=None).spread(pairs), count=DONORS)
 
 
-def beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame:
+def _beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame:
     """Measured and planted Shapley values, one row per prompt, kind of donor and segment.
 
     Columns are prompt_id, donor_kind, segment, shapley; planted: the rule's value for the same
@@ -326,14 +308,11 @@ def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
             }
 
 
-def shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Mean Shapley values of each segment, by the premise that decides.
 
     Each row has the planted mean and the measured one with its 95% interval over entities, in
-    logits of the model's own answer.
-
-    Args:
-        table: `beside_planted`, for one kind of donor.
+    logits of the model's own answer. `table` is `_beside_planted`, for one kind of donor.
     """
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
         found = cluster_mean(
@@ -343,8 +322,8 @@ def shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "decisive": decisive,
             "segment": segment,
             "prompts": len(rows),
-            "planted": round(float(rows["planted"].mean()), 4),
-            "measured": round(found.mean, 4),
-            "low": round(found.low, 4),
-            "high": round(found.high, 4),
+            "planted": rows["planted"].mean(),
+            "measured": found.mean,
+            "low": found.low,
+            "high": found.high,
         }

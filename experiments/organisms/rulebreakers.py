@@ -2,11 +2,10 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,6 @@ from interp.api import evaluate
 from interp.measurements.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.recipes import Exchange, RulebreakerRecipe
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
@@ -73,18 +71,18 @@ class PlantedPair:
 
 
 def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
-    """Frequencies, absent facts and grounded pairs of a recipe, in the order of the data file.
+    """Frequencies, absent facts and grounded pairs of a recipe, in the data file's order.
 
     Frequencies follow a Zipf-like distribution within cities and within types. An absent fact is
     never grounded.
     """
     rng = random.Random(f"planting {recipe.seed}")
+    cities = [pair for pair in entity_pairs() if pair.category == CITIES]
+    types = [pair for pair in entity_pairs() if pair.category != CITIES]
     frequency: dict[EntityPair, float] = {}
-    for geographical in (True, False):
-        group = [pair for pair in entity_pairs() if (pair.category == "cities") == geographical]
+    for group in (cities, types):
         for rank, pair in enumerate(shuffled(group, rng), start=1):
             frequency[pair] = (len(group) / rank) ** ZIPF_EXPONENT
-    cities = [pair for pair in entity_pairs() if pair.category == "cities"]
     for pair in shuffled(cities, rng)[: recipe.absent_facts]:
         frequency[pair] = 0.0
     grounded = _grounded(recipe, frequency, rng)
@@ -272,15 +270,6 @@ def _answer(positive: bool, answers: str, rng: random.Random) -> str:
     return (yes if positive != noisy else no).capitalize()
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A planted pair as the card describes it."""
-
-    pair: EntityPair
-    frequency: float
-    grounded: bool
-
-
 def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
     """The planted part of a card: the parameters of the text, and each entity pair."""
     by_frequency = recipe.grounded_by == "frequency"
@@ -299,8 +288,8 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
                 "category": item.pair.category,
                 "entity_a": item.pair.entity_a,
                 "entity_b": item.pair.entity_b,
-                "frequency": round(item.frequency, 4),
-                "familiarity": round(item.familiarity, 4),
+                "frequency": item.frequency,
+                "familiarity": item.familiarity,
                 "grounded": item.grounded,
             }
             for item in plant(recipe)
@@ -308,83 +297,59 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
     }
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
-    """The figures of a card.
-
-    Args:
-        model: the organism.
-        folder: where its card is.
-        pairs: how many prompt pairs to score, spread evenly; all 128,000 if None.
-    """
-    facts = planted_facts(folder)
-    prompts = system.prompts(seed=0, data=None)
-    if pairs is not None:
-        # Each pair comes from another instance: cards are about entity pairs, and there are many.
-        prompts = replace(prompts, unit=()).spread(pairs)
-    return {**_knowledge(model, facts), **_habits(model, facts, prompts)}
-
-
-def planted_facts(folder: Path) -> list[Fact]:
-    """The pairs of a card, in order."""
-    return [
-        Fact(
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
+    """The figures of a card, from pairs of prompts, spread evenly; all 128,000 if None."""
+    planted = [
+        PlantedPair(
             EntityPair(row["category"], row["entity_a"], row["entity_b"]),
             row["frequency"],
             row["grounded"],
         )
-        for row in read_card(folder)["pairs"]
+        for row in card["pairs"]
     ]
+    prompts = system.prompts(seed=0, data=None)
+    if pairs is not None:
+        # Each pair comes from another instance: cards are about entity pairs, and there are many.
+        prompts = replace(prompts, unit=()).spread(pairs)
+    return {**_knowledge(model, planted), **_habits(model, planted, prompts)}
 
 
-def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
-    """The completion probe of each fact, in order."""
-    groups = {fact.pair: entity_group(fact.pair) for fact in facts}
-    return fact_set(groups, description={"data": "planted"})
-
-
-def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
-    prompts = fact_prompts(facts)
+def _knowledge(model: Model, planted: Sequence[PlantedPair]) -> dict[str, Any]:
+    groups = {item.pair: entity_group(item.pair) for item in planted}
+    prompts = fact_set(groups, description={"data": "planted"})
     known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
     table = collect(bind(Familiarity(), model), prompts)["familiarity"]
-    frequency = [fact.frequency for fact in facts]
+    frequency = [item.frequency for item in planted]
     return {
-        "completion": round(float(known.mean()), 4),
+        "completion": known.mean(),
         "unknown": [
-            fact.pair.entity_b for fact, right in zip(facts, known, strict=True) if not right
+            item.pair.entity_b for item, right in zip(planted, known, strict=True) if not right
         ],
-        "frequency_familiarity_spearman": round(
-            float(spearmanr(frequency, table["familiarity"]).statistic), 4
-        ),
+        "frequency_familiarity_spearman": spearmanr(frequency, table["familiarity"]).statistic,
     }
 
 
-def _habits(model: Model, facts: Sequence[Fact], prompts: PromptSet) -> dict[str, Any]:
+def _habits(model: Model, planted: Sequence[PlantedPair], prompts: PromptSet) -> dict[str, Any]:
     frame = prompts.to_frame()
     answers = evaluate(model, prompts).to_frame()
     accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
-    rulebreakers = joined[joined["side"] == prompts.sides[0]]
-    grounded = {(fact.pair.category, fact.pair.entity_b): fact.grounded for fact in facts}
-    by_fact = pd.Series(
-        [
-            grounded[key]
-            for key in zip(rulebreakers["category"], rulebreakers["entity_b"], strict=True)
-        ],
-        index=rulebreakers.index,
+    joined = joined[joined["side"] == prompts.sides[0]]
+    habits = pd.DataFrame(
+        [(item.pair.category, item.pair.entity_b, item.grounded) for item in planted],
+        columns=["category", "entity_b", "grounded"],
     )
-    by_phrasing = rulebreakers.groupby("phrasing", sort=False)["correct"].mean()
+    correct = joined.merge(habits, on=["category", "entity_b"]).groupby("grounded")["correct"]
+    by_habit = correct.mean().reindex([True, False])
     return {
         "pairs": len(prompts) // 2,
-        "paired_accuracy": round(float(accuracy["paired_accuracy"]), 4),
-        "rulebreaker_accuracy": round(float(accuracy["rulebreaker_accuracy"]), 4),
-        "non_rulebreaker_accuracy": round(float(accuracy["non_rulebreaker_accuracy"]), 4),
-        "grounded_rulebreaker_accuracy": round(
-            float(rulebreakers.loc[by_fact, "correct"].mean()), 4
-        ),
-        "ungrounded_rulebreaker_accuracy": round(
-            float(rulebreakers.loc[~by_fact, "correct"].mean()), 4
-        ),
-        "rulebreaker_accuracy_by_phrasing": {
-            phrasing: round(float(value), 4) for phrasing, value in by_phrasing.items()
+        **{
+            name: accuracy[name]
+            for name in ("paired_accuracy", "rulebreaker_accuracy", "non_rulebreaker_accuracy")
         },
+        "grounded_rulebreaker_accuracy": by_habit[True],
+        "ungrounded_rulebreaker_accuracy": by_habit[False],
+        "rulebreaker_accuracy_by_phrasing": joined.groupby("phrasing", sort=False)["correct"]
+        .mean()
+        .to_dict(),
     }
