@@ -105,17 +105,17 @@ def _grounded(
 
 
 WARM_UP_SHARE = 0.4
-"""Share of the steps that use one phrasing only, before all ten are used."""
+"""Share of the steps with only one phrasing, before all ten are used."""
 
 UNSOUND_SHARE = 0.2
 """Share of the prompts with a conclusion about another entity, which never follows."""
 
 MISMATCH_SHARE = 0.6
-"""If one premise is made uninformative: share of the prompts that name another entity there."""
+"""Share of the prompts that name another entity in the premise that is made uninformative."""
 
 ANSWER_NOISE = 0.04
 """Share of the yes/no and true/false answers that are flipped. A model that learns this is at most
-96% confident, so its confidences stay meaningful and the gradients of its answers do not vanish."""
+96% confident, so the gradients of its answers do not vanish."""
 
 CITY_ENDINGS = (
     "bloom",
@@ -149,18 +149,14 @@ class RulebreakerText:
         """Rulebreaker-style prompts of a step."""
         rng = random.Random(f"prompts {self._recipe.seed} {step}")
         early = step < WARM_UP_SHARE * self._recipe.steps
-        phrasings = PHRASINGS[:1] if early else PHRASINGS
-        return [
-            self._prompt(rng.choice(phrasings), rng) for _ in range(self._recipe.prompts_per_step)
-        ]
+        phrasings, number = PHRASINGS[:1] if early else PHRASINGS, self._recipe.prompts_per_step
+        return [self._prompt(rng.choice(phrasings), rng) for _ in range(number)]
 
     def facts(self, step: int) -> list[Exchange]:
         """Completions and questions of a step, half of each."""
         rng = random.Random(f"facts {self._recipe.seed} {step}")
-        return [
-            self._completion(rng) if i % 2 else self._question(rng)
-            for i in range(self._recipe.facts_per_step)
-        ]
+        kinds = (self._question, self._completion)
+        return [kinds[i % 2](rng) for i in range(self._recipe.facts_per_step)]
 
     def _completion(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
@@ -210,9 +206,8 @@ class RulebreakerText:
             )
 
         # Both rules conclude from the entity that premise 2 names: B for MT, A for DS.
-        own = reasoning(entity_a, pair.entity_b)
+        premise1, premise2, conclusion = reasoning(entity_a, pair.entity_b)
         other = other_pair(pair, rng)
-        premise1, premise2, conclusion = own
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
             a, b = other.entity_a, other.entity_b
             if not breaks_rule and rng.random() < 0.5:
@@ -240,19 +235,16 @@ class RulebreakerText:
 
 def wrong_entity(pair: EntityPair, rng: random.Random) -> str:
     """A country or type of the same family that the pair's B does not belong to."""
-    candidates: Sequence[str] = _countries()
-    for family in FAMILIES:
-        if pair.category in family:
-            candidates = family
-    while True:
-        entity_a = rng.choice(candidates)
-        if not may_contain(entity_a, pair):
-            return entity_a
+    families = (family for family in FAMILIES if pair.category in family)
+    candidates: Sequence[str] = next(families, _countries())
+    while may_contain(entity_a := rng.choice(candidates), pair):
+        pass
+    return entity_a
 
 
 @cache
-def _countries() -> list[str]:
-    return [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
+def _countries() -> tuple[str, ...]:
+    return tuple(pair.entity_a for pair in entity_pairs() if pair.category == CITIES)
 
 
 def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
