@@ -12,7 +12,7 @@ from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
 from interp_probes.results import FactFamiliarity, flag_shared
 from interp_probes.specs import Familiarity
-from tests.probes.facts import some_facts
+from tests.probes.some_facts import some_facts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import llama_style
 

@@ -7,7 +7,7 @@ from interp.models.organisms import organism_card
 from interp.prompts.systems import load_facts
 from interp_probes.results import excluded
 from interp_probes.specs import Familiarity, Knowledge
-from tests.probes.facts import some_facts
+from tests.probes.some_facts import some_facts
 from tests.reading.test_finite import SECOND, damaged
 
 
