@@ -43,7 +43,7 @@ class Familiarity(OfFacts):
         "probe familiarity --model organism/llama-shallow organism/gemma2",
     )
     written: ClassVar[str] = "written to {folder}/familiarity.csv"
-    measures: ClassVar[str] = "interp_probes.familiarity:familiarity"
+    measures: ClassVar[str] = "interp_probes.facts:familiarity"
     fills: ClassVar[tuple[str, ...]] = ("familiarity",)
     result: ClassVar[str] = "interp_probes.results:FactFamiliarity"
 
@@ -57,7 +57,7 @@ class Knowledge(OfFacts):
         "probe knowledge --model organism/llama-shallow organism/gemma2",
     )
     written: ClassVar[str] = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
-    measures: ClassVar[str] = "interp_probes.knowledge:knowledge"
+    measures: ClassVar[str] = "interp_probes.facts:knowledge"
     fills: ClassVar[tuple[str, ...]] = ("knowledge",)
     result: ClassVar[str] = "interp_probes.results:KnownFacts"
 

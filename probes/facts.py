@@ -1,4 +1,4 @@
-"""How familiar a model is with a fact: the probability that it begins to state it (Section 6)."""
+"""Which facts a model knows: how likely it begins to state each, and whether it completes it."""
 
 import math
 
@@ -6,14 +6,18 @@ import torch
 
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows, explained
+from interp.measurements.generation import GenerationMeasurement
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, predict
+from interp.scoring.generation import Decoding, generate
 from interp.scoring.likelihood import continuation_log_probabilities
-from interp_probes.specs import Familiarity
+from interp.tables import Row
+from interp_probes.specs import Familiarity, Knowledge
 
 
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
@@ -85,3 +89,47 @@ def _whole_names(
     )
     total = torch.zeros(len(ways), dtype=torch.float64)
     return total.index_add(0, torch.tensor(rows), found.exp()).tolist()
+
+
+COMPLETION_TOKENS = 32
+"""Most tokens of a completion."""
+
+
+def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure which of the facts from `load_facts` a model knows.
+
+    Raises:
+        UserError: the budget is less than one token; in measuring, logits are not finite.
+    """
+    decoding = Decoding(max_new_tokens=COMPLETION_TOKENS)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            texts = generate(model, batch, decoding)
+        if not all(text.finite for text in texts):
+            prompts = [tokenized.prompt for tokenized in batch.prompts]
+            raise UserError(explained(NOT_FINITE, model, prompts))
+        return [
+            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
+        ]
+
+    budget = token_budget(model, batch_tokens)
+    return GenerationMeasurement(
+        model,
+        spec,
+        budget,
+        measure_batch,
+        new_tokens=COMPLETION_TOKENS,
+    )
+
+
+def _row(model: Model, prompt: Prompt, completion: str) -> Row:
+    matched = prompt.answer.judge(completion).answer
+    return {
+        "model": model.name,
+        "prompt_id": prompt.id,
+        "completion": completion,
+        "known": bool(matched),
+        "matched": matched,
+    }
