@@ -21,16 +21,15 @@ from interp_probes.specs import Familiarity, Knowledge
 
 
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure P(first token of the answer | completion prompt) for facts.
+    """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
     The answer is the data set's own name; aliases do not count, as in the paper. If it may be
     written with or without a leading space, the probabilities of both first tokens are added
     (`AnswerTokenizer`), and the table names the more likely one. The same holds for the whole name,
-    which distinguishes answers that begin alike. The prompts are those of
-    `interp.prompts.systems.load_facts`.
+    which distinguishes answers that begin alike.
 
     Raises:
-        UserError: the budget is less than one token. When it measures: logits are not finite.
+        UserError: the budget is less than one token; during measurement, logits are not finite.
     """
     answer_tokens = AnswerTokenizer(model)
     budget = token_budget(model, batch_tokens)
@@ -39,33 +38,23 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
             predictions = predict(model, batch, answer_tokens)
-            if not predictions.logits.isfinite().all():
-                prompts = [tokenized.prompt for tokenized in batch.prompts]
-                raise UserError(explained(NOT_FINITE, model, prompts))
+            _require_finite(model, batch, finite=bool(predictions.logits.isfinite().all()))
             whole = _whole_names(model, batch, answer_tokens, budget.tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
-        own = [
-            tokens.of[prompt.prompt.answer.gold]
-            for prompt, tokens in zip(batch.prompts, predictions.answers, strict=True)
-        ]
-        first = [tokens[0] for tokens in own]
-        names = model.tokenizer.convert_ids_to_tokens(first)
-        return [
-            {
-                "familiarity": [
-                    {
-                        "model": model.name,
-                        "prompt_id": tokenized.prompt.id,
-                        "familiarity": float(probabilities[row, list(tokens)].sum()),
-                        "whole_name": whole[row],
-                        "first_token": names[row],
-                        "first_token_id": first[row],
-                        "token_ids": list(tokens),
-                    }
-                ]
+        rows = []
+        for row, tokenized in enumerate(batch.prompts):
+            tokens = predictions.answers[row].of[tokenized.prompt.answer.gold]
+            found: Row = {
+                "model": model.name,
+                "prompt_id": tokenized.prompt.id,
+                "familiarity": float(probabilities[row, list(tokens)].sum()),
+                "whole_name": whole[row],
+                "first_token": model.tokenizer.convert_ids_to_tokens(tokens[0]),
+                "first_token_id": tokens[0],
+                "token_ids": list(tokens),
             }
-            for row, (tokenized, tokens) in enumerate(zip(batch.prompts, own, strict=True))
-        ]
+            rows.append({"familiarity": [found]})
+        return rows
 
     return Measurement(model, spec, budget, measure_batch)
 
@@ -96,32 +85,30 @@ COMPLETION_TOKENS = 32
 
 
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure which of the facts from `load_facts` a model knows.
+    """Measure which facts a model knows: its greedy completion names the answer (Section 4.1).
 
     Raises:
-        UserError: the budget is less than one token; in measuring, logits are not finite.
+        UserError: the budget is less than one token; during measurement, logits are not finite.
     """
     decoding = Decoding(max_new_tokens=COMPLETION_TOKENS)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
             texts = generate(model, batch, decoding)
-        if not all(text.finite for text in texts):
-            prompts = [tokenized.prompt for tokenized in batch.prompts]
-            raise UserError(explained(NOT_FINITE, model, prompts))
+        _require_finite(model, batch, finite=all(text.finite for text in texts))
         return [
             {"knowledge": [_row(model, tokenized.prompt, text.text)]}
             for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
 
     budget = token_budget(model, batch_tokens)
-    return GenerationMeasurement(
-        model,
-        spec,
-        budget,
-        measure_batch,
-        new_tokens=COMPLETION_TOKENS,
-    )
+    return GenerationMeasurement(model, spec, budget, measure_batch, new_tokens=COMPLETION_TOKENS)
+
+
+def _require_finite(model: Model, batch: Batch, *, finite: bool) -> None:
+    if not finite:
+        prompts = [tokenized.prompt for tokenized in batch.prompts]
+        raise UserError(explained(NOT_FINITE, model, prompts))
 
 
 def _row(model: Model, prompt: Prompt, completion: str) -> Row:
