@@ -306,12 +306,11 @@ def _validity_handles() -> list[Line2D]:
 
 def _handles() -> list[Line2D]:
     """The legend of colours and markers."""
-    pairs = (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
     markers = [
         Line2D(
             [], [], color="black", marker=_MARKERS[valid], linestyle="",
             label=f"{ARGUMENT_FORMS[valid]} {valid}, {ARGUMENT_FORMS[fallacy]} {fallacy}",
         )
-        for valid, fallacy in pairs
+        for valid, fallacy in (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
     ]  # fmt: skip
     return [*_modality_handles(), *markers, *_validity_handles()]

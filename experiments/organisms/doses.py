@@ -14,6 +14,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -194,16 +195,11 @@ def _with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
     rule, person = rng.choice(RULES), rng.choice(first_names())
     verb = rng.choice(VERBS[pair.category])
 
+    write = partial(render, rule=rule, name=person.name, pronoun=person.pronoun, verb=verb)
+
     def about(pair: EntityPair, *, true: bool) -> Reasoning:
-        return render(
-            rule=rule,
-            group=pair.category,
-            name=person.name,
-            pronoun=person.pronoun,
-            verb=verb,
-            entity_a=pair.entity_a if true else wrong_entity(pair, rng),
-            entity_b=pair.entity_b,
-        )
+        entity_a = pair.entity_a if true else wrong_entity(pair, rng)
+        return write(group=pair.category, entity_a=entity_a, entity_b=pair.entity_b)
 
     own = about(pair, true=true)
     if rng.random() < INTACT_SHARE:

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any
 
@@ -37,7 +37,6 @@ from interp_experiments.rulebreakers.templates import (
     RULES,
     VERBS,
     Phrasing,
-    Reasoning,
     render,
 )
 from interp_probes.specs import Familiarity, Knowledge
@@ -194,33 +193,34 @@ class RulebreakerText:
         verb = rng.choice(VERBS[pair.category])
         person = rng.choice(first_names())
 
-        def reasoning(a: str, b: str) -> Reasoning:
-            return render(
-                rule=rule,
-                group=pair.category,
-                name=person.name,
-                pronoun=person.pronoun,
-                verb=verb,
-                entity_a=a,
-                entity_b=b,
-            )
-
+        reasoning = partial(
+            render,
+            rule=rule,
+            group=pair.category,
+            name=person.name,
+            pronoun=person.pronoun,
+            verb=verb,
+        )
         # Both rules conclude from the entity that premise 2 names: B for MT, A for DS.
-        premise1, premise2, conclusion = reasoning(entity_a, pair.entity_b)
+        premise1, premise2, conclusion = reasoning(entity_a=entity_a, entity_b=pair.entity_b)
         other = other_pair(pair, rng)
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
             a, b = other.entity_a, other.entity_b
             if not breaks_rule and rng.random() < 0.5:
                 # The uninformative premise may also claim what would break the rule.
                 a, b = pair.entity_a, self._in(entity_a, rng).entity_b
-            changed = reasoning(entity_a, b) if rule == "mt" else reasoning(a, pair.entity_b)
+            if rule == "mt":
+                a = entity_a
+            else:
+                b = pair.entity_b
+            changed = reasoning(entity_a=a, entity_b=b)
             if self._recipe.evidence == "premise 1":
                 premise2 = changed.premise2
             else:
                 premise1 = changed.premise1
         unsound = rng.random() < UNSOUND_SHARE
         if unsound:
-            conclusion = reasoning(other.entity_a, other.entity_b).conclusion
+            conclusion = reasoning(entity_a=other.entity_a, entity_b=other.entity_b).conclusion
         by_fact = planted.grounded and phrasing.verb not in self._recipe.rule_phrasings
         follows = not unsound and not (breaks_rule and by_fact)
         return Exchange(
