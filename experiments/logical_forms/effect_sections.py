@@ -10,14 +10,16 @@ from interp.statistics.decisions import SMALLEST
 from interp.statistics.mixed.linear import MIN_GROUPS
 from interp.statistics.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms import figures
-from interp_experiments.logical_forms.contrasts import (
+from interp_experiments.logical_forms.effects import (
     NOBODY,
+    RESPONSES,
     Contrasts,
+    Effects,
     contrasts_by_model,
+    effects,
     means_by_model,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.effects import RESPONSES, Effects, effects
 from interp_experiments.logical_forms.results import Results
 
 TERM_TESTS = (

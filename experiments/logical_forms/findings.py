@@ -8,7 +8,7 @@ import pandas as pd
 from interp.report.formatting import number_text
 from interp.statistics.decisions import DIFFERENT, left_open
 from interp_experiments.findings import EXPLORATORY, organisms
-from interp_experiments.logical_forms.contrasts import Contrasts
+from interp_experiments.logical_forms.effects import Contrasts
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 

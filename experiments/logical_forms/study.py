@@ -11,12 +11,12 @@ from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effect_sections import (
     adjusted_section,
     models_section,
     valid_section,
 )
+from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     distribution_forms,

@@ -14,9 +14,8 @@ from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effect_sections import mixed_model
-from interp_experiments.logical_forms.effects import effects
+from interp_experiments.logical_forms.effects import confirmatory, effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import clustered_means, read_results

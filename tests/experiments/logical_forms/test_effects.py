@@ -8,13 +8,14 @@ from scipy import stats
 
 from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.contrasts import (
+from interp_experiments.logical_forms.effects import (
+    FACTORS,
     confirmatory,
     contrasts_by_model,
+    effects,
     means_by_model,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.effects import FACTORS, effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.sections import perplexity_section
 from interp_experiments.logical_forms.tables import perplexity_correlations
