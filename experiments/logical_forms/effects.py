@@ -43,7 +43,7 @@ class Effects:
     other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
     questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
-    """`tests_of_levels` of the adjusted means."""
+    """`pairs_tested` of the adjusted means."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
     p_chi_square of the likelihood-ratio test."""
@@ -111,13 +111,13 @@ def effects(
     model = fit_mixed_model(rows, formula, cluster=CLUSTER)
     return Effects(
         model,
-        means=by_factor({factor: _means(rows, model, factor) for factor in factors}),
-        tests=tests_of_levels(dict.fromkeys(factors, model), pairs=pairs),
+        means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
+        tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),
         term_tests=term_tests(rows, model),
     )
 
 
-def tests_of_levels(
+def pairs_tested(
     models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Tests of the pairs of levels of each factor, by the model given for it.
@@ -126,12 +126,12 @@ def tests_of_levels(
     (`interp.statistics.decisions`).
     """
     tests = {factor: pairwise_tests(model, factor, pairs=pairs) for factor, model in models.items()}
-    table = by_factor(tests).drop(columns=["p_holm", "family", "family_size"])
+    table = _by_factor(tests).drop(columns=["p_holm", "family", "family_size"])
     corrected = holm(table, family=f"pairs of {' and '.join(models)}")
     return corrected.assign(verdict=verdicts(corrected))
 
 
-def by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The tables of the factors stacked, with a first column factor."""
     stacked = pd.concat(tables, names=["factor"])
     return stacked.reset_index("factor").reset_index(drop=True)
@@ -231,11 +231,11 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
     for factor in FACTORS:
         levelled = rows.assign(level=rows[factor].astype(str)).sort_values(factor)
         tables[factor] = clustered_means(levelled, response, by=["level"], cluster=over)
-    return by_factor(tables)
+    return _by_factor(tables)
 
 
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    """`tests_of_levels` with errors robust to interpretations.
+    """`pairs_tested` with errors robust to interpretations.
 
     A difference compares the means of all questions at the two levels, within models.
 
@@ -246,7 +246,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     for factor in FACTORS:
         formula = MixedFormula(response, (factor,), "model")
         models[factor] = fit_mixed_model(rows, formula, cluster=CLUSTER)
-    return tests_of_levels(models)
+    return pairs_tested(models)
 
 
 def means_by_model(results: Results) -> pd.DataFrame:
