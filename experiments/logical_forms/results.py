@@ -81,8 +81,8 @@ class Results:
 
     def reading(self, stage: str) -> list[str]:
         """The competent models that also read another set, by the same criterion."""
-        perplexity = typical_perplexity(self.scores[stage].groupby("model"))
-        return [model for model in self.competent if perplexity[model] < self.vocabulary[model]]
+        found = typical_perplexity(self.scores[stage].groupby("model"))
+        return [name for name in self.competent if found.get(name, np.inf) < self.vocabulary[name]]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
         """The rows of the competent models, to which mixed models are fitted.
