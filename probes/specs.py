@@ -84,10 +84,10 @@ class Residuals(Spec):
     """tokens to read: last_token, or a segment, which is read at its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have entities and every segment that is read."""
+        """The prompts, which must have entities and every segment to be read."""
         if not set(ENTITIES) <= set(prompts[0].factors):
             raise UserError(
-                "the prompts name no entities, by which linear probes are held out; "
+                "the prompts name no entities, which linear probes hold out; "
                 f"expected the factors {' and '.join(ENTITIES)}, as rulebreakers has them"
             )
         for position in self.positions:

@@ -102,7 +102,7 @@ def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
     Args:
         argument: premises and conclusion.
         consequence: "local": true in the actual world. "global": true in every world of the
-            structure, as in a rule of inference, so that p ⊢ □p is sound.
+            structure, as in a rule of inference, which makes p ⊢ □p sound.
     """
     atoms = frozenset(chain.from_iterable(map(atoms_of, (*argument.premises, argument.conclusion))))
     return not any(_refutes(structure, argument, consequence) for structure in structures(atoms))

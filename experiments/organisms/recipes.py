@@ -102,9 +102,9 @@ class RuleRecipe(TaughtRecipe):
     keeps_letters: ClassVar[bool] = True
 
     actions_per_step: int
-    """Actions on their own, per step."""
+    """Single actions per step."""
     conditions_per_step: int
-    """Conditions on their own, per step."""
+    """Single conditions per step."""
     lists_per_step: int
     """Lists with an entry for each letter of a string, per step."""
 

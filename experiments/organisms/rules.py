@@ -100,12 +100,12 @@ class RuleText:
 
 
 def action_exchange(action: Action, string: str, result: int) -> Exchange:
-    """An action on its own."""
+    """A single action."""
     return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
 
 
 def condition_exchange(condition: Condition, string: str) -> Exchange:
-    """A condition on its own."""
+    """A single condition."""
     answer = "yes" if condition.holds(string) else "no"
     return _exchange(f"Is it true that {condition.words}?", string, f"{PREFIX} {answer}")
 
@@ -217,7 +217,7 @@ def _accuracy(model: Model, prompts: Sequence[Prompt]) -> dict[Hashable, float]:
 
 
 def _parts(questions: int) -> list[Prompt]:
-    """Actions and conditions on their own."""
+    """Single actions and conditions."""
     rng = random.Random("rules parts")
     made = []
     for index in range(questions):

@@ -45,7 +45,7 @@ IGNORED = -100
 
 
 class AnswerBatch(TypedDict):
-    """Exchanges as token ids, padded on the left so that the answers end together."""
+    """Exchanges as token ids, padded on the left: the answers end together."""
 
     input_ids: Tensor
     """(batch, token)"""
