@@ -25,7 +25,7 @@ from interp.measurements.core import bind, collect
 from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, with_donors
-from interp.prompts.prompt import DONORS, Donor, DonorKind, Prompt
+from interp.prompts.prompt import DONORS, Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.statistics.clusters import cluster_mean
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
@@ -239,25 +239,29 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
 
-    Each prompt is read in some sixty mixtures with its donors.
+    Each prompt is read in some sixty mixtures with its donors. Values are in logits of the model's
+    own answer.
     """
-    pairs = pairs or 120
     rule = Rule(Leaning(**row) for row in card["entities"])
-    table = _beside_planted(model, rule, spread_prompts(pairs))
-    table = table[table["donor_kind"] == "instance"]
+    prompts = spread_prompts(pairs or 120)
+    rows = collect(bind(Effects(donors=DONORS), model), prompts)["segment_effects"]
+    rows = rows[rows["other_segment"].isna() & (rows["donor_kind"] == "instance")]
+    planted_rows = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
+    table = rows.merge(planted_rows, on=["prompt_id", "segment"], how="left", validate="1:1")
+    sign = table["answer"].isin(POSITIVE) * 2 - 1
+    table["planted"] *= sign
     premises = table[table["segment"].isin(PREMISES)]
     measured, planted = (
         premises.pivot(index="prompt_id", columns="segment", values=column).diff(axis=1).iloc[:, 1]
         for column in ("shapley", "planted")
     )
     clear = planted.abs() > LEAST_DIFFERENCE
-    accepted = table.groupby("prompt_id")["planted_value"].first() > 0
-    apart = (table["shapley"] - table["planted"]).abs()
+    accepted = (table["planted_value"] * sign).groupby(table["prompt_id"]).first() > 0
     return {
-        "pairs": pairs,
+        "pairs": pairs or 120,
         "answers_as_planted": accepted.mean(),
         "larger_premise_as_planted": (measured[clear] * planted[clear] > 0).mean(),
-        "mean_deviation_from_planted": apart.mean(),
+        "mean_deviation_from_planted": (table["shapley"] - table["planted"]).abs().mean(),
         "shapley": list(_shapley_rows(table)),
     }
 
@@ -267,48 +271,29 @@ def spread_prompts(pairs: int) -> PromptSet:
     return with_donors(system.prompts(seed=0, data=None).spread(pairs), count=DONORS)
 
 
-def _beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame:
-    """Measured and planted Shapley values, one row per prompt, kind of donor and segment.
-
-    Columns are prompt_id, donor_kind, segment, shapley; planted: the rule's value for the same
-    prompt, donors and answer; decisive: the premise that decides the prompt; entity: the one that
-    both premises name last; planted_value: the planted log-odds of the model's own answer.
-    """
-    rows = collect(bind(Effects(donors=DONORS), model), prompts)["segment_effects"]
-    rows = rows[rows["other_segment"].isna()]
-    planted = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
-    table = rows.merge(
-        planted, on=["prompt_id", "donor_kind", "segment"], how="left", validate="one_to_one"
-    )
-    sign = table["answer"].isin(POSITIVE) * 2 - 1
-    turned = {name: table[name] * sign for name in ("planted", "planted_value")}
-    columns = ["prompt_id", "donor_kind", "segment", "shapley"]
-    return table[[*columns, *planted.columns.difference(columns)]].assign(**turned)
-
-
 def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
-    """The planted values of a prompt, for the positive answer."""
+    """Per segment of a prompt, the planted Shapley value, and what decides the prompt.
+
+    planted and planted_value, the log-odds, are for the positive answer; entity is the one that
+    both premises name last.
+    """
     premise1, premise2 = (prompt.segment_text(name) for name in PREMISES)
     leaning = rule.read(premise1)
-    kinds: tuple[DonorKind, ...] = ("instance", "counterpart")
-    for kind in kinds:
-        for segment, planted in rule.shapley(prompt, donors_of(prompt, kind)).items():
-            yield {
-                "prompt_id": prompt.id,
-                "donor_kind": kind,
-                "segment": segment,
-                "planted": planted,
-                "decisive": leaning.premise,
-                "entity": leaning.entity,
-                "planted_value": rule.log_odds(premise1, premise2),
-            }
+    for segment, planted in rule.shapley(prompt, donors_of(prompt, "instance")).items():
+        yield {
+            "prompt_id": prompt.id,
+            "segment": segment,
+            "planted": planted,
+            "decisive": leaning.premise,
+            "entity": leaning.entity,
+            "planted_value": rule.log_odds(premise1, premise2),
+        }
 
 
 def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Mean Shapley values of each segment, by the premise that decides.
 
-    Each row has the planted mean and the measured one with its 95% interval over entities, in
-    logits of the model's own answer. `table` is `_beside_planted`, for one kind of donor.
+    Each row has the planted mean and the measured one with its 95% interval over entities.
     """
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
         found = cluster_mean(
