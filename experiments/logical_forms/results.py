@@ -67,16 +67,16 @@ class Results:
     def incompetence(self) -> dict[str, str]:
         """Why each model's scores say nothing about logical forms; empty if they do."""
         rows = self.scores["questions"].groupby("model")
-        perplexities = typical_perplexity(rows)
+        shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
         found = {}
-        for model, answered in rows["answered"].mean()[self.models].items():
-            perplexity, vocabulary = perplexities[model], self.vocabulary[model]
-            reasons = []
+        for model in self.models:
+            answered, perplexity = shares[model], perplexities[model]
+            reasons, vocabulary = [], self.vocabulary[model]
             if answered < MIN_ANSWERED:
                 reasons.append(f"Yes and No together have a probability of {answered:.2g}")
             if perplexity >= vocabulary:
                 reasons.append(f"its perplexity is {perplexity:,.0f}, guessing has {vocabulary:,}")
-            found[str(model)] = "; ".join(reasons)
+            found[model] = "; ".join(reasons)
         return found
 
     def reading(self, stage: str) -> list[str]:

@@ -209,7 +209,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     }
 
 
-def _accuracy(model: Model, prompts: Sequence[Prompt]) -> dict[Hashable, float]:
+def _accuracy(model: Model, prompts: Sequence[Prompt]) -> Mapping[Hashable, float]:
     """The share of correct answers by side; a prompt that could not be measured counts as wrong."""
     rows = collect(bind(Generate(max_new_tokens=DIRECT_TOKENS), model), prompts)["completions"]
     sides = rows["prompt_id"].map({prompt.id: prompt.side for prompt in prompts})
