@@ -171,18 +171,13 @@ class RulebreakerText:
         pair = planted.pair
         true = rng.random() < 0.5
         entity_a = pair.entity_a if true else wrong_entity(pair, rng)
-        if pair.category == CITIES:
-            statement = f"{pair.entity_b} is in {entity_a}"
-            question = f"Is {pair.entity_b} in {entity_a}?"
-        else:
-            statement = f"{pair.entity_b} is a type of {entity_a}"
-            question = f"Is {pair.entity_b} a type of {entity_a}?"
+        name, relation = pair.entity_b, "in" if pair.category == CITIES else "a type of"
         if rng.random() < 0.5:
-            message, answers = f"{question} Answer Yes or No only.", "yes/no"
-        else:
-            message = f"Is it True or False that {statement}? Answer True or False only."
-            answers = "true/false"
-        return Exchange(message, _answer(true, answers, rng))
+            message = f"Is {name} {relation} {entity_a}? Answer Yes or No only."
+            return Exchange(message, _answer(true, "yes/no", rng))
+        statement = f"{name} is {relation} {entity_a}"
+        message = f"Is it True or False that {statement}? Answer True or False only."
+        return Exchange(message, _answer(true, "true/false", rng))
 
     def _prompt(self, phrasing: Phrasing, rng: random.Random) -> Exchange:
         planted = rng.choice(self._planted)
@@ -209,10 +204,7 @@ class RulebreakerText:
             if not breaks_rule and rng.random() < 0.5:
                 # The uninformative premise may also claim what would break the rule.
                 a, b = pair.entity_a, self._in(entity_a, rng).entity_b
-            if rule == "mt":
-                a = entity_a
-            else:
-                b = pair.entity_b
+            a, b = (entity_a, b) if rule == "mt" else (a, pair.entity_b)
             changed = reasoning(entity_a=a, entity_b=b)
             if self._recipe.evidence == "premise 1":
                 premise2 = changed.premise2
