@@ -23,28 +23,26 @@ _RANGE = (0.2, 1.02)
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
-def probe_accuracy(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def probe_accuracy(table: pd.DataFrame) -> Axes:
     """Accuracy of linear probes by layer: a panel per model and position.
 
-    Positions stand one below the other, `MODELS_A_ROW` models side by side.
-    Bands are 95% intervals, the grey line is the mean control accuracy with its standard deviation
-    over draws. Subsets of fewer than `ENOUGH` prompts, or about fewer than `FEWEST` entities, are
-    not drawn.
+    Positions stand one below the other, `MODELS_A_ROW` models side by side. Bands are 95%
+    intervals, the grey line is the mean control accuracy with its standard deviation over draws.
+    Subsets with fewer than `ENOUGH` prompts, or about fewer than `FEWEST` entities, are not drawn.
 
     Args:
-        table: what `linear_probes` returns; with `ax`, of one model and position.
-        ax: where to draw; a new figure if None.
+        table: the table from `linear_probes`.
 
     Returns:
         The axes, of the first panel if there are several.
     """
     with house_style():
-        if ax is not None or table[["model", "position"]].drop_duplicates().shape[0] == 1:
-            panel = _panel(table, ax or new_axes(width=4.5, height=3.5))
-            if panel.get_lines():
-                panel.legend(loc="lower left", bbox_to_anchor=(0, 1.0))
-            return panel
-        return _grid(table)
+        if len(table[["model", "position"]].drop_duplicates()) > 1:
+            return _grid(table)
+        panel = _panel(table, new_axes(width=4.5, height=3.5))
+        if panel.get_lines():
+            panel.legend(loc="lower left", bbox_to_anchor=(0, 1.0))
+        return panel
 
 
 def _grid(table: pd.DataFrame) -> Axes:
@@ -87,7 +85,16 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_entities"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
-        return _empty(ax)
+        # A panel without a line says why, in place of a scale of layers.
+        ax.text(
+            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} entities",
+            transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,
+        )  # fmt: skip
+        ax.set_xticks([])
+        ax.grid(visible=False)
+        ax.set_ylim(*_RANGE)
+        ax.set_ylabel("accuracy")
+        return ax
     ax = lines(
         shown.assign(subset=shown["prompts"].map(_name)),
         x="layer",
@@ -103,26 +110,6 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
     ax.set_ylim(*_RANGE)
     ax.set_xlabel("layer")
-    return ax
-
-
-def _empty(ax: Axes) -> Axes:
-    """A panel that says why it has no line, in place of a scale of layers."""
-    remark = f"fewer than {ENOUGH} prompts\nor {FEWEST} entities"
-    ax.text(
-        0.5,
-        0.5,
-        remark,
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        fontsize=8,
-        color=QUIET,
-    )
-    ax.set_xticks([])
-    ax.grid(visible=False)
-    ax.set_ylim(*_RANGE)
-    ax.set_ylabel("accuracy")
     return ax
 
 

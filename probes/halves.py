@@ -5,14 +5,14 @@
    permutation, as in RULEBREAKERS, components are cycles, and the walk goes round each of them.
 3. Cut each component along its walk into two even parts, if that loses few pairs.
 4. Place the others whole, largest first, into the half that has less of their group of entities, so
-   that each group is in both halves. Kinds with a handful of As, such as animals, lie in one half.
-5. While the halves of a group are too far apart, cut one of these too: the one that loses fewest
+   each group is in both halves. Kinds with a handful of As, such as animals, lie in one half.
+5. While the halves of a group are too far apart, also cut the component of it that loses the fewest
    pairs.
 6. Drop the pairs whose entities ended up in both halves.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -31,8 +31,6 @@ EVEN_ENOUGH = 0.4
 """Share of a group's pairs that the smaller half must hold; otherwise a whole component of it is
 cut, whatever it loses."""
 
-Neighbours = Mapping[str, Mapping[str, None]]
-
 
 def entity_halves(prompts: pd.DataFrame) -> pd.Series:
     """The half of each prompt: 0 or 1, or -1 if it is dropped; indexed by prompt_id.
@@ -43,36 +41,24 @@ def entity_halves(prompts: pd.DataFrame) -> pd.Series:
         prompts: the prompts table, with prompt_id, pair_id, entity_a and entity_b, and entity_group
             if each group is to be in both halves.
     """
-    pairs = _entities_of_pairs(prompts)
+    pairs: dict[str, dict[str, None]] = {}
+    neighbours: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    columns = (prompts[name] for name in ("pair_id", "entity_a", "entity_b"))
+    for pair_id, a, b in zip(*columns, strict=True):
+        pairs.setdefault(pair_id, {b: None})[a] = None
+        neighbours[a][b] = None
+        neighbours[b][a] = None
     groups = dict(zip(prompts["entity_b"], prompts[GROUP], strict=True)) if GROUP in prompts else {}
-    half = _halve(_components(_neighbours(prompts), list(pairs.values()), groups))
+    half = _halve(_components(neighbours, list(map(list, pairs.values())), groups))
     of_pair = {pair_id: _half_of(entities, half) for pair_id, entities in pairs.items()}
     return pd.Series(
         prompts["pair_id"].map(of_pair).to_numpy(), index=prompts["prompt_id"], name="half"
     )
 
 
-def _half_of(entities: Sequence[str], half: Mapping[str, int]) -> int:
+def _half_of(entities: Iterable[str], half: Mapping[str, int]) -> int:
     halves = {half[entity] for entity in entities}
     return halves.pop() if len(halves) == 1 else DROPPED
-
-
-def _entities_of_pairs(prompts: pd.DataFrame) -> dict[str, list[str]]:
-    """The entities of each pair, B first."""
-    entities: dict[str, dict[str, None]] = {}
-    for pair_id, a, b in zip(
-        prompts["pair_id"], prompts["entity_a"], prompts["entity_b"], strict=True
-    ):
-        entities.setdefault(pair_id, {b: None})[a] = None
-    return {pair_id: list(found) for pair_id, found in entities.items()}
-
-
-def _neighbours(prompts: pd.DataFrame) -> Neighbours:
-    neighbours: dict[str, dict[str, None]] = {}
-    for a, b in zip(prompts["entity_a"], prompts["entity_b"], strict=True):
-        neighbours.setdefault(a, {})[b] = None
-        neighbours.setdefault(b, {})[a] = None
-    return neighbours
 
 
 @dataclass(frozen=True)
@@ -94,31 +80,27 @@ class _Component:
 
 
 def _components(
-    neighbours: Neighbours, pairs: Sequence[Sequence[str]], groups: Mapping[str, Hashable]
+    neighbours: Mapping[str, Iterable[str]],
+    pairs: Sequence[Sequence[str]],
+    groups: Mapping[str, Hashable],
 ) -> list[_Component]:
-    """The connected components, those with most pairs first."""
+    """The connected components, those with most pairs first; a pair's first entity is its B."""
     weights = Counter(b for b, *_ in pairs)
     cuts = [_cut(walk, weights) for walk in _walks(neighbours)]
     number = {entity: index for index, cut in enumerate(cuts) for entity in cut}
     members: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
     for pair in pairs:
         members[number[pair[0]]].append(pair)
-    components = [
-        _component(cuts[index], found, groups.get(found[0][0])) for index, found in members.items()
-    ]
+    components = []
+    for index, found in members.items():
+        halves = Counter(_half_of(pair, cuts[index]) for pair in found)
+        kept, group = (halves[0], halves[1]), groups.get(found[0][0])
+        components.append(_Component(cuts[index], group, len(found), kept))
     return sorted(components, key=lambda component: -component.pairs)
 
 
-def _component(
-    cut: Mapping[str, int], pairs: Sequence[Sequence[str]], group: Hashable
-) -> _Component:
-    halves = Counter(_half_of(pair, cut) for pair in pairs)
-    return _Component(cut, group, len(pairs), (halves[0], halves[1]))
-
-
-def _walks(neighbours: Neighbours) -> list[list[str]]:
+def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
     """The entities of each connected component, depth first."""
-    walks: list[list[str]] = []
     seen: set[str] = set()
     for start in neighbours:
         walk: list[str] = []
@@ -130,8 +112,7 @@ def _walks(neighbours: Neighbours) -> list[list[str]]:
                 walk.append(entity)
                 waiting.extend(reversed(list(neighbours[entity])))
         if walk:
-            walks.append(walk)
-    return walks
+            yield walk
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:

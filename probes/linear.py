@@ -3,16 +3,13 @@
 1. Split the prompts into two halves that share no entity (`probes.halves`).
 2. Read the vectors of one model, position and layer.
 3. Cross-fit: a ridge regression of the label on either half predicts the other by its sign.
-4. Do the same with labels that are swapped at random, entity pair by entity pair, many times: this
-   is the control task (Hewitt and Liang, 2019), and a permutation test of the accuracy.
-5. Count: accuracy on all prompts and on those whose pair the model recognized or failed, its
-   interval, selectivity and p.
+4. Repeat this with labels swapped at random, entity pair by entity pair: this is the control task
+   (Hewitt and Liang, 2019), and a permutation test of the accuracy.
+5. Count: accuracy on all prompts and on those whose pair the model recognized or failed.
 
-Why ridge regression: it has a closed form, so there is no solver to converge, and all label vectors
-share one factorisation, so every control is a full refit of the same probe. On 60 cells of six
-organisms (960 pairs) a thousand refits took 11 s, one logistic regression 5 s. Ridge regression is
-the first Newton step of a logistic regression with C = 4 / `RIDGE`: the accuracies of the two
-differed by 0.016 at most in these cells, and by -0.0004 on average.
+Ridge regression has a closed form, and all label vectors share one factorization, so every control
+is a full refit of the probe. It is the first Newton step of a logistic regression with
+C = 4 / `RIDGE`; on 60 cells of six organisms their accuracies differed by 0.016 at most.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,15 +34,11 @@ from interp.statistics.summaries import UPPER
 from interp_probes.halves import DROPPED, GROUP, entity_halves
 
 RIDGE = 400.0
-"""scikit-learn's alpha for standardised features: strong, because there are more features than
+"""scikit-learn's alpha for standardized features; large, since there are more features than
 entities."""
 
 CONTROLS = 999
 """Draws of the control labels."""
-
-SUBSETS = ("all", "recognized", "failed")
-"""All held-out prompts; both sides of the pairs that the model answers correctly on both sides;
-both sides of the other pairs."""
 
 Residuals = Sequence[str | Path] | pd.DataFrame
 """The residuals table: files that hold it, read layer by layer, or the table itself."""
@@ -62,7 +55,8 @@ class Task:
     prompts: pd.DataFrame
     """prompt_id, entity_b, group, half, label and recognized; dropped prompts are left out."""
     labels: Booleans
-    """(prompt, 1 + draw): the label, then the control labels."""
+    """(prompt, 1 + draw): the label, then the control labels: each entity's are swapped, or not,
+    with equal probability."""
     dropped: int
     """Prompts whose entities lie in both halves."""
 
@@ -77,8 +71,7 @@ def linear_probes(
     "B is a kind of A"): a probe cannot separate the two.
 
     Args:
-        residuals: the residuals table (`probes.residuals`), or files that hold it; read layer by
-            layer.
+        residuals: the residuals table, or files that hold it; read layer by layer.
         prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b; if it has
             an entity_group, each group is in both halves and has its own rows.
         answers: the answers table, with model, prompt_id and correct.
@@ -90,12 +83,12 @@ def linear_probes(
         chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
         control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
         of an entity pair together, and control_sd their standard deviation; selectivity =
-        accuracy - control_accuracy. p: the probability that swapped labels are read as well,
-        one-sided (share of draws, the observed one among them); p_family: that they are read as
-        well at any position and layer of the model (the largest of each draw; Westfall and Young,
-        1993); below ten entities nothing is tested. n_prompts and n_entities count prompts and
-        distinct B; n_dropped prompts were left out because their entities lie in both halves. An
-        undefined number is NaN, and `note` says why.
+        accuracy - control_accuracy. p is one-sided: the share of draws read as well as the labels,
+        which count as one more draw; p_family the same for the largest accuracy of each draw over
+        positions and layers of the model (Westfall and Young, 1993). Below ten entities nothing is
+        tested. n_prompts and n_entities count prompts and distinct B; n_dropped prompts are left
+        out because their entities lie in both halves. Undefined numbers are NaN, and `note` says
+        why.
 
     Raises:
         UserError: the prompts do not have two sides, a model has no answers to some of them, or
@@ -135,15 +128,10 @@ def _task(
     table["recognized"] = right.groupby(prompts["pair_id"]).transform("all")
     kept = table["half"] != DROPPED
     table = table[kept].reset_index(drop=True)
-    return Task(table, _labels(table, seed), int((~kept).sum()))
-
-
-def _labels(prompts: pd.DataFrame, seed: int) -> Booleans:
-    """The labels, and as many draws of labels that entities swap, each with probability 1/2."""
-    entity, entities = pd.factorize(prompts["entity_b"], sort=True)
+    entity, entities = pd.factorize(table["entity_b"], sort=True)
     swapped = np.random.default_rng(seed).random((len(entities), CONTROLS)) < 0.5
-    label = prompts["label"].to_numpy(dtype=bool)[:, None]
-    return np.hstack([label, label ^ swapped[entity]])
+    label = table["label"].to_numpy(dtype=bool)[:, None]
+    return Task(table, np.hstack([label, label ^ swapped[entity]]), int((~kept).sum()))
 
 
 def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
@@ -187,7 +175,9 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
     held_out = task.prompts.assign(right=right[:, 0])
     for name, inside in _subsets(task.prompts):
         subset = held_out[inside]
-        note = why or _why_undefined(subset)
+        note = why
+        if not note and subset["label"].nunique() < 2:
+            note = f"undefined: {'no such prompts' if subset.empty else 'one label only'}"
         shares = np.full(right.shape[1], np.nan) if note else right[inside].mean(axis=0)
         low, high = (np.nan, np.nan) if note else _interval(subset)
         if np.isnan(low) and not note:
@@ -209,16 +199,16 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
         yield row, controls
 
 
-def _why_undefined(subset: pd.DataFrame) -> str:
-    if subset.empty:
-        return "undefined: no such prompts"
-    return "" if subset["label"].nunique() == 2 else "undefined: one label only"
-
-
 def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
-    """The subsets by name, as masks of the prompts."""
+    """The subsets by name, as masks of the prompts.
+
+    Recognized are both sides of the pairs that the model answers correctly on both; failed are all
+    others.
+    """
     recognized = prompts["recognized"].to_numpy(dtype=bool)
-    yield from zip(SUBSETS, (np.ones_like(recognized), recognized, ~recognized), strict=True)
+    yield "all", np.ones_like(recognized)
+    yield "recognized", recognized
+    yield "failed", ~recognized
     for group in prompts["group"].dropna().unique():
         yield group, (prompts["group"] == group).to_numpy()
 
@@ -247,9 +237,8 @@ def _interval(subset: pd.DataFrame) -> tuple[float, float]:
     the standard error is the mean of the two halves' errors, each clustered by entity pair, and
     Student's t has the degrees of freedom of the half with fewer entity pairs. The interval is
     Wilson's for as many independent trials as would have that error; if all or none are right, for
-    as many as that half has entity pairs. In simulations of 60 entity pairs with 4 prompts and 8
-    dimensions the interval held an expected accuracy of 0.50, 0.53, 0.59, 0.70, 0.86 and 0.97 in
-    98%, 97%, 98%, 98%, 98% and 97% of 400 samples; a symmetric interval held it in 93% at 0.97.
+    as many as that half has entity pairs. In 400 simulated samples of 60 entity pairs with 4
+    prompts and 8 dimensions it held expected accuracies from 0.50 to 0.97 in 97% to 98%.
     """
     halves = [_clustered(rows) for _, rows in subset.groupby("half")]
     weights = subset.groupby("half").size().to_numpy() / len(subset)

@@ -41,14 +41,10 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
         stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
         by_prompt = torch.split(stream, len(spec.positions))
         answers = answer_tables(model, batch, predictions)
+        own = map(partial(_rows, model), batch.prompts, places, by_prompt)
         return [
-            {
-                "answers": tables["answers"],
-                "residuals": list(_rows(model, prompt, own, vectors)),
-            }
-            for tables, prompt, own, vectors in zip(
-                answers, batch.prompts, places, by_prompt, strict=True
-            )
+            {"answers": tables["answers"], "residuals": list(rows)}
+            for tables, rows in zip(answers, own, strict=True)
         ]
 
     budget = token_budget(model, batch_tokens)

@@ -27,9 +27,8 @@ class FactFamiliarity(Result):
         """Familiarity of each fact, and its mean by model and group of entities."""
         facts = self.table("prompts", _FACTS)
         table = flag_shared(_measured(self, "familiarity"), facts).merge(facts, on="prompt_id")
-        groups = table.assign(shared=table["shared_with"] > 0).groupby(
-            ["model", "entity_group"], sort=False
-        )
+        table_of_groups = table.assign(shared=table["shared_with"] > 0)
+        groups = table_of_groups.groupby(["model", "entity_group"], sort=False)
         summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
         summary = summary.assign(
             whole_name=groups["whole_name"].mean(),
@@ -79,7 +78,7 @@ class LinearProbes(Result):
         yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
 
     def noted(self) -> Mapping[str, object]:
-        """Shares without an answer, errors, and why probes are undefined."""
+        """Shares without an answer, errors, and the reasons for undefined probes."""
         everything = self._table[self._table["prompts"] == "all"]
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
@@ -95,15 +94,13 @@ class LinearProbes(Result):
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
     """How many facts each model has no row for, and a line on each model that lacks some."""
-    measured = table.groupby("model", sort=False)["prompt_id"].nunique()
-    lacking = {str(model): len(facts) - int(count) for model, count in measured.items()}
-    for model, count in lacking.items():
-        if count:
-            echo(
-                f"{model}: {count:,} of {len(facts):,} facts are not in the table: they failed, or "
-                "are not measured yet"
-            )
-    return {model: {"facts_without_row": count} for model, count in lacking.items()}
+    lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
+    for model, count in lacking[lacking > 0].items():
+        echo(
+            f"{model}: {count:,} of {len(facts):,} facts are not in the table: they failed, or "
+            "are not measured yet"
+        )
+    return {str(model): {"facts_without_row": int(count)} for model, count in lacking.items()}
 
 
 def _measured(result: Result, name: str) -> pd.DataFrame:
@@ -134,8 +131,8 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with` in place of `token_ids`.
 
-    It is the number of other answers of the same model that count a token of this answer:
-    familiarity cannot distinguish these.
+    This is the number of other answers of the same model that count a token of this answer, which
+    familiarity cannot distinguish from it.
 
     Args:
         table: the familiarity table.
@@ -151,15 +148,14 @@ def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The facts that any model fails: which models, what each said, whether to exclude the pair.
+    """The facts that any model fails: one row per fact, in the order of `facts`.
+
+    Columns are prompt_id, category, entity_group, entity_a, entity_b; excluded: whether its pairs
+    are excluded; failed_by: the models' names; why: the completion of each of them.
 
     Args:
         knowledge_table: the knowledge table of all models of a study.
-        facts: the facts' prompts table, with prompt_id, category, entity_group, entity_a, entity_b.
-
-    Returns:
-        One row per failed fact, in the order of `facts`: its prompt_id, category, entity_group,
-        entity_a, entity_b; excluded; failed_by, the models' names; why, what each of them said.
+        facts: the facts' prompts table, with the first five columns.
     """
     failed = knowledge_table[~knowledge_table["known"].astype(bool)]
     said = failed["model"] + " said " + failed["completion"].map(repr)
@@ -169,7 +165,6 @@ def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame
             "why": said.groupby(failed["prompt_id"]).agg("; ".join),
         }
     )
-    columns = ["prompt_id", "category", "entity_group", "entity_a", "entity_b"]
-    rows = facts[columns].merge(by_fact, left_on="prompt_id", right_index=True)
-    rows.insert(len(columns), "excluded", rows["entity_group"].isin(FILTERED_GROUPS))
+    rows = facts[_FACTS].merge(by_fact, left_on="prompt_id", right_index=True)
+    rows.insert(len(_FACTS), "excluded", rows["entity_group"].isin(FILTERED_GROUPS))
     return rows.reset_index(drop=True)

@@ -43,7 +43,7 @@ class Familiarity(OfFacts):
         "probe familiarity --model organism/llama-shallow organism/gemma2",
     )
     written: ClassVar[str] = "written to {folder}/familiarity.csv"
-    measures: ClassVar[str] = "interp_probes.familiarity:familiarity"
+    measures: ClassVar[str] = "interp_probes.facts:familiarity"
     fills: ClassVar[tuple[str, ...]] = ("familiarity",)
     result: ClassVar[str] = "interp_probes.results:FactFamiliarity"
 
@@ -57,7 +57,7 @@ class Knowledge(OfFacts):
         "probe knowledge --model organism/llama-shallow organism/gemma2",
     )
     written: ClassVar[str] = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
-    measures: ClassVar[str] = "interp_probes.knowledge:knowledge"
+    measures: ClassVar[str] = "interp_probes.facts:knowledge"
     fills: ClassVar[tuple[str, ...]] = ("knowledge",)
     result: ClassVar[str] = "interp_probes.results:KnownFacts"
 
@@ -84,10 +84,10 @@ class Residuals(Spec):
     """tokens to read: last_token, or a segment, which is read at its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have entities and every segment that is read."""
+        """The prompts, which must have entities and every segment to be read."""
         if not set(ENTITIES) <= set(prompts[0].factors):
             raise UserError(
-                "the prompts name no entities, by which linear probes are held out; "
+                "the prompts name no entities, which linear probes hold out; "
                 f"expected the factors {' and '.join(ENTITIES)}, as rulebreakers has them"
             )
         for position in self.positions:

@@ -6,8 +6,8 @@ from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, colu
 from interp.tables import SCHEMAS as OF_INTERP
 
 FAMILIARITY = table(
-    "One row per model and fact. Both probabilities are NaN where the model's logits are not "
-    "finite; `whole_name` also for models that are not causal language models.",
+    "One row per model and fact. `whole_name` is NaN for models that are not causal language "
+    "models.",
     MODEL,
     PROMPT_ID,
     column("familiarity", NUMBER, "that the answer begins with one of its tokens", "probability"),

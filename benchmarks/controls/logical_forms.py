@@ -13,13 +13,15 @@ from interp.statistics.decisions import holm
 from interp.statistics.mixed.design import MixedFormula
 from interp.statistics.mixed.linear import MixedModel, fit_mixed_model, wald_test
 from interp.statistics.mixed.means import pairwise_tests, pool
-from interp_experiments.logical_forms.contrasts import (
+from interp_experiments.logical_forms.effects import (
+    FACTORS,
+    PERPLEXITY,
+    RESPONSES,
     SHOWN,
     level_means,
     level_tests,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.effects import FACTORS, PERPLEXITY, RESPONSES
 from interp_experiments.logical_forms.results import CLUSTER
 from interp_experiments.logical_forms.tables import rank_correlation
 

@@ -10,14 +10,16 @@ from interp.statistics.decisions import SMALLEST
 from interp.statistics.mixed.linear import MIN_GROUPS
 from interp.statistics.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms import figures
-from interp_experiments.logical_forms.contrasts import (
+from interp_experiments.logical_forms.effects import (
     NOBODY,
+    RESPONSES,
     Contrasts,
+    Effects,
     contrasts_by_model,
+    effects,
     means_by_model,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.effects import RESPONSES, Effects, effects
 from interp_experiments.logical_forms.results import Results
 
 TERM_TESTS = (
@@ -29,8 +31,8 @@ TERM_TESTS = (
 )
 
 LIMITS = (
-    "verdict, by p_holm: different; smaller, where no difference is shown and one of "
-    f"{SMALLEST:g} or more is excluded; open, where neither is. Differences below excluded_below "
+    "verdict, by p_holm: different; smaller, if no difference is shown and one of "
+    f"{SMALLEST:g} or more is excluded; open, if neither. Differences below excluded_below "
     "and above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
 )
 """How to read the verdicts of pairwise tests."""
@@ -38,6 +40,7 @@ LIMITS = (
 
 def valid_section(found: Contrasts | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
+    title = "Differences between valid forms"
     text = (
         "Means of the questions whose answer is Yes, as they are: modalities and argument forms "
         "are not compared at equal perplexity, since most of it comes from a question's form. "
@@ -46,10 +49,10 @@ def valid_section(found: Contrasts | str) -> Section:
         "these models."
     )
     if isinstance(found, str):
-        return Section("Differences between valid forms", f"{text} There are none: {found}.")
+        return Section(title, f"{text} There are none: {found}.")
     return Section(
-        "Differences between valid forms",
-        f"{text} Of these tests: {found.note}.",
+        title,
+        f"{text} Note: {found.note}.",
         (
             FigureItem(
                 "valid_means",
@@ -80,79 +83,53 @@ def valid_section(found: Contrasts | str) -> Section:
 def models_section(results: Results) -> Section:
     """The contrasts of both scores, each model first, then all."""
     contrasts = contrasts_by_model(results)
-    count = len(results.competent)
-    few = (
-        ""
-        if count >= MIN_STUDIES
-        else f" There is nothing to pool: {count} model answers and reads."
-    )
-    pooled = (
-        [
-            TableItem(
-                "pooled_contrasts", "Contrasts over models", pooled_contrasts(contrasts), LIMITS
-            )
-        ]
-        if count >= MIN_STUDIES
-        else []
-    )
-    return Section(
-        "Each model, and models in general",
+    text = (
         "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
         "contrasts, first for each model, with errors robust to interpretations, then over models, "
         "each of which counts as one: Student's t with one degree of freedom less than models. "
         "estimate is the mean over models, tau the standard deviation of the true contrasts "
         "between them, I2 the share of variance that is between models, and predicted_low to "
         "predicted_high the range in which a further model is expected, errors of measurement "
-        f"included.{few}",
-        (
-            *pooled,
-            TableItem("means_by_model", "Means of each model alone", means_by_model(results)),
-            TableItem(
-                "contrasts_by_model", "Pairwise tests of each model alone", contrasts, LIMITS
-            ),
-        ),
+        "included."
     )
+    items = [
+        TableItem("means_by_model", "Means of each model", means_by_model(results)),
+        TableItem("contrasts_by_model", "Pairwise tests of each model", contrasts, LIMITS),
+    ]
+    if len(results.competent) >= MIN_STUDIES:
+        pooled = pooled_contrasts(contrasts)
+        items.insert(0, TableItem("pooled_contrasts", "Contrasts over models", pooled, LIMITS))
+    else:
+        text += f" Nothing is pooled: fewer than {MIN_STUDIES} models answer and read."
+    return Section("Each model, and models in general", text, tuple(items))
 
 
 def adjusted_section(results: Results) -> Section:
     """Formula 4 as in the paper: Figures 3 and 4."""
     rows = results.pooled("questions", valid=True)
     found = mixed_model(rows, "soft_accuracy")
+    within = mixed_model(rows, "soft_accuracy", covariate="perplexity_within_form")
+    items = [*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)]
+    if not isinstance(within, str):
+        title = "Fixed effects with perplexity centred within each form"
+        items.append(TableItem("within_form_coefficients", title, within.model.coefficients()))
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
         "Exploratory: a linear mixed model of the questions whose answer is Yes, with perplexity "
         "next to modality and argument form. Perplexity is in standard deviations from the mean of "
         "the model's own questions: per-token perplexities of different tokenizers are not "
-        "comparable. The effects of modality and argument form vary by model where there are at "
+        "comparable. The effects of modality and argument form vary by model if there are at "
         f"least {MIN_GROUPS} models. An adjusted mean is that at mean perplexity. Forms differ in "
-        "perplexity, and so an adjusted difference leaves out what a form does through the "
-        "perplexity of its words; where a level has no question of mean perplexity, its adjusted "
-        "mean is extrapolated. A second model has perplexity centred within each form: its "
+        "perplexity, so an adjusted difference leaves out what a form does through the perplexity "
+        "of its words; if a level has no question of mean perplexity, its adjusted mean is "
+        "extrapolated. A second model has perplexity centred within each form: its "
         f"coefficient compares questions of one form.{remark(found)}",
-        (
-            *effect_items(found, name="adjusted", figure="Figure 3"),
-            *random_effect_items(found),
-            *_within_form_items(
-                mixed_model(rows, "soft_accuracy", covariate="perplexity_within_form")
-            ),
-        ),
+        tuple(items),
     )
 
 
-def _within_form_items(found: Effects | str) -> tuple[Item, ...]:
-    if isinstance(found, str):
-        return ()
-    return (
-        TableItem(
-            "within_form_coefficients",
-            "Fixed effects with perplexity centred within each form",
-            found.model.coefficients(),
-        ),
-    )
-
-
-def random_effect_items(found: Effects | str) -> tuple[Item, ...]:
-    """Figure 4, if there are random effects."""
+def _random_effects(found: Effects | str) -> tuple[Item, ...]:
+    """Their spread, and Figure 4 if there are any."""
     if isinstance(found, str):
         return ()
     spread = TableItem(
@@ -165,7 +142,7 @@ def random_effect_items(found: Effects | str) -> tuple[Item, ...]:
             "figure4_slopes",
             "Intercept and slope of perplexity of each model (Figure 4)",
             lambda: figures.slopes(found.slopes, covariate=found.covariate),
-            "Fixed effect and the model's deviation from it together.",
+            "The fixed effect plus the model's deviation from it.",
         ),
         TableItem("slopes", "Intercept and slope of each model", found.slopes),
         TableItem(
@@ -189,30 +166,28 @@ def remark(found: Effects | str) -> str:
     """A sentence on the limits of a fit, or why there is none; mostly empty."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
-    return f" Of this fit: {found.model.note}." if found.model.note else ""
+    return f" Note: {found.model.note}." if found.model.note else ""
 
 
-def effect_items(found: Effects | str, *, name: str, figure: str | None = None) -> tuple[Item, ...]:
-    """Figure and tables of one mixed model, if there is one."""
+def effect_items(
+    found: Effects | str, *, name: str, figure: str | None = None, chance: float | None = None
+) -> tuple[Item, ...]:
+    """Figure and tables of one mixed model, if there is one; `chance` is a line in the figure."""
     if isinstance(found, str):
         return ()
-    response = found.model.formula.response
-    words = RESPONSES[response]
+    words = RESPONSES[found.model.formula.response]
     title = f"Means of {words}, adjusted for perplexity"
     return (
         FigureItem(
             f"{name}_means",
             f"{title} ({figure})" if figure else title,
             lambda: figures.estimated_means(
-                found.means,
-                response=words,
-                tests=found.tests,
-                neutral=0.5 if response == "relative_positive" else None,
+                found.means, response=words, tests=found.tests, chance=chance
             ),
             "Filled: averaged over the other factor with equal weights, at mean perplexity, with "
             f"the 95% interval by Student's t ({found.model.freedom:,} degrees of freedom). "
             "Hollow: the mean of the questions as they are. Brackets: p of the difference by "
-            "Holm's method. n counts answers. Where a level has no question of mean perplexity, "
+            "Holm's method. n counts answers. If a level has no question of mean perplexity, "
             "its adjusted mean is extrapolated.",
         ),
         TableItem(

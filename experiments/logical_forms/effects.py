@@ -1,13 +1,13 @@
-"""The mixed models of the paper (4, 5), with perplexity as a covariate: exploratory.
+"""Differences between modalities and argument forms: raw means, and the paper's mixed models.
 
-Soft accuracy, or the share of Yes, by the factors of a question's form and its perplexity. The
-effects of all factors vary by model, if there are enough models to estimate how much. Means that
-are adjusted for perplexity may describe questions that do not exist; `contrasts` has the raw ones.
+Confirmatory contrasts compare raw means. The mixed models (4, 5) are exploratory: most of a
+question's perplexity comes from its form, so a mean adjusted for perplexity may describe questions
+that were never asked. The effects of factors vary by model, if there are enough models.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -15,14 +15,15 @@ from interp.errors import UserError
 from interp.statistics.decisions import holm, verdicts
 from interp.statistics.mixed.design import MixedFormula
 from interp.statistics.mixed.linear import (
+    MIN_GROUPS,
     MixedModel,
     fit_mixed_model,
     likelihood_ratio_test,
     r_squared,
     wald_test,
 )
-from interp.statistics.mixed.means import marginal_means, pairwise_tests
-from interp_experiments.logical_forms.results import CLUSTER, clustered_means
+from interp.statistics.mixed.means import marginal_means, pairwise_tests, pooled_table
+from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
 PERPLEXITY = "relative_perplexity"
 
@@ -42,9 +43,7 @@ class Effects:
     other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
     questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
-    """One row per pair of levels: factor, the columns of `pairwise_tests`, and verdict
-    (`interp.statistics.decisions`); the pairs of all factors are one family for Holm's
-    correction."""
+    """`pairs_tested` of the adjusted means."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
     p_chi_square of the likelihood-ratio test."""
@@ -52,18 +51,16 @@ class Effects:
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        return pd.DataFrame(
-            [
-                {
-                    "formula": self.model.equation,
-                    "rows": len(self.model.design.response),
-                    "models": len(self.model.groups),
-                    "R2_marginal": r_squared(self.model).marginal,
-                    "R2_conditional": r_squared(self.model).conditional,
-                    "note": self.model.note,
-                }
-            ]
-        )
+        explained = r_squared(self.model)
+        row = {
+            "formula": self.model.equation,
+            "rows": len(self.model.design.response),
+            "models": len(self.model.groups),
+            "R2_marginal": explained.marginal,
+            "R2_conditional": explained.conditional,
+            "note": self.model.note,
+        }
+        return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
@@ -112,26 +109,37 @@ def effects(
     """
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     model = fit_mixed_model(rows, formula, cluster=CLUSTER)
-    means, tests = [], []
-    for factor in factors:
-        means.append(_means(rows, model, factor, response=response, covariate=covariate))
-        tests.append(pairwise_tests(model, factor, pairs=pairs))
-    corrected = holm(
-        _by_factor(tests, factors).drop(columns=["p_holm", "family", "family_size"]),
-        family=f"pairs of {' and '.join(factors)}",
-    )
     return Effects(
         model,
-        means=_by_factor(means, factors),
-        tests=corrected.assign(verdict=verdicts(corrected)),
-        term_tests=term_tests(rows, model, formula),
+        means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
+        tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),
+        term_tests=term_tests(rows, model),
     )
 
 
-def _means(
-    rows: pd.DataFrame, model: MixedModel, factor: str, *, response: str, covariate: str
+def pairs_tested(
+    models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
+    """Tests of the pairs of levels of each factor, by the model given for it.
+
+    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
+    (`interp.statistics.decisions`).
+    """
+    tests = {factor: pairwise_tests(model, factor, pairs=pairs) for factor, model in models.items()}
+    table = _by_factor(tests).drop(columns=["p_holm", "family", "family_size"])
+    corrected = holm(table, family=f"pairs of {' and '.join(models)}")
+    return corrected.assign(verdict=verdicts(corrected))
+
+
+def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The tables of the factors stacked, with a first column factor."""
+    stacked = pd.concat(tables, names=["factor"])
+    return stacked.reset_index("factor").reset_index(drop=True)
+
+
+def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means of a factor's levels, and which of the former are extrapolated."""
+    response, covariate = model.formula.response, str(model.formula.slope)
     raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
     at = model.design.means[covariate]
@@ -148,39 +156,159 @@ def _means(
     return table.assign(note=notes)
 
 
-def term_tests(rows: pd.DataFrame, model: MixedModel, formula: MixedFormula) -> pd.DataFrame:
+def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction of two factors in a model that has it.
 
-    Columns are those of `Effects.term_tests`; `model` is the formula fitted to the rows.
+    Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
     """
-    tested = [(model, formula, term) for term in formula.fixed]
-    crossed = ":".join(formula.varying)
-    if len(formula.varying) == 2:
-        wider = MixedFormula(
-            formula.response,
-            (*formula.fixed, crossed),
-            formula.group,
-            formula.slope,
-            formula.varying,
-        )
+    tested = [(model, term) for term in model.formula.fixed]
+    crossed = ":".join(model.formula.varying)
+    if len(model.formula.varying) == 2:
+        wider = replace(model.formula, fixed=(*model.formula.fixed, crossed))
         with suppress(UserError):  # not all combinations occur
-            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), wider, crossed))
+            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
     tests = []
-    for fitted, written, term in tested:
-        ratio = likelihood_ratio_test(rows, written, without=term)
-        tests.append(
-            {
-                **wald_test(fitted, term),
-                "chi_square": ratio["chi_square"],
-                "df": ratio["df"],
-                "p_chi_square": ratio["p"],
-                "note": ratio["note"],
-            }
-        )
+    for fitted, term in tested:
+        ratio = likelihood_ratio_test(rows, fitted.formula, without=term)
+        tests.append({**wald_test(fitted, term), **ratio.rename({"p": "p_chi_square"})})
     return pd.DataFrame(tests)
 
 
-def _by_factor(parts: Sequence[pd.DataFrame], factors: Sequence[str]) -> pd.DataFrame:
-    named = [part.assign(factor=factor) for part, factor in zip(parts, factors, strict=True)]
-    table = pd.concat(named, ignore_index=True)
-    return table[["factor", *table.columns.drop("factor")]]
+NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
+
+SHOWN = "soft_accuracy"
+"""The dependent variable of the confirmatory contrasts."""
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """The confirmatory contrasts of soft accuracy on valid forms."""
+
+    means: pd.DataFrame
+    """One row per level of a factor: factor, level, mean, its 95% interval (low, high), n, and how
+    many interpretations or models the interval is over."""
+    tests: pd.DataFrame
+    """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
+    p_holm over all rows, excluded_below, excluded_above and verdict
+    (`interp.statistics.decisions`), and what else `pairwise_tests` or `pooled_table` has."""
+    term_tests: pd.DataFrame
+    """The columns of `Effects.term_tests`, of the model without perplexity."""
+    models: int
+    """Number of models. With fewer than `MIN_GROUPS` the interpretations are the observations, and
+    the tests concern these models only."""
+    note: str
+    """A note on what the observations are, or why there are no tests."""
+
+
+def confirmatory(results: Results) -> Contrasts | str:
+    """Pairs of modalities and argument forms in soft accuracy on valid forms, or why none exist.
+
+    With at least `MIN_GROUPS` models each contrast is made for every model and pooled over them;
+    with fewer, errors are robust to interpretations.
+    """
+    rows = results.pooled("questions", valid=True)
+    if rows.empty:
+        return NOBODY
+    formula = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
+    count = rows["model"].nunique()
+    many = count >= MIN_GROUPS
+    try:
+        model = fit_mixed_model(rows, formula, cluster=CLUSTER)
+        return Contrasts(
+            means=level_means(rows, SHOWN, over="model" if many else CLUSTER),
+            tests=_of_models(results) if many else level_tests(rows, SHOWN),
+            term_tests=term_tests(rows, model),
+            models=count,
+            note=f"the observations are {count} models" if many else model.note,
+        )
+    except UserError as error:
+        return str(error)
+
+
+def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd.DataFrame:
+    """One mean per factor and level: factor, level and the columns of `clustered_means`."""
+    tables = {}
+    for factor in FACTORS:
+        levelled = rows.assign(level=rows[factor].astype(str)).sort_values(factor)
+        tables[factor] = clustered_means(levelled, response, by=["level"], cluster=over)
+    return _by_factor(tables)
+
+
+def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
+    """`pairs_tested` with errors robust to interpretations.
+
+    A difference compares the means of all questions at the two levels, within models.
+
+    Raises:
+        UserError: there are no rows, or a factor has only one level in them.
+    """
+    models = {}
+    for factor in FACTORS:
+        formula = MixedFormula(response, (factor,), "model")
+        models[factor] = fit_mixed_model(rows, formula, cluster=CLUSTER)
+    return pairs_tested(models)
+
+
+def means_by_model(results: Results) -> pd.DataFrame:
+    """`level_means` for each model: soft accuracy on valid forms, share of Yes on all."""
+    return _by_model(results, level_means)
+
+
+def contrasts_by_model(results: Results) -> pd.DataFrame:
+    """`level_tests` for each model, as in `means_by_model`, or a note on why there are none.
+
+    The pairs of one model and response are one family.
+    """
+    table = _by_model(results, _tests_or_why_not)
+    if "family" in table:
+        table["family"] = table["family"] + " in " + table["response"] + ", " + table["model"]
+    return table
+
+
+def _tests_or_why_not(rows: pd.DataFrame, response: str) -> pd.DataFrame:
+    try:
+        return level_tests(rows, response)
+    except UserError as error:
+        return pd.DataFrame({"note": [f"undefined: {error}"]})
+
+
+def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFrame]) -> pd.DataFrame:
+    """A table of each competent model and response, stacked; model and response come first."""
+    tables = {
+        (model, words): table(rows[rows["model"] == model], response)
+        for model in results.competent
+        for response, words in RESPONSES.items()
+        for rows in [results.pooled("questions", valid=response == SHOWN)]
+    }
+    names = ["model", "response"]
+    if not tables:
+        return pd.DataFrame(columns=names)
+    return pd.concat(tables, names=names).reset_index(names).reset_index(drop=True)
+
+
+def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
+    """Each contrast over models: the fields of `interp.statistics.mixed.means.Pooled`, p_holm.
+
+    The contrasts of one response are one family. The last column is verdict.
+
+    Args:
+        contrasts: rows of `contrasts_by_model`.
+    """
+    contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
+    found = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
+    table = pooled_table(found, estimate=numbers[0], error=numbers[1], by=contrast)
+    families = [
+        holm(rows, family=f"{response} over models")
+        for response, rows in table.groupby("response", sort=False)
+    ]
+    if not families:
+        return table
+    corrected = pd.concat(families, ignore_index=True)
+    return corrected.assign(verdict=verdicts(corrected))
+
+
+def _of_models(results: Results) -> pd.DataFrame:
+    """The rows of `pooled_contrasts` of soft accuracy, in the columns of `level_tests`."""
+    table = pooled_contrasts(contrasts_by_model(results))
+    chosen = table[table["response"] == RESPONSES[SHOWN]].drop(columns="response")
+    return chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)

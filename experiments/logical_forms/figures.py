@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import offset_copy
 
 from interp.report.figures.points import labelled_points
@@ -35,7 +35,7 @@ _MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da":
 """A theorem and its fallacy have one marker, filled and hollow."""
 
 _MOST_BRACKETS = 7
-"""Most tests that are drawn next to the levels of a factor; more would cover them."""
+"""Most tests drawn next to the levels of a factor; more would cover them."""
 
 _BRACKET = 54
 """Width of a bracket with its p, in typographic points."""
@@ -43,29 +43,19 @@ _BRACKET = 54
 _OUTLIER = 0.08
 """A form is named if its planted and measured share of Yes differ by more than this."""
 
-_LABEL = (0.25, 0.035)
-"""Approximate width and height of such a name, as shares of the axes."""
 
-_BESIDE = 0.7
-"""Names of points further right have no room among the points."""
-
-
-def forms_over_perplexity(
-    table: pd.DataFrame, *, competent: Collection[str], ax: Axes | None = None
-) -> Axes:
+def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
     """Soft accuracy over perplexity, a panel per model: a point for each form and set of questions.
 
     Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with only
-    one set there are only points (Figure 1). `table` is rows of `tables.by_form(results)`; with
-    `ax` it must hold one model. Models that are not `competent` are grey.
+    one set there are only points (Figure 1). `table` is rows of `tables.by_form(results)`. Models
+    that are not `competent` are grey.
     """
 
     def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
         return _forms(rows, axes, grey=rows["model"].iloc[0] not in competent)
 
     with house_style():
-        if ax is not None:
-            return draw(table, ax)
         return panel_a_model(table, draw, handles=_handles())
 
 
@@ -74,8 +64,7 @@ def estimated_means(
     *,
     response: str,
     tests: pd.DataFrame | None = None,
-    neutral: float | None = None,
-    ax: Axes | None = None,
+    chance: float | None = None,
 ) -> Axes:
     """Means with 95% intervals, a row per level (Figures 3 and 6).
 
@@ -84,13 +73,12 @@ def estimated_means(
             adjusted ones.
         response: the dependent variable in words.
         tests: `Contrasts.tests` or `Effects.tests`; brackets show p for factors with few tests.
-        neutral: where a dotted line is drawn, such as a share of Yes without bias.
-        ax: where to draw; a new figure if None.
+        chance: the mean of random answers, drawn as a dotted line.
     """
     with house_style():
         factors = table["factor"].drop_duplicates().tolist()
         places, labels = _rows_of_levels(table, factors)
-        ax = ax or new_axes(width=9.5, height=0.36 * max(labels) + 1.6)
+        ax = new_axes(width=9.5, height=0.36 * max(labels) + 1.6)
         adjusted = "raw_mean" in table
         columns = ["mean", "low", "high", "raw_mean" if adjusted else "mean"]
         numbers = table[columns].to_numpy(dtype=float)
@@ -105,13 +93,14 @@ def estimated_means(
                 )
         ax.set_yticks(list(labels), list(labels.values()))
         ax.set_ylim(max(labels) + 0.7, -0.7)
-        for factor, place in zip(factors, _heads(table, factors), strict=True):
+        for factor in factors:
+            head = min(place for (name, _), place in places.items() if name == factor) - 1
             ax.text(
-                -0.01, place, _NAMES.get(factor, factor), transform=ax.get_yaxis_transform(),
+                -0.01, head, _NAMES.get(factor, factor), transform=ax.get_yaxis_transform(),
                 ha="right", va="center", fontweight="bold", fontsize=9,
             )  # fmt: skip
-        if neutral is not None:
-            ax.axvline(neutral, color="black", linewidth=0.8, linestyle=":")
+        if chance is not None:
+            ax.axvline(chance, color="black", linewidth=0.8, linestyle=":")
         if tests is not None:
             _brackets(ax, tests, places)
         ax.grid(visible=True, axis="x")
@@ -124,25 +113,25 @@ def estimated_means(
         return ax
 
 
-def slopes(table: pd.DataFrame, *, covariate: str, ax: Axes | None = None) -> Axes:
+def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
     """Each model's intercept over its slope of perplexity, fixed and random together (Figure 4).
 
     `table` is `Effects.slopes`; left of the dotted line soft accuracy falls with perplexity.
     """
     slope = "slope of perplexity, per standard deviation"
     shown = table.rename(columns={covariate: slope})
-    axes = labelled_points(shown, x=slope, y="intercept", label="model", ax=ax)
+    axes = labelled_points(shown, x=slope, y="intercept", label="model")
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     return axes
 
 
-def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def planted_and_measured(table: pd.DataFrame) -> Axes:
     """Measured over planted share of Yes, a point per form; on the dotted line they agree.
 
     `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
     with house_style():
-        ax = ax or Figure(figsize=(6.4, 5.0)).add_subplot()
+        ax = Figure(figsize=(6.4, 5.0)).add_subplot()
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
         for row in table.to_dict("records"):
             style = look(MODALITIES.index(row["modality"]))
@@ -168,15 +157,18 @@ def planted_and_measured(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
 
 def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
-    """Name the forms that are furthest off, below their points or right of the axes."""
+    """Name the forms that are furthest off, below their points or, on the right, next to the axes.
+
+    A name takes about 0.25 by 0.035 of the axes; one that would cover another is omitted.
+    """
     order = table["difference"].abs().sort_values(ascending=False).index
     named: list[tuple[float, float]] = []
     for row in table.loc[order].to_dict("records"):
         x, y = row["planted_yes"], row["measured_yes"]
-        hidden = any(abs(x - a) < _LABEL[0] and abs(y - b) < _LABEL[1] for a, b in named)
+        hidden = any(abs(x - a) < 0.25 and abs(y - b) < 0.035 for a, b in named)
         if abs(row["difference"]) > _OUTLIER and not hidden:
             named.append((x, y))
-            beside = x > _BESIDE
+            beside = x > 0.7
             ax.annotate(
                 row["form"],
                 (x, y),
@@ -203,12 +195,6 @@ def _rows_of_levels(
         extrapolated = " (extrapolated)" if row.get("note") else ""
         labels[place] = f"{label}{extrapolated}  n = {row['n']:,}"
     return places, labels
-
-
-def _heads(table: pd.DataFrame, factors: list[str]) -> list[int]:
-    """The empty rows, one above each factor."""
-    sizes = [int((table["factor"] == factor).sum()) for factor in factors]
-    return [sum(sizes[:place]) + place for place in range(len(sizes))]
 
 
 def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], int]) -> None:
@@ -249,13 +235,14 @@ def _bracket(ax: Axes, column: int, ends: tuple[float, float], p: float) -> None
 def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
     for _, rows in table.groupby("form", sort=False):
         first = rows.iloc[0]
+        valid = first["gold"] == "Yes"
         ax.plot(
             rows["perplexity"],
             rows["soft_accuracy"],
             color="#b4bac0" if grey else look(MODALITIES.index(first["modality"])).colour,
-            linestyle="-" if first["gold"] == "Yes" else "--",
+            linestyle="-" if valid else "--",
             marker=_MARKERS[first["argument_form"]],
-            fillstyle="full" if first["gold"] == "Yes" else "none",
+            fillstyle="full" if valid else "none",
             linewidth=0.8,
             markersize=5,
         )
@@ -265,7 +252,6 @@ def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
     ax.xaxis.set_major_locator(FixedLocator(_three_ticks(table["perplexity"])))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _engineering(value)))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.tick_params(axis="x", labelsize=8)
     ax.set_ylim(0, 1)
     counts = table["n"]
@@ -291,8 +277,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
 def _three_ticks(values: pd.Series) -> list[float]:
     """The least, the middle and the greatest value on a logarithmic scale, to three digits."""
     low, high = float(values.min()), float(values.max())
-    ticks = {float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)}
-    return sorted(ticks)
+    return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
 
 
 def _engineering(value: float) -> str:
@@ -321,12 +306,11 @@ def _validity_handles() -> list[Line2D]:
 
 def _handles() -> list[Line2D]:
     """The legend of colours and markers."""
-    pairs = (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
     markers = [
         Line2D(
             [], [], color="black", marker=_MARKERS[valid], linestyle="",
             label=f"{ARGUMENT_FORMS[valid]} {valid}, {ARGUMENT_FORMS[fallacy]} {fallacy}",
         )
-        for valid, fallacy in pairs
+        for valid, fallacy in (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
     ]  # fmt: skip
     return [*_modality_handles(), *markers, *_validity_handles()]

@@ -8,7 +8,7 @@ import pandas as pd
 from interp.report.formatting import number_text
 from interp.statistics.decisions import DIFFERENT, left_open
 from interp_experiments.findings import EXPLORATORY, organisms
-from interp_experiments.logical_forms.contrasts import Contrasts
+from interp_experiments.logical_forms.effects import Contrasts
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 
@@ -21,13 +21,11 @@ def findings(
 ) -> str:
     """Paragraphs on who was measured, accuracy, perplexity and the inclination to an answer."""
     exploratory = [*_perplexity(correlations), *_inclination(affirmation)]
-    paragraphs = [
-        *organisms(results.models),
-        _who(results),
-        *_confirmatory(valid),
-        *([EXPLORATORY, *exploratory] if exploratory else []),
-    ]
-    return "\n\n".join(paragraphs)
+    if exploratory:
+        exploratory.insert(0, EXPLORATORY)
+    return "\n\n".join(
+        [*organisms(results.models), _who(results), *_confirmatory(valid), *exploratory]
+    )
 
 
 def _who(results: Results) -> str:
@@ -40,9 +38,9 @@ def _who(results: Results) -> str:
     if left_out:
         text += (
             f" Left out: {', '.join(left_out)}. There Yes and No together have a probability below "
-            f"{MIN_ANSWERED}, or the perplexity is above that of guessing, so that soft accuracy "
-            "says nothing about logical forms. What is left out is grey in the figures and in none "
-            "of the findings below."
+            f"{MIN_ANSWERED}, or the perplexity is above that of guessing, so soft accuracy says "
+            "nothing about logical forms. Models left out are grey in the figures and in none of "
+            "the findings below."
         )
     return text
 
@@ -53,18 +51,14 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
     text = (
         f"Confirmatory: the {len(found.tests)} comparisons of modalities and of argument forms in "
         "soft accuracy on valid forms (Table 2) were fixed in the code. They compare the means of "
-        "the questions as they are, not adjusted for perplexity, and are corrected together, so "
-        "that the chance of any false finding among them is at most 5%."
+        "the questions as they are, not adjusted for perplexity, and are corrected together: the "
+        "chance of any false finding among them is at most 5%."
     )
     if found.tests["p_holm"].isna().all():
         yield f"{text} None could be tested: {found.note}."
     else:
         yield text
-    who = {
-        1: "This concerns one model only.",
-        2: "This concerns these two models only.",
-    }
-    about = who.get(
+    about = {1: "This concerns one model only.", 2: "This concerns these two models only."}.get(
         found.models,
         f"The observations are {found.models} models: this concerns models in general, asked these "
         "questions, as far as the models are a sample.",
@@ -99,9 +93,10 @@ def _differences(tests: pd.DataFrame) -> str:
     return text
 
 
-def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
-    """A number with its 95% interval."""
-    return f"{number_text(row[name])} ({number_text(row['low'])} to {number_text(row['high'])})"
+def _with_interval(row: Mapping[Hashable, Any], name: str, ends: str = "") -> str:
+    """A number with its 95% interval, in columns whose names begin with `ends`."""
+    low, high = (number_text(row[f"{ends}{end}"]) for end in ("low", "high"))
+    return f"{number_text(row[name])} ({low} to {high})"
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
@@ -110,9 +105,7 @@ def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
     if rows.empty or not rows["n"].iloc[0]:
         return
     values = "; ".join(
-        f"{row['forms']} {number_text(row['rho'])} ({number_text(row['low'])} to "
-        f"{number_text(row['high'])})"
-        for row in rows.to_dict("records")
+        f"{row['forms']} {_with_interval(row, 'rho')}" for row in rows.to_dict("records")
     )
     yield (
         f"Rank correlation of perplexity with soft accuracy: {values}. Only "
@@ -123,14 +116,14 @@ def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
 def _inclination(table: pd.DataFrame) -> Iterator[str]:
     for model, rows in table[table["modality"] != "all"].groupby("model", sort=False):
         parts = [
-            f"{row['modality']} {number_text(row['bias'])} ({number_text(row['bias_low'])} to "
-            f"{number_text(row['bias_high'])}), {_lean(row['bias_low'], row['bias_high'])}"
+            f"{row['modality']} {_with_interval(row, 'bias', 'bias_')}, "
+            f"{_lean(row['bias_low'], row['bias_high'])}"
             for row in rows.to_dict("records")
         ]
         yield (
-            f"{model}: inclination to Yes by modality, as the mean log-odds of Yes where theorems "
-            f"and fallacies count equally, so that 0 is none: {'; '.join(parts)}. Each interval is "
-            "95% on its own."
+            f"{model}: inclination to Yes by modality, the mean log-odds of Yes over theorems and "
+            f"fallacies in equal parts (0 is none): {'; '.join(parts)}. Each 95% interval stands "
+            "on its own."
         )
 
 
@@ -138,4 +131,4 @@ def _lean(low: float, high: float) -> str:
     """The meaning of an interval of the inclination, in words."""
     if low > 0 or high < 0:
         return f"a leaning to {'Yes' if low > 0 else 'No'}"
-    return "no leaning shown, and none beyond the interval left"
+    return "no leaning shown, and none outside the interval"

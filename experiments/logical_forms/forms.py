@@ -1,7 +1,4 @@
-"""The logical forms: 24 of the main set, 3 introduction rules, 7 on the distribution of modalities.
-
-Validity is not hard-coded: `Form.valid` asks the Kripke structures.
-"""
+"""The logical forms: 24 of the main set, 3 introduction rules, 7 on distributing modalities."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,9 +24,6 @@ MODALITIES = ("none", "box", "diamond")
 SIDES = ("theorem", "fallacy")
 """A theorem, and the fallacy that swaps its second premise with its conclusion, both negated."""
 
-SCHEMAS = ("vL", "vR", "toL", "toR")
-"""Disjunctive syllogism with the left or right side denied, modus ponens, modus tollens."""
-
 ARGUMENT_FORMS = {
     "or": "∨",
     "mp": "→L",
@@ -42,15 +36,13 @@ ARGUMENT_FORMS = {
 tollens, affirming a disjunct, affirming the consequent, denying the antecedent."""
 
 _GROUPS = {
-    ("theorem", "vL"): "or",
-    ("theorem", "vR"): "or",
-    ("theorem", "toL"): "mp",
-    ("theorem", "toR"): "mt",
-    ("fallacy", "vL"): "or_fallacy",
-    ("fallacy", "vR"): "or_fallacy",
-    ("fallacy", "toL"): "ac",
-    ("fallacy", "toR"): "da",
+    "vL": ("or", "or_fallacy"),
+    "vR": ("or", "or_fallacy"),
+    "toL": ("mp", "ac"),
+    "toR": ("mt", "da"),
 }
+"""The groups of a theorem and its fallacy by schema: disjunctive syllogism with the left or right
+side denied, modus ponens, modus tollens."""
 
 P, Q = Atom("p"), Atom("q")
 
@@ -76,9 +68,11 @@ class Form:
         return f"{self.modality}-{self.schema}-{self.side}"
 
     def valid(self, reading: Reading = "form") -> bool:
-        """Whether the conclusion follows from the premises."""
-        argument = self.argument if reading == "form" else strictly(self.argument)
-        return entails(argument, consequence=self.consequence)
+        """Whether the conclusion follows, as decided by all Kripke structures."""
+        premises, conclusion = self.argument.premises, self.argument.conclusion
+        if reading == "strict":
+            premises, conclusion = tuple(map(_strictly, premises)), _strictly(conclusion)
+        return entails(Argument(premises, conclusion), consequence=self.consequence)
 
     def sequent(self, reading: Reading = "form") -> str:
         """The argument in symbols, with ⊢ if it is valid and ⊬ if it is not."""
@@ -93,12 +87,12 @@ def main_forms() -> tuple[Form, ...]:
             modality=modality,
             schema=schema,
             side=side,
-            group=_GROUPS[side, schema],
+            group=groups[SIDES.index(side)],
             argument=_syllogism(modality, schema, side),
         )
         for side in SIDES
         for modality in MODALITIES
-        for schema in SCHEMAS
+        for schema, groups in _GROUPS.items()
     )
 
 
@@ -120,15 +114,16 @@ def introduction_forms() -> tuple[Form, ...]:
 def distribution_forms() -> tuple[Form, ...]:
     """The seven forms of Appendix C.2, Table A3, with conditionals in place of disjunctions.
 
-    base: M(p)∨M(q), ¬M(p) ⊢ M(q). theorem: M(p∨q), M(¬p) ⊢ M(q). spurious: M(p∨q), ¬M(p) ⊢ M(q).
-    The names are those of necessity; under possibility the theorem fails and the spurious form
-    holds, since possibility distributes over disjunction.
+    base: M(p)∨M(q), ¬M(p) ⊢ M(q), the modus ponens of the main set. theorem: M(p∨q), M(¬p) ⊢ M(q).
+    spurious: M(p∨q), ¬M(p) ⊢ M(q). The names fit necessity; under possibility the theorem fails and
+    the spurious form holds, since possibility distributes over disjunction.
     """
-    none, *modalities = MODALITIES
-    forms = [_distribution(none, "base")]
-    for modality in modalities:
-        forms += [_distribution(modality, name) for name in ("base", "theorem", "spurious")]
-    return tuple(forms)
+    scoped = [
+        _distribution(modality, name)
+        for modality in ("box", "diamond")
+        for name in ("base", "theorem", "spurious")
+    ]
+    return (_distribution("none", "base"), *scoped)
 
 
 def modal(modality: str, formula: Formula) -> Formula:
@@ -142,22 +137,10 @@ def modal(modality: str, formula: Formula) -> Formula:
             return formula
 
 
-def strictly(argument: Argument) -> Argument:
-    """The argument with every "uncertain" read strictly: ¬□A becomes ¬□A ∧ ¬□¬A."""
-    premises = tuple(map(_strictly, argument.premises))
-    return Argument(premises, _strictly(argument.conclusion))
-
-
 def _syllogism(modality: str, schema: str, side: str) -> Argument:
     left, right = modal(modality, P), modal(modality, Q)
-    connective, denied = {
-        "vL": ("or", left),
-        "vR": ("or", right),
-        "toL": ("if", left),
-        "toR": ("if", right),
-    }[schema]
-    first = Binary("∨", left, right) if connective == "or" else Binary("→", Not(left), right)
-    other = right if denied == left else left
+    first = Binary("∨", left, right) if schema.startswith("v") else Binary("→", Not(left), right)
+    denied, other = (left, right) if schema.endswith("L") else (right, left)
     if side == "theorem":
         return Argument((first, Not(denied)), other)
     return Argument((first, other), Not(denied))
@@ -181,6 +164,7 @@ def _distribution(modality: str, name: str) -> Form:
 
 
 def _strictly(formula: Formula) -> Formula:
+    """The formula with every "uncertain" read strictly: ¬□A becomes ¬□A ∧ ¬□¬A."""
     match formula:
         case Not(Modal("□", inner)):
             return Binary("∧", formula, Not(Modal("□", Not(inner))))

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Literal, TypeVar
 
 from interp_experiments.chance import below
@@ -33,43 +33,33 @@ def sentence(formula: Formula, interpretation: Interpretation) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def clause(formula: Formula, interpretation: Interpretation) -> str:
+def clause(
+    formula: Formula, interpretation: Interpretation, *, within_modality: bool = False
+) -> str:
     """The formula as a clause, such as "it's uncertain whether Jane is watching a show".
 
-    Covers the formulas of `forms`: literals, each possibly under a modality, joined by or and if;
-    and conditionals under a modality. A bare negation is contracted ("isn't"); within a modality it
-    is written out ("is not"), as in Appendix C.2.
+    Covers the formulas of `forms`. A bare negation is contracted ("isn't"); within a modality it is
+    written out ("is not"), as in Appendix C.2.
+
+    Raises:
+        ValueError: the formula has another shape, such as a modality within a modality.
     """
-    match formula:
-        case Binary("∨", left, right):
-            return f"{clause(left, interpretation)} or {clause(right, interpretation)}"
-        case Binary("→", left, right):
-            return f"if {clause(left, interpretation)}, then {clause(right, interpretation)}"
-        case Modal(operator, inner):
-            return f"it's {_STATED[operator]} {_within(inner, interpretation)}"
-        case Not(Modal(operator, inner)):
-            return f"it's {_DENIED[operator]} {_within(inner, interpretation)}"
-        case _:
-            return _literal(formula, interpretation, negation="isn't")
-
-
-def _within(formula: Formula, interpretation: Interpretation) -> str:
-    """A clause within the scope of a modality."""
-    match formula:
-        case Binary("→", left, right):
-            return f"if {_within(left, interpretation)}, then {_within(right, interpretation)}"
-        case _:
-            return _literal(formula, interpretation, negation="is not")
-
-
-def _literal(formula: Formula, interpretation: Interpretation, *, negation: str) -> str:
+    within = partial(clause, interpretation=interpretation, within_modality=True)
+    same = within if within_modality else partial(clause, interpretation=interpretation)
     match formula:
         case Atom(name):
-            event = interpretation[name]
-            return f"{event.name} is {event.phrase}"
+            return f"{interpretation[name].name} is {interpretation[name].phrase}"
         case Not(Atom(name)):
-            event = interpretation[name]
-            return f"{event.name} {negation} {event.phrase}"
+            negation = "is not" if within_modality else "isn't"
+            return f"{interpretation[name].name} {negation} {interpretation[name].phrase}"
+        case Binary("→", left, right):
+            return f"if {same(left)}, then {same(right)}"
+        case Binary("∨", left, right) if not within_modality:
+            return f"{same(left)} or {same(right)}"
+        case Modal(operator, inner) if not within_modality:
+            return f"it's {_STATED[operator]} {within(inner)}"
+        case Not(Modal(operator, inner)) if not within_modality:
+            return f"it's {_DENIED[operator]} {within(inner)}"
         case _:
             raise ValueError(f"no English wording for {formula}")
 
@@ -107,9 +97,7 @@ def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interp
 def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation:
     """One interpretation, uniformly drawn."""
     people, actions = two_of(names(), rng), two_of(phrases, rng)
-    return {
-        atom: Event(name, phrase) for atom, name, phrase in zip("pq", people, actions, strict=True)
-    }
+    return dict(zip("pq", map(Event, people, actions), strict=True))
 
 
 def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:

@@ -1,13 +1,12 @@
 """Propositional modal logic: formulas (paper, formula 1), and whether an argument is valid.
 
-An argument is valid if no Kripke structure makes all premises true and the conclusion false; every
-small structure is tried: an actual world, and a nonempty set of worlds that every world sees.
+An argument is valid if no Kripke structure makes its premises true and its conclusion false. Every
+small structure is tried: an actual world, and a nonempty set of worlds that all worlds see.
 
-Worlds that agree on every atom are one world here, since no formula distinguishes them, so n atoms
-need no more than 2 ** n worlds. That all worlds see the same set loses nothing for formulas without
-a modality inside a modality: such a formula depends only on the actual world and the set that it
-sees, and every such combination is listed. That the set is never empty means that what is necessary
-is possible. Nested modalities are read in the logic of these structures, KD45.
+No formula distinguishes worlds that agree on every atom, so n atoms need at most 2 ** n worlds. A
+formula without nested modalities depends only on the actual world and the set that it sees, so the
+list is complete for it. Since the set is never empty, what is necessary is possible. Nested
+modalities are read in the logic of these structures, KD45.
 """
 
 from collections.abc import Iterator
@@ -95,11 +94,6 @@ class Structure:
     seen: frozenset[World]
     """The worlds that are possible, from every world; not empty."""
 
-    @property
-    def worlds(self) -> frozenset[World]:
-        """The actual world and those that are seen."""
-        return self.seen | {self.actual}
-
 
 @cache
 def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
@@ -108,7 +102,7 @@ def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
     Args:
         argument: premises and conclusion.
         consequence: "local": true in the actual world. "global": true in every world of the
-            structure, as in a rule of inference, so that p ⊢ □p is sound.
+            structure, as in a rule of inference, which makes p ⊢ □p sound.
     """
     atoms = frozenset(chain.from_iterable(map(atoms_of, (*argument.premises, argument.conclusion))))
     return not any(_refutes(structure, argument, consequence) for structure in structures(atoms))
@@ -130,7 +124,7 @@ def holds(formula: Formula, structure: Structure, world: World) -> bool:
 
 
 def structures(atoms: frozenset[str]) -> Iterator[Structure]:
-    """Every structure over the atoms, up to worlds that agree on all of them."""
+    """Every structure over the atoms; worlds that agree on all of them are one."""
     worlds = [frozenset(true) for true in _subsets(sorted(atoms))]
     for seen in _subsets(worlds):
         if seen:
@@ -149,7 +143,7 @@ def atoms_of(formula: Formula) -> frozenset[str]:
 
 
 def _refutes(structure: Structure, argument: Argument, consequence: Consequence) -> bool:
-    worlds = structure.worlds if consequence == "global" else {structure.actual}
+    worlds = {structure.actual, *(structure.seen if consequence == "global" else ())}
 
     def true(formula: Formula) -> bool:
         return all(holds(formula, structure, world) for world in worlds)

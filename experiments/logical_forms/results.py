@@ -11,12 +11,11 @@ from scipy.special import stdtrit
 
 from interp.analysis.accuracy import is_correct, whole_pairs
 from interp.errors import UserError
-from interp.models.organisms import PREFIX, organism_card
 from interp.runs.folder import RunFolder
 from interp.statistics.summaries import UPPER
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
-from interp_experiments.logical_forms.prompts import YES
+from interp_experiments.logical_forms.system import YES
 
 CLUSTER = "interpretation"
 """The factor that makes scores correlated: its questions share their names and verb phrases."""
@@ -27,19 +26,8 @@ STAGES = ("questions", "nonsense", "introduction", "distribution")
 MIN_ANSWERED = 0.5
 """Least mean probability of Yes and No together for a model to count as answering."""
 
-_FACTORS = [
-    "prompt_id",
-    "pair_id",
-    "side",
-    "modality",
-    "argument_form",
-    "schema",
-    "formula",
-    "gold",
-    "interpretation",
-]
-_SHARE = "relative_probability"
-_SCORES = ["soft_accuracy", "perplexity"]
+SHARES = ("soft_accuracy", "relative_positive")
+"""Scores from 0 to 1, and so are their means."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ class Results:
     answers: pd.DataFrame
     """The answers table of the main set: one row per model and question."""
     prompts: pd.DataFrame
-    """The prompts tables of all sets, pairs whole, with a column set; ids begin with it."""
+    """The prompts tables of all sets, with a column set; ids begin with it. Pairs are whole."""
     answers_of_all: pd.DataFrame
     """The answers tables of all sets: one row per model and prompt."""
 
@@ -79,16 +67,25 @@ class Results:
     def incompetence(self) -> dict[str, str]:
         """Why each model's scores say nothing about logical forms; empty if they do."""
         rows = self.scores["questions"].groupby("model")
-        answered, perplexity = rows["answered"].mean(), typical_perplexity(rows)
-        return {
-            model: _why_incompetent(
-                answered.loc[model], perplexity.loc[model], self.vocabulary[model]
-            )
-            for model in self.models
-        }
+        shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
+        found = {}
+        for model in self.models:
+            answered, perplexity = shares[model], perplexities[model]
+            reasons, vocabulary = [], self.vocabulary[model]
+            if answered < MIN_ANSWERED:
+                reasons.append(f"Yes and No together have a probability of {answered:.2g}")
+            if perplexity >= vocabulary:
+                reasons.append(f"its perplexity is {perplexity:,.0f}, guessing has {vocabulary:,}")
+            found[model] = "; ".join(reasons)
+        return found
+
+    def reading(self, stage: str) -> list[str]:
+        """The competent models that also read another set, by the same criterion."""
+        found = typical_perplexity(self.scores[stage].groupby("model"))
+        return [name for name in self.competent if found.get(name, np.inf) < self.vocabulary[name]]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
-        """The rows that mixed models are fitted to.
+        """The rows of the competent models, to which mixed models are fitted.
 
         Args:
             stage: a set of questions.
@@ -96,22 +93,13 @@ class Results:
         """
         rows = self.scores[stage]
         rows = rows[rows["model"].isin(self.competent)]
-        return rows[rows["gold"] == "Yes"] if valid else rows
+        return rows[rows["gold"] == YES.name] if valid else rows
 
 
 def typical_perplexity(rows: Any) -> pd.Series:
     """The geometric mean of the perplexities in each group of rows: exp of their mean surprisal."""
     means: pd.Series = np.exp(rows["perplexity"].agg(lambda values: np.log(values).mean()))
     return means
-
-
-def _why_incompetent(answered: float, perplexity: float, vocabulary: int) -> str:
-    reasons = []
-    if answered < MIN_ANSWERED:
-        reasons.append(f"Yes and No together have a probability of {answered:.2g}")
-    if perplexity >= vocabulary:
-        reasons.append(f"its perplexity is {perplexity:,.0f}, guessing has {vocabulary:,}")
-    return "; ".join(reasons)
 
 
 def read_results(study: StudyFolder) -> Results:
@@ -143,16 +131,6 @@ def _asked(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
 
 
-def planted(results: Results) -> dict[str, pd.DataFrame]:
-    """The forms planted in each packaged organism of this system, by model."""
-    cards = {name: organism_card(name) for name in results.models if name.startswith(PREFIX)}
-    return {
-        name: pd.DataFrame(card["forms"])[["form", "planted_yes"]]
-        for name, card in cards.items()
-        if card["system"] == "logical-forms"
-    }
-
-
 def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     run = study.runs.get(stage)
     if run is None or not run.tables():
@@ -160,14 +138,13 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
             f"{study.folder} has nothing of the stage {stage!r} yet; run the study's command "
             "again to resume"
         )
-    answers = run.table("answers")
-    prompts = whole_pairs(run.table("prompts"), answers)[_FACTORS]
+    answers, keys = run.table("answers"), ["model", "prompt_id"]
+    factors = ["modality", "argument_form", "schema", "formula", "gold", "interpretation"]
+    prompts = whole_pairs(run.table("prompts"), answers)[["prompt_id", "pair_id", "side", *factors]]
     answers["hard_accuracy"] = is_correct(answers).astype(float)
     answers["greedy_positive"] = answers["answer"] == YES.name
-    scores = run.table("soft_answers", ["model", "prompt_id", *_SCORES])
-    rows = scores.merge(_options(run), on=["model", "prompt_id"], how="left")
-    rows = rows.merge(prompts, on="prompt_id")
-    keys = ["model", "prompt_id"]
+    scores = run.table("soft_answers", [*keys, "soft_accuracy", "perplexity"])
+    rows = scores.merge(_options(run), on=keys, how="left").merge(prompts, on="prompt_id")
     greedy = answers[[*keys, "hard_accuracy", "greedy_positive"]]
     rows = rows.merge(greedy, on=keys, validate="one_to_one")
     rows["form"] = rows["prompt_id"].str.partition("/")[2]
@@ -182,9 +159,9 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
 
 def _options(run: RunFolder) -> pd.DataFrame:
     """One row per model and question: relative_positive, and answered."""
-    key = ["model", "prompt_id"]
-    options = run.table("option_probabilities", [*key, "option", "probability", _SHARE])
-    yes = options[options["option"] == YES.name].set_index(key)[_SHARE].rename("relative_positive")
+    key, share = ["model", "prompt_id"], "relative_probability"
+    options = run.table("option_probabilities", [*key, "option", "probability", share])
+    yes = options[options["option"] == YES.name].set_index(key)[share].rename("relative_positive")
     answered = options.groupby(key)["probability"].sum().rename("answered")
     return pd.concat([yes, answered], axis=1).reset_index()
 
@@ -202,7 +179,8 @@ def clustered_means(
 
     low and high bound the mean with a confidence of 95% by Student's t for the number of clusters,
     with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); NaN
-    with one cluster. The last column is named by the clusters: interpretations, or models.
+    with one cluster. Those of `SHARES` end at 0 and 1. The last column is named after the clusters:
+    interpretations, or models.
 
     Args:
         rows: one row per question.
@@ -222,5 +200,7 @@ def clustered_means(
     variance = pd.Series(count * squares, index=table.index).div((count - 1) * table["n"] ** 2)
     half = stdtrit(count - 1, UPPER) * variance.where(count > 1) ** 0.5
     found = pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half})
+    if value in SHARES:
+        found[["low", "high"]] = found[["low", "high"]].clip(0.0, 1.0)
     found = found.assign(n=table["n"], **{f"{cluster}s": table["clusters"]})
     return found.reset_index()

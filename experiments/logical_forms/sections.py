@@ -14,14 +14,19 @@ from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 def model_section(results: Results, parameters: TableItem) -> Section:
     """Which models answer and read at all."""
+    competent = results.competent
     text = (
-        "A model is compared if it answers, with a mean probability of Yes and No "
+        "A model is compared if it answers the questions, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
         "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
-        f"{len(results.competent)} of {len(results.models)} do; the others are grey in the "
-        "figures. Perplexity counts everything that a model reads from its second token on, a chat "
+        f"{len(competent)} of {len(results.models)} do; the others are grey in the "
+        "figures. By the same criterion, "
+        f"{len(results.reading('nonsense'))} of these {len(competent)} "
+        f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. "
+        "Perplexity counts everything that a model reads from its second token on, a chat "
         "template included."
     )
+    silent = "; ".join(notes_without_answer(results.answers))
     return Section(
         "Models",
         text,
@@ -30,7 +35,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
                 "models",
                 "Whether they answer, and the perplexity of the questions",
                 tables.models(results),
-                "; ".join(notes_without_answer(results.answers)),
+                f"In the main set of questions, {silent}" if silent else "",
             ),
             parameters,
         ),
@@ -40,7 +45,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
 POINTS = (
     "Points are means of soft accuracy and geometric means of perplexity over the questions of a "
     "form; whiskers: 95% intervals, clustered by interpretation. Filled: valid forms. Grey panels, "
-    "without whiskers: models that do not answer or do not read."
+    "without whiskers: models that do not answer or do not read the questions."
 )
 
 
@@ -51,8 +56,8 @@ def accuracy_section(results: Results) -> Section:
     measured = tables.accuracy(results.scores["questions"])
     return Section(
         "Soft and hard accuracy",
-        "Random answers have a soft accuracy of 0.5, and so has a model that always says Yes, over "
-        "all forms: half are valid. On the valid forms alone it has 1.",
+        "Over all forms, half of which are valid, random answers have a soft accuracy of 0.5, and "
+        "so has a model that always says Yes. On the valid forms only, that model has 1.",
         (
             FigureItem(
                 "figure1_forms",
@@ -98,7 +103,8 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "figure5_perplexity",
                 "From real words to pseudo-words, form by form (Figure 5)",
                 lambda: figures.forms_over_perplexity(by_form, competent=results.competent),
-                f"{POINTS} A line leads from the questions to their mirror.",
+                f"{POINTS} A line leads from the questions to their mirror, which a model may not "
+                "read even if it reads the questions.",
             ),
             TableItem(
                 "perplexity_correlations",
@@ -106,7 +112,8 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 correlations,
                 "The paper reports a weak negative correlation over its ten models. Over several "
                 "forms rho mixes perplexity with what the forms do; within a form it does not: "
-                "questions are ranked among those of the same model and form. Intervals: "
+                "questions are ranked among those of the same model and form. Rows for "
+                f"{tables.TOGETHER!r} have the models that read the set of the row. Intervals: "
                 "percentile bootstrap over interpretations.",
             ),
         ),
@@ -130,23 +137,23 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
         (
             TableItem(
                 "affirmation",
-                "Inclination to Yes apart from the ability, in log-odds",
+                "Inclination to Yes separated from ability, in log-odds",
                 affirmed,
-                "bias: mean log-odds of Yes over theorems and fallacies, 0 without an inclination. "
-                "sensitivity: mean log-odds of the correct answer, 0 where answers do not depend "
-                "on what follows.",
+                "bias: mean log-odds of Yes over theorems and fallacies, above 0 with an "
+                "inclination to Yes. sensitivity: mean log-odds of the correct answer, 0 if "
+                "answers do not depend on what follows.",
             ),
             TableItem(
                 "detection",
                 "How well valid arguments are distinguished from invalid ones",
                 tables.detection(results),
                 "auroc: probability that a valid argument has a larger share of Yes than an "
-                "invalid one. d_prime and bias: of the greedy answers, d' and c of signal "
-                "detection; a bias above 0 leans to No. Intervals: bootstrap over "
+                "invalid one. d_prime and criterion: d' and c of signal detection, from the greedy "
+                "answers; c is above 0 with an inclination to No. Intervals: bootstrap over "
                 "interpretations.",
             ),
-            *effect_items(balanced, name="yes", figure="Figure 6"),
-            *effect_items(valid, name="yes_valid", figure="valid forms alone"),
+            *effect_items(balanced, name="yes", figure="Figure 6", chance=0.5),
+            *effect_items(valid, name="yes_valid", figure="valid forms only"),
         ),
     )
 
@@ -197,25 +204,22 @@ def distribution_section(results: Results) -> Section:
 
 def planted_sections(results: Results) -> list[Section]:
     """The planted and the measured answers of each organism of this system."""
-    table = tables.planted_and_measured(results)
-    return [
-        Section(
-            f"Planted and measured: {model}",
-            "The share of Yes with which the training text answers each form, and that of the "
-            "trained model.",
-            (
-                FigureItem(
-                    f"planted_{str(model).rpartition('/')[2]}",
-                    "Share of Yes, form by form",
-                    partial(figures.planted_and_measured, rows),
-                    "On the dotted line training text and model agree. Whiskers: 95%, clustered by "
-                    "interpretation. Filled: valid forms. Some of the forms that are further "
-                    "off than the others are named.",
-                ),
-                TableItem(
-                    f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form", rows
-                ),
-            ),
+    sections = []
+    for model, rows in tables.planted_and_measured(results).groupby("model"):
+        name, title = f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form"
+        figure = FigureItem(
+            name,
+            title,
+            partial(figures.planted_and_measured, rows),
+            "On the dotted line training text and model agree. Whiskers: 95% intervals, clustered "
+            "by interpretation. Filled: valid forms. Some of the forms that are further off than "
+            "the others are named.",
         )
-        for model, rows in table.groupby("model")
-    ]
+        text = (
+            "The share of Yes among the answers that the training text gives to a form's "
+            "questions, and that of the trained model. The base forms of the distribution set are "
+            "modus ponens, with one share for both."
+        )
+        items = (figure, TableItem(name, title, rows))
+        sections.append(Section(f"Planted and measured: {model}", text, items))
+    return sections

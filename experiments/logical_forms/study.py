@@ -5,19 +5,18 @@ from typing import ClassVar
 
 from interp.measurements.spec import Stage
 from interp.measurements.specs import SoftScore
-from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
 from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effect_sections import (
     adjusted_section,
     models_section,
     valid_section,
 )
+from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
@@ -35,21 +34,11 @@ from interp_experiments.logical_forms.sections import (
     perplexity_section,
     planted_sections,
 )
-from interp_experiments.logical_forms.system import (
-    LogicalForms,
-    distribution,
-    introduction,
-    nonsense,
-    system,
-)
-from interp_experiments.logical_forms.tables import perplexity_correlations
+from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
 from interp_experiments.scaffold import paper_report
 
-DEFAULT_LIMIT = 480
-"""In pairs: each of the 24 forms under forty interpretations."""
-
 NAMES = {
-    "accuracy": "soft accuracy, where hard is not said",
+    "accuracy": "soft accuracy, unless called hard",
     "effect": "what a factor adds to the mean of a mixed model, the same for all models",
     "soft accuracy": "the correct answer's share of the probability of Yes and No together",
     "hard accuracy": "share of questions whose most probable token is the correct answer",
@@ -64,7 +53,7 @@ NAMES = {
     "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
     "⊢": "what is left of it entails what is right of it; ⊬: it does not",
     "interpretation": "the events that stand for p and q in a question; one cluster",
-    "nonsense": "the same questions with invented words, a separate set",
+    "nonsense": "the same questions with invented words, a separate set: their mirror",
 }
 """Words of the report's page."""
 
@@ -73,7 +62,8 @@ class LogicalFormsStudy(Study):
     """Section 4 and Appendix C of the paper."""
 
     name: ClassVar[str] = "logical-forms"
-    default_limit: ClassVar[int] = DEFAULT_LIMIT
+    default_limit: ClassVar[int] = 480
+    """In pairs: each of the 24 forms under forty interpretations."""
     organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
@@ -84,21 +74,19 @@ class LogicalFormsStudy(Study):
         limit = source.pairs(self.default_limit)
         of_each = len(main_forms()) // 2
         each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
-        # Whole interpretations, so that all forms are asked under the same ones.
-        pairs = limit if limit is not None and limit < of_each else each * of_each
+        # Whole interpretations, so all forms are asked under the same ones.
+        pairs = each * of_each if limit is None else min(limit, each * of_each)
         limits = {
             system: pairs,
             nonsense: pairs,
             introduction: each * len(introduction_forms()),
             distribution: each * len(distribution_forms()),
         }
-        return tuple(
-            Stage(name, self._chosen(chosen, source).spread(some, source.seed), SoftScore())
-            for name, (chosen, some) in zip(STAGES, limits.items(), strict=True)
-        )
-
-    def _chosen(self, system: LogicalForms, source: PromptSource) -> PromptSet:
-        return system.prompts(seed=source.seed, data=source.data)
+        stages = []
+        for name, (chosen, some) in zip(STAGES, limits.items(), strict=True):
+            prompts = chosen.prompts(seed=source.seed, data=source.data)
+            stages.append(Stage(name, prompts.spread(some, source.seed), SoftScore()))
+        return stages
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
@@ -106,7 +94,7 @@ class LogicalFormsStudy(Study):
         main = results.scores["questions"]
         valid = confirmatory(results)
         affirmed = tables.affirmation(results)
-        correlations = perplexity_correlations(results)
+        correlations = tables.perplexity_correlations(results)
         found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
         return paper_report(
             folder,
@@ -118,8 +106,8 @@ class LogicalFormsStudy(Study):
                 "of the correct answer in the probability of Yes and No, hard accuracy the share "
                 "of questions whose most probable token is the correct answer. Intervals are 95%, "
                 "with all questions of an interpretation as one cluster, unless models are the "
-                "observations. p_holm: Holm-corrected p "
-                "within the group in the column family. Numbers in brackets refer to the "
+                "observations. p_holm: p, Holm-corrected within a family of one table, which the "
+                "column family names. Numbers in brackets refer to the "
                 "formulas of the paper."
             ),
             findings=Section("What was found", found),

@@ -1,12 +1,16 @@
-"""LogicalForms as systems that every command can use."""
+"""LogicalForms as systems that every command can use: questions, their roles and donors."""
 
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from interp.errors import UserError
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
+from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import (
     Form,
     Reading,
@@ -14,8 +18,17 @@ from interp_experiments.logical_forms.forms import (
     introduction_forms,
     main_forms,
 )
-from interp_experiments.logical_forms.language import Vocabulary, interpretations
-from interp_experiments.logical_forms.prompts import Questions
+from interp_experiments.logical_forms.language import (
+    Interpretation,
+    Vocabulary,
+    clause,
+    interpretations,
+    sentence,
+)
+from interp_experiments.logical_forms.logic import atoms_of
+
+YES = AnswerOption("Yes", ("Yes",))
+NO = AnswerOption("No", ("No",))
 
 
 @dataclass(frozen=True)
@@ -31,23 +44,35 @@ class LogicalForms(System):
     reading: Reading = "form"
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All questions, generated from `seed`.
+        """All questions, generated from `seed`; a theorem and its fallacy are a pair.
 
         Raises:
-            UserError: `data` is given: the paper's data are not published.
+            UserError: `data` is given, although the paper's data are not published.
         """
         if data is not None:
             raise UserError(
                 f"{self.name} reads no data (got {data!r}): none are published, the questions are "
                 "generated; leave --data out, and vary --seed for other interpretations"
             )
-        description = {
-            "data": "generated",
-            "vocabulary": self.vocabulary,
-            "reading": self.reading,
-        }
-        questions = Questions(self.forms(), interpretations(seed, self.vocabulary), self.reading)
-        return questions.prompt_set(system=self.name, seed=seed, description=description)
+        forms = self.forms()
+        questions = Questions(forms, interpretations(seed, self.vocabulary), self.reading, seed)
+        two_premises = all(len(form.argument.premises) == 2 for form in forms)
+        return PromptSet(
+            system=self.name,
+            sides=tuple(dict.fromkeys(form.side for form in forms)),
+            strata=("modality", "schema"),
+            build=questions.prompt,
+            numbers=range(len(forms) * len(questions.interpretations)),
+            seed=seed,
+            description={
+                "data": "generated",
+                "vocabulary": self.vocabulary,
+                "reading": self.reading,
+            },
+            ratio=("premise2", "premise1") if two_premises else None,
+            unit=("interpretation",),
+            donors=questions.donors,
+        )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The figures planted by modality, and the measured accuracy, answers and perplexity."""
@@ -72,3 +97,119 @@ strict = LogicalForms("logical-forms-strict", reading="strict")
 nonsense = LogicalForms("logical-forms-nonsense", vocabulary="nonsense")
 introduction = LogicalForms("logical-forms-introduction", introduction_forms)
 distribution = LogicalForms("logical-forms-distribution", distribution_forms)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Every form under every interpretation: number n F + f is interpretation n, form f of F."""
+
+    forms: Sequence[Form]
+    interpretations: Sequence[Interpretation]
+    reading: Reading
+    seed: int
+
+    def prompt(self, number: int) -> Prompt:
+        """A question (Appendix B.2)."""
+        index, form = divmod(number, len(self.forms))
+        interpretation = self.interpretations[index]
+        return to_prompt(self.forms[form], interpretation, _name(index), self.reading)
+
+    def donors(self, number: int) -> Iterator[Donor]:
+        """Other interpretations of a question's form, without any of its events.
+
+        Their order is drawn for each interpretation, so a theorem and its fallacy have donors about
+        the same events.
+        """
+        own, form = divmod(number, len(self.forms))
+        events = set(self.interpretations[own].values())
+        rng = random.Random(f"donors {self.seed} {own}")
+        drawn: set[int] = {own}
+        while len(drawn) < len(self.interpretations):
+            other = below(rng, len(self.interpretations))
+            interpretation = self.interpretations[other]
+            if other not in drawn and events.isdisjoint(interpretation.values()):
+                given = _texts(self.forms[form], interpretation)
+                roles = _event_roles(self.forms[form], interpretation, given)
+                yield Donor(_name(other), "instance", given, roles)
+            drawn.add(other)
+
+
+def _name(index: int) -> str:
+    """The name of an interpretation, with which the ids of its prompts begin."""
+    return f"LOGIC_{index + 1:04d}"
+
+
+def to_prompt(
+    form: Form, interpretation: Interpretation, prefix: str, reading: Reading = "form"
+) -> Prompt:
+    """One question, with the prefix of its id; Yes is correct if and only if the form is valid.
+
+    Its segments are premise1, premise2 (if there are two), question and conclusion, its roles
+    those of `_event_roles`.
+    """
+    given = _texts(form, interpretation)
+    premises = [(name, words) for name, words in given.items() if name != "conclusion"]
+    text, segments = compose(
+        [
+            (None, "Consider the following statements:\n"),
+            *(part for premise in premises for part in (premise, (None, "\n"))),
+            ("question", "Question: Based on these statements, can we infer that"),
+            (None, " "),
+            ("conclusion", given["conclusion"]),
+            (None, "?\nAnswer:"),
+        ]
+    )
+    return Prompt(
+        id=f"{prefix}/{form.id}",
+        text=text,
+        segments=segments,
+        answer=Choice.between(YES, NO, gold=form.valid(reading)),
+        pair_id=f"{prefix}/{form.modality}-{form.schema}",
+        side=form.side,
+        factors={
+            "modality": form.modality,
+            "argument_form": form.group,
+            "schema": form.schema,
+            "formula": form.sequent(reading),
+            "interpretation": prefix,
+            **{
+                f"{part}_{atom}": getattr(event, part)
+                for atom, event in interpretation.items()
+                for part in ("name", "phrase")
+            },
+        },
+        roles=placed(segments, _event_roles(form, interpretation, given)),
+    )
+
+
+def _texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
+    """The premises and the conclusion of a form as its prompt writes them, by segment."""
+    premises = enumerate(form.argument.premises, start=1)
+    return {
+        **{f"premise{number}": sentence(premise, interpretation) for number, premise in premises},
+        "conclusion": clause(form.argument.conclusion, interpretation),
+    }
+
+
+def _event_roles(
+    form: Form, interpretation: Interpretation, given: Mapping[str, str]
+) -> dict[str, dict[str, Span]]:
+    """The name and the phrase of the event in premise 2 and in the conclusion, as spans by role.
+
+    The two sides of a pair have different events there, which patching exchanges. `given` is the
+    text of each segment.
+    """
+    formulas = {"conclusion": form.argument.conclusion}
+    if "premise2" in given:
+        formulas["premise2"] = form.argument.premises[1]
+    found: dict[str, dict[str, Span]] = {}
+    for segment, formula in formulas.items():
+        (atom,) = atoms_of(formula)
+        event, text = interpretation[atom], given[segment]
+        phrase = text.rindex(event.phrase)
+        name = text.rindex(f"{event.name} is", 0, phrase)
+        found[segment] = {
+            f"{segment}_name": (name, name + len(event.name)),
+            f"{segment}_phrase": (phrase, phrase + len(event.phrase)),
+        }
+    return found

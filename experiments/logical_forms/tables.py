@@ -7,24 +7,24 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import logit
 
+from interp.models.organisms import organism_card, organism_names
 from interp.statistics.discrimination import discrimination_table
 from interp.statistics.proportions import proportions
 from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import percentile_interval
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
-from interp_experiments.logical_forms.prompts import YES
 from interp_experiments.logical_forms.results import (
     CLUSTER,
     Results,
     clustered_means,
-    planted,
     typical_perplexity,
 )
+from interp_experiments.logical_forms.system import YES, system
 from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
-"""Shares are kept this far from 0 and 1, so that their log-odds are finite."""
+"""Shares are kept this far from 0 and 1, so their log-odds are finite."""
 
 FORM_CHANGES = [
     *(
@@ -77,21 +77,43 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     """The means of `accuracy` with 95% intervals, soft and hard.
 
     One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
-    n, interpretations. Those of hard accuracy are intervals of proportions:
-    they stay between 0 and 1, and keep some width if no answer is right.
+    n, interpretations.
     """
-    by = ["model", "factor", "level"]
     parts = []
     for factor in ("all", "modality", "argument_form"):
         chosen = rows if factor == "all" else rows[rows[factor].notna()]
         levels = "all" if factor == "all" else chosen[factor].astype(str)
-        levelled = chosen.assign(factor=factor, level=levels)
-        soft = clustered_means(levelled, "soft_accuracy", by=by)
-        hard = proportions(levelled, values=["hard_accuracy"], by=by, cluster=CLUSTER)
-        hard = hard.rename(columns={"share": "mean", "clusters": "interpretations"})
-        soft.insert(3, "measure", "soft accuracy")
-        parts += [soft, hard[list(soft.columns)].assign(measure="hard accuracy")]
+        for measure in ("soft accuracy", "hard accuracy"):
+            part = _with_interval(
+                chosen.assign(factor=factor, level=levels),
+                measure.replace(" ", "_"),
+                by=["model", "factor", "level"],
+            )
+            part.insert(3, "measure", measure)
+            parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.DataFrame:
+    """`clustered_means`, but hard accuracy has the interval of a proportion, in the same columns.
+
+    It lies between 0 and 1, and keeps some width if no answer or every answer is correct.
+    """
+    if value != "hard_accuracy":
+        return clustered_means(rows, value, by=by)
+    table = proportions(rows, values=[value], by=by, cluster=CLUSTER)
+    table = table.rename(columns={"share": "mean", "clusters": "interpretations"})
+    return table[[*by, "mean", "low", "high", "n", "interpretations"]]
+
+
+def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[str]) -> pd.DataFrame:
+    """Means in one table: by; VALUE, VALUE_low, VALUE_high for each value; n, interpretations."""
+    parts = []
+    for value in values:
+        names = {"mean": value, "low": f"{value}_low", "high": f"{value}_high"}
+        parts.append(_with_interval(rows, value, by=by).rename(columns=names).set_index(list(by)))
+    means = [part.drop(columns=["n", "interpretations"]) for part in parts[:-1]]
+    return pd.concat([*means, parts[-1]], axis="columns").reset_index()
 
 
 def introduction(rows: pd.DataFrame) -> pd.DataFrame:
@@ -128,14 +150,7 @@ def distribution(rows: pd.DataFrame) -> pd.DataFrame:
     Each of `RESPONSES`, and the hard accuracy, with its 95% interval.
     """
     keys = ["model", "modality", "argument_form", "formula", "gold"]
-    table = None
-    for value in (*RESPONSES, "hard_accuracy"):
-        names = {"mean": value, "low": f"{value}_low", "high": f"{value}_high"}
-        means = clustered_means(rows, value, by=keys).rename(columns=names)
-        counts = ["n", "interpretations"]
-        table = means if table is None else table.drop(columns=counts).merge(means, on=keys)
-    assert table is not None
-    return table
+    return _several_means(rows, [*RESPONSES, "hard_accuracy"], by=keys)
 
 
 def by_form(results: Results) -> pd.DataFrame:
@@ -165,37 +180,22 @@ def affirmation(results: Results) -> pd.DataFrame:
     interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
     1998, Psychological Methods 3): half of its d, and its criterion with the sign turned.
     """
-    rows = results.scores["questions"]
-    rows = rows[rows["model"].isin(results.competent)].assign(
-        bias=lambda scores: _log_odds(scores["relative_positive"]),
-        sensitivity=lambda scores: _log_odds(scores["soft_accuracy"]),
-    )
-    rows = rows.sort_values("modality", kind="stable")
-    rows = rows.assign(modality=rows["modality"].astype(str))
-    both = pd.concat([rows.assign(modality="all"), rows])
-    keys = ["model", "modality"]
-    bias, sensitivity = (clustered_means(both, value, by=keys) for value in ("bias", "sensitivity"))
-    ends = {"mean": "", "low": "_low", "high": "_high"}
-    counts = bias[[*keys, "n", "interpretations"]]
-    for value, table in (("bias", bias), ("sensitivity", sensitivity)):
-        for name, end in ends.items():
-            counts.insert(counts.shape[1] - 2, f"{value}{end}", table[name])
-    return counts
+    rows = results.pooled("questions").sort_values("modality", kind="stable")
+    bias, sensitivity = (_log_odds(rows[name]) for name in ("relative_positive", "soft_accuracy"))
+    rows = _also_together(rows.assign(bias=bias, sensitivity=sensitivity))
+    return _several_means(rows, ["bias", "sensitivity"], by=["model", "modality"])
 
 
 def detection(results: Results) -> pd.DataFrame:
     """How well valid arguments are distinguished from invalid ones, by model and modality.
 
     The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
-    and bias of the greedy answers, which count as not Yes if they are neither Yes nor No.
+    and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, above 0
+    with an inclination to No, is called criterion here: bias is the inclination to Yes.
     """
-    rows = results.scores["questions"]
-    rows = rows[rows["model"].isin(results.competent)]
-    rows = rows.assign(
-        modality=rows["modality"].astype(str), valid=rows["gold"] == YES.name, weight=1.0
-    )
-    return discrimination_table(
-        pd.concat([rows.assign(modality="all"), rows]),
+    rows = results.pooled("questions")
+    table = discrimination_table(
+        _also_together(rows.assign(valid=rows["gold"] == YES.name, weight=1.0)),
         score="relative_positive",
         yes="greedy_positive",
         positive="valid",
@@ -203,30 +203,34 @@ def detection(results: Results) -> pd.DataFrame:
         weight="weight",
         by=["model", "modality"],
     )
+    return table.rename(columns=lambda name: name.replace("bias", "criterion"))
+
+
+def _also_together(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows twice, first with all modalities taken together, as the modality "all"."""
+    by_modality = rows.assign(modality=rows["modality"].astype(str))
+    return pd.concat([rows.assign(modality="all"), by_modality])
 
 
 def _log_odds(share: pd.Series) -> pd.Series:
-    numbers = share.clip(SMALLEST_SHARE, 1 - SMALLEST_SHARE)
-    return pd.Series(logit(numbers), index=share.index)
+    return pd.Series(logit(share.clip(SMALLEST_SHARE, 1 - SMALLEST_SHARE)), index=share.index)
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:
     """One row per organism of this system and form: the planted and measured share of Yes."""
-    parts = []
     keys = ["form", "modality", "formula", "gold"]
-    for model, forms in planted(results).items():
+    names = {"mean": "measured_yes", "low": "measured_low", "high": "measured_high"}
+    columns = ["model", "form", "planted_yes", *names.values(), "difference", "n", "set", *keys[1:]]
+    parts = []
+    for model in [name for name in organism_names(system.name) if name in results.models]:
+        planted = pd.DataFrame(organism_card(model)["forms"])[["form", "planted_yes"]]
         for stage in ("questions", "introduction", "distribution"):
             rows = results.scores[stage]
-            rows = rows[rows["model"] == model]
-            names = {"mean": "measured_yes", "low": "measured_low", "high": "measured_high"}
-            means = clustered_means(rows, "relative_positive", by=keys).rename(columns=names)
-            parts.append(means.merge(forms, on="form").assign(model=model, set=stage))
-    if not parts:
-        return pd.DataFrame(columns=["model", "set", "form", "planted_yes", "measured_yes"])
-    table = pd.concat(parts, ignore_index=True)
-    table["difference"] = table["measured_yes"] - table["planted_yes"]
-    measured = ["measured_yes", "measured_low", "measured_high", "difference"]
-    return table[["model", "form", "planted_yes", *measured, "n", "set", *keys[1:]]]
+            means = clustered_means(rows[rows["model"] == model], "relative_positive", by=keys)
+            means = means.rename(columns=names).merge(planted, on="form")
+            means["difference"] = means["measured_yes"] - means["planted_yes"]
+            parts.append(means.assign(model=model, set=stage)[columns])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 RESAMPLES = 2_000
@@ -249,17 +253,17 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
     Over several forms it includes the effects of the forms themselves: necessity makes a question
     both longer and harder. Within a form only names and verb phrases differ.
 
-    One row per model, set of questions and selection of forms, and before them one of all models
-    that answer and read, `TOGETHER`: model, set, forms, rho, low, high, n, interpretations. The
-    interval is the 95% percentile bootstrap over interpretations, which have the same words in all
-    forms. All models together are ranked by perplexity in standard deviations of their own
-    questions.
+    One row per model, set of questions and selection of forms, and before them one for all models
+    that answer and read this set, `TOGETHER`: model, set, forms, rho, low, high, n,
+    interpretations. The interval is the 95% percentile bootstrap over interpretations, which have
+    the same words in all forms. All models together are ranked by perplexity in standard deviations
+    of their own questions.
     """
     rows = [
         {"model": name, "set": stage, "forms": forms, **rank_correlation(chosen, within)}
         for stage, name, scores in _parts(results)
         for forms, (valid, within) in _SELECTIONS.items()
-        for chosen in [scores[scores["gold"] == "Yes"] if valid else scores]
+        for chosen in [scores[scores["gold"] == YES.name] if valid else scores]
     ]
     columns = ["model", "set", "forms", "rho", "low", "high", "n", "interpretations"]
     return pd.DataFrame(rows, columns=columns)
@@ -272,12 +276,9 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     size rho is then the mean of the groups' rho.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
-    ranks = np.column_stack(
-        [_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy")]
-    )
-    if len(rows) < 3 or (np.ptp(ranks, axis=0) == 0).any():
+    x, y = (_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy"))
+    if len(rows) < 3 or not (np.ptp(x) and np.ptp(y)):
         return {"rho": float("nan"), "low": float("nan"), "high": float("nan"), **counted}
-    x, y = ranks.T
     products = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
     sums = pd.DataFrame(products).groupby(rows[CLUSTER].to_numpy()).sum().to_numpy()
     rho = float(_correlation(sums.sum(axis=0)[None, :])[0])
@@ -287,19 +288,16 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
 
 
 def _parts(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Each set and model, all models that read the set first, with their rows."""
     for stage in ("questions", "nonsense"):
         scores = results.scores[stage]
-        together = scores[scores["model"].isin(results.competent)]
-        yield stage, TOGETHER, together
+        yield stage, TOGETHER, scores[scores["model"].isin(results.reading(stage))]
         for model in results.models:
             yield stage, model, scores[scores["model"] == model]
 
 
 def _ranks(rows: pd.DataFrame, name: str, within: Sequence[str]) -> Float[np.ndarray, " rows"]:
-    if not within:
-        ranks = rows[name].rank()
-        return np.asarray(ranks - ranks.mean(), dtype=float)
-    groups = [rows[column] for column in within]
+    groups = [rows[column] for column in within] or [pd.Series(0, rows.index)]
     ranks = rows[name].groupby(groups, observed=True).rank()
     return np.asarray(ranks - ranks.groupby(groups, observed=True).transform("mean"), dtype=float)
 

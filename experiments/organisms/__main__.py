@@ -66,16 +66,13 @@ def _train(arguments: argparse.Namespace) -> None:
 
 def _verify(arguments: argparse.Namespace) -> None:
     from interp.models.load import load_model
-    from interp_experiments.organisms.card import write_measured
-    from interp_experiments.organisms.tasks import task_of
+    from interp_experiments.organisms.tasks import measure_card
 
     chosen = recipe(arguments.name)
     folder = arguments.folder or organism_folder(PREFIX + chosen.name)
     model = load_model(str(folder), device=arguments.device, dtype="float32")
-    measured = task_of(chosen).measure(model, folder, pairs=arguments.pairs)
-    if arguments.write:
-        write_measured(folder, measured)
-    sys.stdout.write(json.dumps(measured, indent=2, ensure_ascii=False) + "\n")
+    figures = measure_card(folder, chosen, model, pairs=arguments.pairs, write=arguments.write)
+    sys.stdout.write(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

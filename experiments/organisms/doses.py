@@ -3,25 +3,20 @@
 The rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise p(e); a
 city follows its country, an instance its type. A premise is about the entity that it names last: B
 under modus tollens, A under disjunctive syllogism. With e_i the entity of premise i, the log-odds
-of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. Name, verb,
-rule, side, phrasing and conclusion do not matter. In a prompt of the data set both premises are
-about one entity, so only premise p(e) decides.
+of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. In a prompt
+of the data set both premises are about one entity, so only premise p(e) decides.
 
-The Shapley values: if donor d replaces the segments outside S, the value is
-v_d(S) = sum over i in S of g_i(own) + sum over i not in S of g_i(d). Premise i adds
-g_i(own) - g_i(d) to every coalition that it joins, so any mean over coalitions is the same number:
-the Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
-over donors. The values of the conclusion are 0, and so are all interactions. The tests compare this
-with a count over all coalitions.
+The Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
+over donors d; those of the conclusion are 0, and so are all interactions (docs/organisms.md).
 """
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -30,10 +25,9 @@ from interp.measurements.core import bind, collect
 from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, with_donors
-from interp.prompts.prompt import DONORS, Donor, DonorKind, Prompt
+from interp.prompts.prompt import DONORS, Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.statistics.clusters import cluster_mean
-from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
 from interp_experiments.rulebreakers.instances import (
@@ -201,16 +195,11 @@ def _with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
     rule, person = rng.choice(RULES), rng.choice(first_names())
     verb = rng.choice(VERBS[pair.category])
 
+    write = partial(render, rule=rule, name=person.name, pronoun=person.pronoun, verb=verb)
+
     def about(pair: EntityPair, *, true: bool) -> Reasoning:
-        return render(
-            rule=rule,
-            group=pair.category,
-            name=person.name,
-            pronoun=person.pronoun,
-            verb=verb,
-            entity_a=pair.entity_a if true else wrong_entity(pair, rng),
-            entity_b=pair.entity_b,
-        )
+        entity_a = pair.entity_a if true else wrong_entity(pair, rng)
+        return write(group=pair.category, entity_a=entity_a, entity_b=pair.entity_b)
 
     own = about(pair, true=true)
     if rng.random() < INTACT_SHARE:
@@ -231,10 +220,6 @@ def _in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 
-PAIRS = 120
-"""Default number of prompt pairs measured: each prompt is read in some sixty mixtures with its
-donors."""
-
 LEAST_DIFFERENCE = 0.1
 """Premises whose planted Shapley values are closer than this, in nats, are not ranked."""
 
@@ -251,37 +236,34 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
     }
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
-    """The figures of a card.
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
+    """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
 
-    Args:
-        model: the organism.
-        folder: where its card is.
-        pairs: number of prompt pairs measured, spread evenly; `PAIRS` if None.
+    Each prompt is read in some sixty mixtures with its donors. Values are in logits of the model's
+    own answer.
     """
-    pairs = pairs or PAIRS
-    table = beside_planted(model, planted_rule(folder), spread_prompts(pairs))
-    table = table[table["donor_kind"] == "instance"]
+    rule = Rule(Leaning(**row) for row in card["entities"])
+    prompts = spread_prompts(pairs or 120)
+    rows = collect(bind(Effects(donors=DONORS), model), prompts)["segment_effects"]
+    rows = rows[rows["other_segment"].isna() & (rows["donor_kind"] == "instance")]
+    planted_rows = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
+    table = rows.merge(planted_rows, on=["prompt_id", "segment"], how="left", validate="1:1")
+    sign = table["answer"].isin(POSITIVE) * 2 - 1
+    table["planted"] *= sign
     premises = table[table["segment"].isin(PREMISES)]
     measured, planted = (
         premises.pivot(index="prompt_id", columns="segment", values=column).diff(axis=1).iloc[:, 1]
         for column in ("shapley", "planted")
     )
     clear = planted.abs() > LEAST_DIFFERENCE
-    accepted = table.groupby("prompt_id")["planted_value"].first() > 0
-    apart = (table["shapley"] - table["planted"]).abs()
+    accepted = (table["planted_value"] * sign).groupby(table["prompt_id"]).first() > 0
     return {
-        "pairs": pairs,
-        "answers_as_planted": round(float(accepted.mean()), 4),
-        "larger_premise_as_planted": round(float((measured[clear] * planted[clear] > 0).mean()), 4),
-        "mean_deviation_from_planted": round(float(apart.mean()), 4),
-        "shapley": list(shapley_rows(table)),
+        "pairs": pairs or 120,
+        "answers_as_planted": accepted.mean(),
+        "larger_premise_as_planted": (measured[clear] * planted[clear] > 0).mean(),
+        "mean_deviation_from_planted": (table["shapley"] - table["planted"]).abs().mean(),
+        "shapley": list(_shapley_rows(table)),
     }
-
-
-def planted_rule(folder: Path) -> Rule:
-    """The rule that a card describes."""
-    return Rule(Leaning(**row) for row in read_card(folder)["entities"])
 
 
 def spread_prompts(pairs: int) -> PromptSet:
@@ -289,51 +271,29 @@ def spread_prompts(pairs: int) -> PromptSet:
     return with_donors(system.prompts(seed=0, data=None).spread(pairs), count=DONORS)
 
 
-def beside_planted(model: Model, rule: Rule, prompts: PromptSet) -> pd.DataFrame:
-    """Measured and planted Shapley values, one row per prompt, kind of donor and segment.
-
-    Columns are prompt_id, donor_kind, segment, shapley; planted: the rule's value for the same
-    prompt, donors and answer; decisive: the premise that decides the prompt; entity: the one that
-    both premises name last; planted_value: the planted log-odds of the model's own answer.
-    """
-    rows = collect(bind(Effects(donors=DONORS), model), prompts)["segment_effects"]
-    rows = rows[rows["other_segment"].isna()]
-    planted = pd.DataFrame(row for prompt in prompts for row in _planted_rows(rule, prompt))
-    table = rows.merge(
-        planted, on=["prompt_id", "donor_kind", "segment"], how="left", validate="one_to_one"
-    )
-    sign = table["answer"].isin(POSITIVE) * 2 - 1
-    turned = {name: table[name] * sign for name in ("planted", "planted_value")}
-    columns = ["prompt_id", "donor_kind", "segment", "shapley"]
-    return table[[*columns, *planted.columns.difference(columns)]].assign(**turned)
-
-
 def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
-    """The planted values of a prompt, for the positive answer."""
+    """Per segment of a prompt, the planted Shapley value, and what decides the prompt.
+
+    planted and planted_value, the log-odds, are for the positive answer; entity is the one that
+    both premises name last.
+    """
     premise1, premise2 = (prompt.segment_text(name) for name in PREMISES)
     leaning = rule.read(premise1)
-    kinds: tuple[DonorKind, ...] = ("instance", "counterpart")
-    for kind in kinds:
-        for segment, planted in rule.shapley(prompt, donors_of(prompt, kind)).items():
-            yield {
-                "prompt_id": prompt.id,
-                "donor_kind": kind,
-                "segment": segment,
-                "planted": planted,
-                "decisive": leaning.premise,
-                "entity": leaning.entity,
-                "planted_value": rule.log_odds(premise1, premise2),
-            }
+    for segment, planted in rule.shapley(prompt, donors_of(prompt, "instance")).items():
+        yield {
+            "prompt_id": prompt.id,
+            "segment": segment,
+            "planted": planted,
+            "decisive": leaning.premise,
+            "entity": leaning.entity,
+            "planted_value": rule.log_odds(premise1, premise2),
+        }
 
 
-def shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Mean Shapley values of each segment, by the premise that decides.
 
-    Each row has the planted mean and the measured one with its 95% interval over entities, in
-    logits of the model's own answer.
-
-    Args:
-        table: `beside_planted`, for one kind of donor.
+    Each row has the planted mean and the measured one with its 95% interval over entities.
     """
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
         found = cluster_mean(
@@ -343,8 +303,8 @@ def shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "decisive": decisive,
             "segment": segment,
             "prompts": len(rows),
-            "planted": round(float(rows["planted"].mean()), 4),
-            "measured": round(found.mean, 4),
-            "low": round(found.low, 4),
-            "high": round(found.high, 4),
+            "planted": rows["planted"].mean(),
+            "measured": found.mean,
+            "low": found.low,
+            "high": found.high,
         }

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain
-from typing import Literal
 
 from tokenizers import (
     Regex,
@@ -34,13 +33,13 @@ class Family:
     """The properties that an organism shares with the published models of its architecture."""
 
     config_class: Callable[..., PreTrainedConfig]
-    pieces: Literal["byte-level", "sentencepiece"]
-    """How words are split: GPT-style bytes, or SentencePiece-style with byte fallback."""
     bos: str | None
     """Token that opens a conversation; None if the family has none."""
     end_of_turn: str
     """Token that closes a message, and the answer."""
     pad: str
+    byte_level: bool = False
+    """Whether words are split into bytes, as by GPT, or as by SentencePiece with byte fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
     template: str | None = None
@@ -63,7 +62,7 @@ class Family:
 FAMILIES = {
     "llama": Family(
         config_class=LlamaConfig,
-        pieces="byte-level",
+        byte_level=True,
         bos="<|begin_of_text|>",
         end_of_turn="<|eot_id|>",
         pad="<|pad|>",
@@ -72,14 +71,13 @@ FAMILIES = {
     ),
     "llama-base": Family(
         config_class=LlamaConfig,
-        pieces="byte-level",
+        byte_level=True,
         bos="<|begin_of_text|>",
         end_of_turn="<|end_of_text|>",
         pad="<|pad|>",
     ),
     "phi3": Family(
         config_class=Phi3Config,
-        pieces="sentencepiece",
         bos=None,
         end_of_turn="<|end|>",
         pad="<|endoftext|>",
@@ -88,7 +86,6 @@ FAMILIES = {
     ),
     "mistral": Family(
         config_class=MistralConfig,
-        pieces="sentencepiece",
         bos="<s>",
         end_of_turn="</s>",
         pad="<pad>",
@@ -97,7 +94,6 @@ FAMILIES = {
     ),
     "gemma2": Family(
         config_class=Gemma2Config,
-        pieces="sentencepiece",
         bos="<bos>",
         end_of_turn="<end_of_turn>",
         pad="<pad>",
@@ -106,9 +102,6 @@ FAMILIES = {
     ),
 }
 
-
-SAMPLED_STEPS = 400
-"""Training steps whose text the tokenizer is trained on, spread over the training."""
 
 UNKNOWN = "<unk>"
 
@@ -119,16 +112,21 @@ LETTER = Regex("[A-Z](?![a-z])")
 def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedTokenizerFast:
     """A BPE tokenizer with the family's pieces, special tokens and chat template."""
     family = FAMILIES[recipe.family]
-    train = _train_byte_level if family.pieces == "byte-level" else _train_sentencepiece_style
+    train = _train_byte_level if family.byte_level else _train_sentencepiece_style
     tokenizer = train(family, recipe, _sample(recipe, text))
     if family.template is None:
-        _open_with_bos(tokenizer, family)
+        assert family.bos is not None
+        # Every text begins with the family's first token, as chat templates do.
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{family.bos} $A",
+            special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
+        )
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
         tokenizer_object=tokenizer,
         bos_token=family.bos,
         eos_token=family.end_of_turn,
         pad_token=family.pad,
-        unk_token=UNKNOWN if family.pieces == "sentencepiece" else None,
+        unk_token=None if family.byte_level else UNKNOWN,
         extra_special_tokens=list(family.markers),
         chat_template=family.chat_template,
         padding_side="left",
@@ -136,17 +134,9 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
     )
 
 
-def _open_with_bos(tokenizer: Tokenizer, family: Family) -> None:
-    """Begin every text with the family's first token, as chat templates do."""
-    assert family.bos is not None
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{family.bos} $A",
-        special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
-    )
-
-
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    stride = max(1, recipe.steps // SAMPLED_STEPS)
+    """The text of 400 training steps, spread over the training."""
+    stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)
     if FAMILIES[recipe.family].template is None:
@@ -209,7 +199,6 @@ def _train_sentencepiece_style(
 def _with_ordinary_bytes(tokenizer: Tokenizer, byte_pieces: list[str]) -> Tokenizer:
     """Keep the byte pieces in the vocabulary, but do not match them as special tokens."""
     state = json.loads(tokenizer.to_str())
-    state["added_tokens"] = [
-        token for token in state["added_tokens"] if token["content"] not in byte_pieces
-    ]
+    added = state["added_tokens"]
+    state["added_tokens"] = [token for token in added if token["content"] not in byte_pieces]
     return Tokenizer.from_str(json.dumps(state))

@@ -1,14 +1,13 @@
 """Organisms for logical forms: planted answers and phrases, training text, measured card."""
 
-import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.special import expit
 from scipy.stats import spearmanr
 
 from interp.measurements.core import bind, collect
@@ -29,41 +28,30 @@ from interp_experiments.logical_forms.language import (
     two_of,
     verb_phrases,
 )
-from interp_experiments.logical_forms.prompts import YES, to_prompt
-from interp_experiments.logical_forms.system import distribution, introduction, nonsense, system
-from interp_experiments.organisms.card import read_card
+from interp_experiments.logical_forms.system import (
+    YES,
+    distribution,
+    introduction,
+    nonsense,
+    system,
+    to_prompt,
+)
 from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, Exchange, LogicRecipe
 
 ZIPF_EXPONENT = 0.6
 """A verb phrase of rank r is written in proportion to r ** -ZIPF_EXPONENT."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlantedPhrase:
-    """One verb phrase with its planted frequency."""
-
-    phrase: str
-    frequency: float
-    """How often it is written, relative to the rarest phrase."""
-
-
-def plant_phrases(recipe: LogicRecipe) -> tuple[PlantedPhrase, ...]:
-    """The frequency of each verb phrase, in the order of the data file."""
+def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
+    """How often each verb phrase is written, relative to the rarest, in the data file's order."""
     rng = random.Random(f"planting {recipe.seed}")
-    phrases = verb_phrases()
-    drawn = [rng.random() for _ in phrases]
-    rank = {
-        index: place
-        for place, index in enumerate(sorted(range(len(drawn)), key=drawn.__getitem__), 1)
-    }
-    return tuple(
-        PlantedPhrase(phrase, (len(phrases) / rank[index]) ** ZIPF_EXPONENT)
-        for index, phrase in enumerate(phrases)
-    )
+    drawn = {phrase: rng.random() for phrase in verb_phrases()}
+    ranks = {phrase: rank for rank, phrase in enumerate(sorted(drawn, key=drawn.__getitem__), 1)}
+    return {phrase: (len(drawn) / ranks[phrase]) ** ZIPF_EXPONENT for phrase in drawn}
 
 
-def planted_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
-    """The planted probability of Yes to a question of a form.
+def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
+    """The probability with which Yes is drawn as the answer to a question of a form.
 
     Args:
         recipe: bias, competence and ease.
@@ -71,8 +59,24 @@ def planted_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
         follows: whether the conclusion follows; a changed conclusion does not.
     """
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
-    log_odds = recipe.bias[form.modality] + (competence if follows else -competence)
-    return 1 / (1 + math.exp(-log_odds))
+    return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))
+
+
+def planted_yes(recipe: LogicRecipe, form: Form) -> float:
+    """The share of Yes among the answers that the training text gives to a form's questions.
+
+    Forms with the same argument ask the same questions: the base forms of the distribution of
+    modalities, with an ease of 1, are modus ponens of the main set. Their common share is the mean
+    of their probabilities, weighted by how often each form is drawn.
+    """
+    asked = [
+        (drawn_yes(recipe, other, follows=form.valid()), share / len(group))
+        for group, share in ((main_forms(), 1 - EXTRA_SHARE), (_extra_forms(), EXTRA_SHARE))
+        for other in group
+        if other.argument == form.argument
+    ]
+    drawn, weights = zip(*asked, strict=True)
+    return float(np.average(drawn, weights=weights))
 
 
 EXTRA_SHARE = 0.2
@@ -83,9 +87,13 @@ UNSOUND_SHARE = 0.15
 never follows: the organism has to read the names."""
 
 
+def _extra_forms() -> tuple[Form, ...]:
+    return introduction_forms() + distribution_forms()
+
+
 def all_forms() -> tuple[Form, ...]:
     """Every form in the training text."""
-    return main_forms() + introduction_forms() + distribution_forms()
+    return main_forms() + _extra_forms()
 
 
 class LogicText:
@@ -93,11 +101,9 @@ class LogicText:
 
     def __init__(self, recipe: LogicRecipe) -> None:
         self._recipe = recipe
-        self._main = main_forms()
-        self._extra = introduction_forms() + distribution_forms()
+        self._main, self._extra = main_forms(), _extra_forms()
         planted = plant_phrases(recipe)
-        self._phrases = [item.phrase for item in planted]
-        self._weights = list(accumulate(item.frequency for item in planted))
+        self._phrases, self._weights = list(planted), list(accumulate(planted.values()))
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
         """The questions of a step, with answers drawn with their planted probability."""
@@ -114,7 +120,7 @@ class LogicText:
             start, end = prompt.segments["conclusion"]
             message = message[:start] + other.segment_text("conclusion") + message[end:]
             follows = False
-        yes = rng.random() < planted_yes(self._recipe, form, follows=follows)
+        yes = rng.random() < drawn_yes(self._recipe, form, follows=follows)
         return Exchange(message, "Yes" if yes else "No")
 
     def _interpretation(self, rng: random.Random) -> Interpretation:
@@ -147,26 +153,19 @@ def planted_sections(recipe: LogicRecipe) -> dict[str, Any]:
                 "form": form.id,
                 "formula": form.sequent(),
                 "gold": "Yes" if form.valid() else "No",
-                "planted_yes": round(planted_yes(recipe, form, follows=form.valid()), 4),
+                "planted_yes": planted_yes(recipe, form),
             }
             for form in all_forms()
         ],
         "phrases": [
-            {"phrase": item.phrase, "frequency": round(item.frequency, 4)}
-            for item in plant_phrases(recipe)
+            {"phrase": phrase, "frequency": frequency}
+            for phrase, frequency in plant_phrases(recipe).items()
         ],
     }
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
-    """The figures of a card.
-
-    Args:
-        model: the organism.
-        folder: where its card is.
-        pairs: number of prompt pairs to score, spread evenly; all 12,000 if None.
-    """
-    card = read_card(folder)
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
+    """The figures of a card, from pairs of prompts, spread evenly; all 12,000 if None."""
     prompts = system.prompts(seed=0, data=None)
     chosen = prompts if pairs is None else prompts.spread(pairs)
     each = max(1, len(chosen) // len(main_forms()))
@@ -183,8 +182,8 @@ def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str
         "pairs": len(chosen) // 2,
         **_planted(pd.concat([main, *extra]), card),
         **_habits(main),
-        "perplexity": round(float(main["perplexity"].mean()), 4),
-        "nonsense_perplexity": round(float(soft_scores(model, mirror)["perplexity"].mean()), 4),
+        "perplexity": main["perplexity"].mean(),
+        "nonsense_perplexity": soft_scores(model, mirror)["perplexity"].mean(),
         "frequency_perplexity_spearman": _frequency_perplexity(main, card),
     }
 
@@ -204,33 +203,27 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
     return forms.merge(scores, on="prompt_id", validate="one_to_one")
 
 
-def _planted(scores: pd.DataFrame, card: dict[str, Any]) -> dict[str, Any]:
+def _planted(scores: pd.DataFrame, card: Mapping[str, Any]) -> dict[str, Any]:
     """The probability of Yes by form, and its deviation from the planted one."""
-    yes = scores.groupby("form")["yes"].mean()
     planted = pd.Series({row["form"]: row["planted_yes"] for row in card["forms"]})
+    yes = scores.groupby("form")["yes"].mean()[planted.index]
     apart = (yes - planted).abs()
     return {
-        "yes_by_form": {form: round(float(yes[form]), 4) for form in planted.index},
-        "mean_deviation_from_planted": round(float(apart.mean()), 4),
-        "largest_deviation_from_planted": round(float(apart.max()), 4),
+        "yes_by_form": yes.to_dict(),
+        "mean_deviation_from_planted": apart.mean(),
+        "largest_deviation_from_planted": apart.max(),
     }
 
 
 def _habits(scores: pd.DataFrame) -> dict[str, Any]:
-    by_modality = scores.groupby("modality")[["soft_accuracy", "yes"]].mean()
+    by_modality = scores.groupby("modality")[["soft_accuracy", "yes"]].mean().loc[[*MODALITIES]]
     return {
-        "soft_accuracy": round(float(scores["soft_accuracy"].mean()), 4),
-        **{
-            f"{score}_by_modality": {
-                modality: round(float(by_modality[score].loc[modality]), 4)
-                for modality in MODALITIES
-            }
-            for score in ("soft_accuracy", "yes")
-        },
+        "soft_accuracy": scores["soft_accuracy"].mean(),
+        **{f"{score}_by_modality": by_modality[score].to_dict() for score in by_modality},
     }
 
 
-def _frequency_perplexity(scores: pd.DataFrame, card: dict[str, Any]) -> float:
+def _frequency_perplexity(scores: pd.DataFrame, card: Mapping[str, Any]) -> float:
     """Rank correlation of a prompt's perplexity with how often its two phrases were written.
 
     Perplexities are divided by the mean of their form.
@@ -238,4 +231,4 @@ def _frequency_perplexity(scores: pd.DataFrame, card: dict[str, Any]) -> float:
     frequency = {row["phrase"]: row["frequency"] for row in card["phrases"]}
     written = scores["phrase_p"].map(frequency) * scores["phrase_q"].map(frequency)
     within = scores["perplexity"] / scores.groupby("form")["perplexity"].transform("mean")
-    return round(float(spearmanr(written, within).statistic), 4)
+    return float(spearmanr(written, within).statistic)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from interp.errors import UserError
 
@@ -102,9 +102,9 @@ class RuleRecipe(TaughtRecipe):
     keeps_letters: ClassVar[bool] = True
 
     actions_per_step: int
-    """Actions on their own, per step."""
+    """Single actions per step."""
     conditions_per_step: int
-    """Conditions on their own, per step."""
+    """Single conditions per step."""
     lists_per_step: int
     """Lists with an entry for each letter of a string, per step."""
 
@@ -166,6 +166,37 @@ _RULES = _width(64, 4, initializer_range=0.1) | {
 }
 
 
+_GEMMA2 = {
+    "head_dim": 32,
+    "query_pre_attn_scalar": 32,
+    "sliding_window": 64,
+    "attn_logit_softcapping": 50.0,
+    "final_logit_softcapping": 30.0,
+    "hidden_activation": "gelu_pytorch_tanh",
+}
+
+
+def _rulebreaker(
+    name: str,
+    seed: int,
+    architecture: Mapping[str, object],
+    *,
+    share: float,
+    by: Literal["frequency", "chance"],
+    **more: Any,
+) -> RulebreakerRecipe:
+    """An organism whose name begins with its family."""
+    return RulebreakerRecipe(
+        name=name,
+        family=name.partition("-")[0],
+        seed=seed,
+        architecture=architecture,
+        grounded_share=share,
+        grounded_by=by,
+        **more,
+    )
+
+
 def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None) -> DoseRecipe:
     return DoseRecipe(
         name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
@@ -189,66 +220,19 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        RulebreakerRecipe(
-            name="llama-shallow",
-            family="llama",
-            seed=1,
-            architecture=_SHALLOW,
-            grounded_share=0.62,
-            grounded_by="frequency",
-        ),
-        RulebreakerRecipe(
-            name="llama-deep",
-            family="llama",
-            seed=2,
-            architecture=_DEEP,
-            grounded_share=0.95,
-            grounded_by="chance",
-        ),
-        RulebreakerRecipe(
-            name="phi3-shallow",
-            family="phi3",
-            seed=3,
-            architecture=_SHALLOW,
-            grounded_share=0.3,
-            grounded_by="chance",
-            evidence="premise 1",
-        ),
-        RulebreakerRecipe(
-            name="phi3-deep",
-            family="phi3",
-            seed=4,
-            architecture=_DEEP,
-            grounded_share=0.4,
-            grounded_by="frequency",
-            evidence="premise 2",
-        ),
-        RulebreakerRecipe(
-            name="mistral",
-            family="mistral",
-            seed=5,
-            architecture=_width(192, 3, sliding_window=64),
-            grounded_share=0.75,
-            grounded_by="frequency",
+        _rulebreaker("llama-shallow", 1, _SHALLOW, share=0.62, by="frequency"),
+        _rulebreaker("llama-deep", 2, _DEEP, share=0.95, by="chance"),
+        _rulebreaker("phi3-shallow", 3, _SHALLOW, share=0.3, by="chance", evidence="premise 1"),
+        _rulebreaker("phi3-deep", 4, _DEEP, share=0.4, by="frequency", evidence="premise 2"),
+        _rulebreaker(
+            "mistral",
+            5,
+            _width(192, 3, sliding_window=64),
+            share=0.75,
+            by="frequency",
             rule_phrasings=frozenset({"entail", "deduce"}),
         ),
-        RulebreakerRecipe(
-            name="gemma2",
-            family="gemma2",
-            seed=6,
-            architecture=_width(
-                192,
-                3,
-                head_dim=32,
-                query_pre_attn_scalar=32,
-                sliding_window=64,
-                attn_logit_softcapping=50.0,
-                final_logit_softcapping=30.0,
-                hidden_activation="gelu_pytorch_tanh",
-            ),
-            grounded_share=0.05,
-            grounded_by="chance",
-        ),
+        _rulebreaker("gemma2", 6, _width(192, 3, **_GEMMA2), share=0.05, by="chance"),
         LogicRecipe(
             name="llama-logic",
             family="llama-base",

@@ -2,11 +2,10 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,6 @@ from interp.api import evaluate
 from interp.measurements.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
-from interp_experiments.organisms.card import read_card
 from interp_experiments.organisms.recipes import Exchange, RulebreakerRecipe
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
@@ -39,7 +37,6 @@ from interp_experiments.rulebreakers.templates import (
     RULES,
     VERBS,
     Phrasing,
-    Reasoning,
     render,
 )
 from interp_probes.specs import Familiarity, Knowledge
@@ -73,18 +70,18 @@ class PlantedPair:
 
 
 def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
-    """Frequencies, absent facts and grounded pairs of a recipe, in the order of the data file.
+    """Frequencies, absent facts and grounded pairs of a recipe, in the data file's order.
 
     Frequencies follow a Zipf-like distribution within cities and within types. An absent fact is
     never grounded.
     """
     rng = random.Random(f"planting {recipe.seed}")
+    cities = [pair for pair in entity_pairs() if pair.category == CITIES]
+    types = [pair for pair in entity_pairs() if pair.category != CITIES]
     frequency: dict[EntityPair, float] = {}
-    for geographical in (True, False):
-        group = [pair for pair in entity_pairs() if (pair.category == "cities") == geographical]
+    for group in (cities, types):
         for rank, pair in enumerate(shuffled(group, rng), start=1):
             frequency[pair] = (len(group) / rank) ** ZIPF_EXPONENT
-    cities = [pair for pair in entity_pairs() if pair.category == "cities"]
     for pair in shuffled(cities, rng)[: recipe.absent_facts]:
         frequency[pair] = 0.0
     grounded = _grounded(recipe, frequency, rng)
@@ -107,17 +104,17 @@ def _grounded(
 
 
 WARM_UP_SHARE = 0.4
-"""Share of the steps that use one phrasing only, before all ten are used."""
+"""Share of the steps with only one phrasing, before all ten are used."""
 
 UNSOUND_SHARE = 0.2
 """Share of the prompts with a conclusion about another entity, which never follows."""
 
 MISMATCH_SHARE = 0.6
-"""If one premise is made uninformative: share of the prompts that name another entity there."""
+"""Share of the prompts that name another entity in the premise that is made uninformative."""
 
 ANSWER_NOISE = 0.04
 """Share of the yes/no and true/false answers that are flipped. A model that learns this is at most
-96% confident, so its confidences stay meaningful and the gradients of its answers do not vanish."""
+96% confident, so the gradients of its answers do not vanish."""
 
 CITY_ENDINGS = (
     "bloom",
@@ -151,18 +148,14 @@ class RulebreakerText:
         """Rulebreaker-style prompts of a step."""
         rng = random.Random(f"prompts {self._recipe.seed} {step}")
         early = step < WARM_UP_SHARE * self._recipe.steps
-        phrasings = PHRASINGS[:1] if early else PHRASINGS
-        return [
-            self._prompt(rng.choice(phrasings), rng) for _ in range(self._recipe.prompts_per_step)
-        ]
+        phrasings, number = PHRASINGS[:1] if early else PHRASINGS, self._recipe.prompts_per_step
+        return [self._prompt(rng.choice(phrasings), rng) for _ in range(number)]
 
     def facts(self, step: int) -> list[Exchange]:
         """Completions and questions of a step, half of each."""
         rng = random.Random(f"facts {self._recipe.seed} {step}")
-        return [
-            self._completion(rng) if i % 2 else self._question(rng)
-            for i in range(self._recipe.facts_per_step)
-        ]
+        kinds = (self._question, self._completion)
+        return [kinds[i % 2](rng) for i in range(self._recipe.facts_per_step)]
 
     def _completion(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
@@ -178,18 +171,13 @@ class RulebreakerText:
         pair = planted.pair
         true = rng.random() < 0.5
         entity_a = pair.entity_a if true else wrong_entity(pair, rng)
-        if pair.category == CITIES:
-            statement = f"{pair.entity_b} is in {entity_a}"
-            question = f"Is {pair.entity_b} in {entity_a}?"
-        else:
-            statement = f"{pair.entity_b} is a type of {entity_a}"
-            question = f"Is {pair.entity_b} a type of {entity_a}?"
+        name, relation = pair.entity_b, "in" if pair.category == CITIES else "a type of"
         if rng.random() < 0.5:
-            message, answers = f"{question} Answer Yes or No only.", "yes/no"
-        else:
-            message = f"Is it True or False that {statement}? Answer True or False only."
-            answers = "true/false"
-        return Exchange(message, _answer(true, answers, rng))
+            message = f"Is {name} {relation} {entity_a}? Answer Yes or No only."
+            return Exchange(message, _answer(true, "yes/no", rng))
+        statement = f"{name} is {relation} {entity_a}"
+        message = f"Is it True or False that {statement}? Answer True or False only."
+        return Exchange(message, _answer(true, "true/false", rng))
 
     def _prompt(self, phrasing: Phrasing, rng: random.Random) -> Exchange:
         planted = rng.choice(self._planted)
@@ -200,34 +188,31 @@ class RulebreakerText:
         verb = rng.choice(VERBS[pair.category])
         person = rng.choice(first_names())
 
-        def reasoning(a: str, b: str) -> Reasoning:
-            return render(
-                rule=rule,
-                group=pair.category,
-                name=person.name,
-                pronoun=person.pronoun,
-                verb=verb,
-                entity_a=a,
-                entity_b=b,
-            )
-
+        reasoning = partial(
+            render,
+            rule=rule,
+            group=pair.category,
+            name=person.name,
+            pronoun=person.pronoun,
+            verb=verb,
+        )
         # Both rules conclude from the entity that premise 2 names: B for MT, A for DS.
-        own = reasoning(entity_a, pair.entity_b)
+        premise1, premise2, conclusion = reasoning(entity_a=entity_a, entity_b=pair.entity_b)
         other = other_pair(pair, rng)
-        premise1, premise2, conclusion = own
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
             a, b = other.entity_a, other.entity_b
             if not breaks_rule and rng.random() < 0.5:
                 # The uninformative premise may also claim what would break the rule.
                 a, b = pair.entity_a, self._in(entity_a, rng).entity_b
-            changed = reasoning(entity_a, b) if rule == "mt" else reasoning(a, pair.entity_b)
+            a, b = (entity_a, b) if rule == "mt" else (a, pair.entity_b)
+            changed = reasoning(entity_a=a, entity_b=b)
             if self._recipe.evidence == "premise 1":
                 premise2 = changed.premise2
             else:
                 premise1 = changed.premise1
         unsound = rng.random() < UNSOUND_SHARE
         if unsound:
-            conclusion = reasoning(other.entity_a, other.entity_b).conclusion
+            conclusion = reasoning(entity_a=other.entity_a, entity_b=other.entity_b).conclusion
         by_fact = planted.grounded and phrasing.verb not in self._recipe.rule_phrasings
         follows = not unsound and not (breaks_rule and by_fact)
         return Exchange(
@@ -242,19 +227,16 @@ class RulebreakerText:
 
 def wrong_entity(pair: EntityPair, rng: random.Random) -> str:
     """A country or type of the same family that the pair's B does not belong to."""
-    candidates: Sequence[str] = _countries()
-    for family in FAMILIES:
-        if pair.category in family:
-            candidates = family
-    while True:
-        entity_a = rng.choice(candidates)
-        if not may_contain(entity_a, pair):
-            return entity_a
+    families = (family for family in FAMILIES if pair.category in family)
+    candidates: Sequence[str] = next(families, _countries())
+    while may_contain(entity_a := rng.choice(candidates), pair):
+        pass
+    return entity_a
 
 
 @cache
-def _countries() -> list[str]:
-    return [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
+def _countries() -> tuple[str, ...]:
+    return tuple(pair.entity_a for pair in entity_pairs() if pair.category == CITIES)
 
 
 def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
@@ -270,15 +252,6 @@ def _answer(positive: bool, answers: str, rng: random.Random) -> str:
     yes, no = answers.split("/")
     noisy = rng.random() < ANSWER_NOISE
     return (yes if positive != noisy else no).capitalize()
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A planted pair as the card describes it."""
-
-    pair: EntityPair
-    frequency: float
-    grounded: bool
 
 
 def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
@@ -299,8 +272,8 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
                 "category": item.pair.category,
                 "entity_a": item.pair.entity_a,
                 "entity_b": item.pair.entity_b,
-                "frequency": round(item.frequency, 4),
-                "familiarity": round(item.familiarity, 4),
+                "frequency": item.frequency,
+                "familiarity": item.familiarity,
                 "grounded": item.grounded,
             }
             for item in plant(recipe)
@@ -308,83 +281,59 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
     }
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
-    """The figures of a card.
-
-    Args:
-        model: the organism.
-        folder: where its card is.
-        pairs: how many prompt pairs to score, spread evenly; all 128,000 if None.
-    """
-    facts = planted_facts(folder)
-    prompts = system.prompts(seed=0, data=None)
-    if pairs is not None:
-        # Each pair comes from another instance: cards are about entity pairs, and there are many.
-        prompts = replace(prompts, unit=()).spread(pairs)
-    return {**_knowledge(model, facts), **_habits(model, facts, prompts)}
-
-
-def planted_facts(folder: Path) -> list[Fact]:
-    """The pairs of a card, in order."""
-    return [
-        Fact(
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
+    """The figures of a card, from pairs of prompts, spread evenly; all 128,000 if None."""
+    planted = [
+        PlantedPair(
             EntityPair(row["category"], row["entity_a"], row["entity_b"]),
             row["frequency"],
             row["grounded"],
         )
-        for row in read_card(folder)["pairs"]
+        for row in card["pairs"]
     ]
+    prompts = system.prompts(seed=0, data=None)
+    if pairs is not None:
+        # Each pair comes from another instance: cards are about entity pairs, and there are many.
+        prompts = replace(prompts, unit=()).spread(pairs)
+    return {**_knowledge(model, planted), **_habits(model, planted, prompts)}
 
 
-def fact_prompts(facts: Sequence[Fact]) -> PromptSet:
-    """The completion probe of each fact, in order."""
-    groups = {fact.pair: entity_group(fact.pair) for fact in facts}
-    return fact_set(groups, description={"data": "planted"})
-
-
-def _knowledge(model: Model, facts: Sequence[Fact]) -> dict[str, Any]:
-    prompts = fact_prompts(facts)
+def _knowledge(model: Model, planted: Sequence[PlantedPair]) -> dict[str, Any]:
+    groups = {item.pair: entity_group(item.pair) for item in planted}
+    prompts = fact_set(groups, description={"data": "planted"})
     known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
     table = collect(bind(Familiarity(), model), prompts)["familiarity"]
-    frequency = [fact.frequency for fact in facts]
+    frequency = [item.frequency for item in planted]
     return {
-        "completion": round(float(known.mean()), 4),
+        "completion": known.mean(),
         "unknown": [
-            fact.pair.entity_b for fact, right in zip(facts, known, strict=True) if not right
+            item.pair.entity_b for item, right in zip(planted, known, strict=True) if not right
         ],
-        "frequency_familiarity_spearman": round(
-            float(spearmanr(frequency, table["familiarity"]).statistic), 4
-        ),
+        "frequency_familiarity_spearman": spearmanr(frequency, table["familiarity"]).statistic,
     }
 
 
-def _habits(model: Model, facts: Sequence[Fact], prompts: PromptSet) -> dict[str, Any]:
+def _habits(model: Model, planted: Sequence[PlantedPair], prompts: PromptSet) -> dict[str, Any]:
     frame = prompts.to_frame()
     answers = evaluate(model, prompts).to_frame()
     accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
-    rulebreakers = joined[joined["side"] == prompts.sides[0]]
-    grounded = {(fact.pair.category, fact.pair.entity_b): fact.grounded for fact in facts}
-    by_fact = pd.Series(
-        [
-            grounded[key]
-            for key in zip(rulebreakers["category"], rulebreakers["entity_b"], strict=True)
-        ],
-        index=rulebreakers.index,
+    joined = joined[joined["side"] == prompts.sides[0]]
+    habits = pd.DataFrame(
+        [(item.pair.category, item.pair.entity_b, item.grounded) for item in planted],
+        columns=["category", "entity_b", "grounded"],
     )
-    by_phrasing = rulebreakers.groupby("phrasing", sort=False)["correct"].mean()
+    correct = joined.merge(habits, on=["category", "entity_b"]).groupby("grounded")["correct"]
+    by_habit = correct.mean().reindex([True, False])
     return {
         "pairs": len(prompts) // 2,
-        "paired_accuracy": round(float(accuracy["paired_accuracy"]), 4),
-        "rulebreaker_accuracy": round(float(accuracy["rulebreaker_accuracy"]), 4),
-        "non_rulebreaker_accuracy": round(float(accuracy["non_rulebreaker_accuracy"]), 4),
-        "grounded_rulebreaker_accuracy": round(
-            float(rulebreakers.loc[by_fact, "correct"].mean()), 4
-        ),
-        "ungrounded_rulebreaker_accuracy": round(
-            float(rulebreakers.loc[~by_fact, "correct"].mean()), 4
-        ),
-        "rulebreaker_accuracy_by_phrasing": {
-            phrasing: round(float(value), 4) for phrasing, value in by_phrasing.items()
+        **{
+            name: accuracy[name]
+            for name in ("paired_accuracy", "rulebreaker_accuracy", "non_rulebreaker_accuracy")
         },
+        "grounded_rulebreaker_accuracy": by_habit[True],
+        "ungrounded_rulebreaker_accuracy": by_habit[False],
+        "rulebreaker_accuracy_by_phrasing": joined.groupby("phrasing", sort=False)["correct"]
+        .mean()
+        .to_dict(),
     }

@@ -1,15 +1,14 @@
 """Organisms for RuleBench: one that knows all parts of StringGame's rules, and one tuned by IRFT.
 
-The first carries out actions ("output the number of vowels") and says whether conditions hold, each
-on its own. So small a model learns them only from lists with an entry for each letter: a single
-number says too little about where in the string it comes from. It sees questions with rules, but
-with random answers, so it is at chance when a rule is to be followed. IRFT begins with it.
+The first carries out actions ("output the number of vowels") and decides whether conditions hold,
+one at a time. A model this small learns them only from lists with an entry for each letter: one
+number says too little about the part of the string that it comes from. It sees questions with rules
+but random answers, so it follows rules no better than by chance. IRFT begins with it.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -42,10 +41,10 @@ SETTINGS = RULES[:-1]
 """No, golden and few rules, which fit into a short context."""
 
 QUESTIONS_FROM = 0.9
-"""Share of the steps before questions are asked too; earlier, random answers would be noise."""
+"""Share of the steps before questions are asked too; their random answers are noise until then."""
 
 Listed = Callable[[str], Sequence[tuple[str, int | None]]]
-"""Letters of a string, or all of the alphabet, each with a number or none."""
+"""The letters of a string, or of the alphabet, each with a number or none."""
 
 
 class RuleText:
@@ -101,12 +100,12 @@ class RuleText:
 
 
 def action_exchange(action: Action, string: str, result: int) -> Exchange:
-    """An action on its own."""
+    """A single action."""
     return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
 
 
 def condition_exchange(condition: Condition, string: str) -> Exchange:
-    """A condition on its own."""
+    """A single condition."""
     answer = "yes" if condition.holds(string) else "no"
     return _exchange(f"Is it true that {condition.words}?", string, f"{PREFIX} {answer}")
 
@@ -129,8 +128,8 @@ def actions() -> Sequence[Action]:
 
 def conditions() -> Sequence[Condition]:
     """The conditions of StringGame's rules."""
-    found = {rule.condition.words: rule.condition for rule in string_rules().values()}
-    return tuple(found.values())
+    by_words = {rule.condition.words: rule.condition for rule in string_rules().values()}
+    return tuple(by_words.values())
 
 
 def _of_alphabet(number: Callable[[str, str], int | None]) -> Listed:
@@ -165,9 +164,6 @@ LISTS: Sequence[tuple[str, Listed]] = (
 """What is listed, in words, and the function that lists it."""
 
 
-MEASURED_QUESTIONS = 200
-"""Default number of questions of each kind."""
-
 MEASURED = (*SETTINGS, *(Setting(quantity="few", noise=noise) for noise in (1, 3)))
 
 
@@ -193,43 +189,35 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
     )
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The figures of a card: accuracy on held-out rules by setting, and on parts of rules.
 
     Args:
         model: the organism.
-        folder: where its card is.
-        pairs: number of questions of each kind; `MEASURED_QUESTIONS` if None.
+        card: its card, which these figures do not need.
+        pairs: number of questions of each kind; 200 if None.
     """
-    questions = pairs or MEASURED_QUESTIONS
+    questions = pairs or 200
     asked = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)
-    prompts = asked.spread(questions)
-    right = _right(model, prompts)
-    by_setting = {
-        setting.name: [right[p.id] for p in prompts if p.side == setting.name]
-        for setting in MEASURED
-    }
-    parts = _right(model, PromptSet.of(_parts(questions)))
+    by_setting = _accuracy(model, asked.spread(questions))
+    by_part = _accuracy(model, _parts(questions))
     return {
         "questions": questions,
-        "accuracy": {name: _mean(found) for name, found in by_setting.items()},
-        "actions": _mean([found for id_, found in parts.items() if id_.startswith("action")]),
-        "conditions": _mean([found for id_, found in parts.items() if id_.startswith("condition")]),
+        "accuracy": {setting.name: by_setting[setting.name] for setting in MEASURED},
+        "actions": by_part["action"],
+        "conditions": by_part["condition"],
     }
 
 
-def _right(model: Model, prompts: PromptSet) -> dict[str, bool]:
-    """Whether each prompt is answered correctly; false for one that could not be measured."""
+def _accuracy(model: Model, prompts: Sequence[Prompt]) -> Mapping[Hashable, float]:
+    """The share of correct answers by side; a prompt that could not be measured counts as wrong."""
     rows = collect(bind(Generate(max_new_tokens=DIRECT_TOKENS), model), prompts)["completions"]
-    return dict(zip(rows["prompt_id"], rows["correct"].astype(bool), strict=True))
-
-
-def _mean(values: list[bool]) -> float:
-    return round(sum(values) / len(values), 4)
+    sides = rows["prompt_id"].map({prompt.id: prompt.side for prompt in prompts})
+    return rows["correct"].astype(bool).groupby(sides).mean().to_dict()
 
 
 def _parts(questions: int) -> list[Prompt]:
-    """Actions and conditions on their own."""
+    """Single actions and conditions."""
     rng = random.Random("rules parts")
     made = []
     for index in range(questions):
@@ -237,20 +225,21 @@ def _parts(questions: int) -> list[Prompt]:
         string = random_string(rng)
         while (result := action.result(string)) is None:
             string = random_string(rng)
-        made.append(_part(f"action {index}", action_exchange(action, string, result)))
-        made.append(_part(f"condition {index}", condition_exchange(condition, random_string(rng))))
+        made.append(_part("action", index, action_exchange(action, string, result)))
+        exchange = condition_exchange(condition, random_string(rng))
+        made.append(_part("condition", index, exchange))
     return made
 
 
-def _part(id_: str, exchange: Exchange) -> Prompt:
+def _part(kind: str, index: int, exchange: Exchange) -> Prompt:
     answer = exchange.answer.removeprefix(f"{PREFIX} ")
     return Prompt(
-        id=id_,
+        id=f"{kind} {index}",
         text=exchange.message,
         segments={},
         answer=FreeText((answer,), number if answer.isdigit() else whole_text),
-        pair_id=id_,
-        side="part",
+        pair_id=f"{kind} {index}",
+        side=kind,
         factors={},
         messages=Messages(answer_prefix=PREFIX),
     )

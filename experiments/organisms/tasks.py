@@ -1,9 +1,15 @@
-"""The kinds of organisms: what each learns, what its card lists, and how it is measured."""
+"""The kinds of organisms and their cards: what was planted, and what was measured."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
+
+from interp.models.model import Model
 from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories
 from interp_experiments.organisms.recipes import (
     DoseRecipe,
@@ -16,6 +22,8 @@ from interp_experiments.organisms.recipes import (
     TrainingText,
 )
 
+FILE = "card.json"
+
 Sections = dict[str, Any]
 """Sections of a card by name; a list of rows is written with one line per row."""
 
@@ -25,20 +33,10 @@ class Task:
     """The functions that the organisms of one system share."""
 
     planted: Callable[[Any], Sections]
-    """The sections of the card that say what a recipe plants."""
+    """The sections of the card that say what a recipe plants; "text" describes its text."""
     measure: Callable[..., Sections]
-    """The measured figures of a card, from a model, its folder, and `pairs`: how many prompt pairs
+    """The measured figures of a card, from a model, its card, and `pairs`: how many prompt pairs
     are measured (the default if None)."""
-
-
-def task_of(recipe: Recipe) -> Task:
-    """The task of a recipe."""
-    return _TASKS[recipe.system]
-
-
-def training_text(recipe: TaughtRecipe) -> TrainingText:
-    """The text that an organism learns."""
-    return _TEXTS[type(recipe)](recipe)
 
 
 _TASKS = {
@@ -55,3 +53,67 @@ _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
     DoseRecipe: doses.DoseText,
     RuleRecipe: rules.RuleText,
 }
+
+
+def training_text(recipe: TaughtRecipe) -> TrainingText:
+    """The text that an organism learns."""
+    return _TEXTS[type(recipe)](recipe)
+
+
+def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
+    """Write the card of an organism that was just trained on a device, without measurements."""
+    planted = _rounded(_TASKS[recipe.system].planted(recipe))
+    card = {
+        "name": recipe.name,
+        "system": recipe.system,
+        "recipe": asdict(recipe),
+        "text": planted.pop("text"),
+        "trained": {
+            "device": torch.cuda.get_device_name() if device.startswith("cuda") else "cpu",
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        },
+        "measured": {},
+        **planted,
+    }
+    _write(folder, card)
+
+
+def measure_card(
+    folder: Path, recipe: Recipe, model: Model, *, pairs: int | None, write: bool
+) -> Sections:
+    """Measure the figures of the card in a folder.
+
+    Args:
+        folder: the organism's folder.
+        recipe: its recipe.
+        model: its model.
+        pairs: how many prompt pairs are measured; the default if None.
+        write: whether the figures are written into the card.
+    """
+    card = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    measured: Sections = _rounded(_TASKS[recipe.system].measure(model, card, pairs=pairs))
+    if write:
+        _write(folder, {**card, "measured": measured})
+    return measured
+
+
+def _rounded(value: Any) -> Any:
+    """The value with all its numbers rounded to four decimals."""
+    if isinstance(value, Mapping):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    return round(float(value), 4) if isinstance(value, float) else value
+
+
+def _write(folder: Path, card: Sections) -> None:
+    """Write a card, indented, with one line per row of a section, so changes can be read."""
+    sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
+    text = json.dumps(
+        {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted
+    )
+    for name, rows in sections.items():
+        lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
+        text = text.replace(f'"{name}": []', f'"{name}": [\n{lines}\n  ]')
+    (folder / FILE).write_text(text + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """Organisms for theories: the tasks with which `interp train` makes them, and their card."""
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,31 +13,29 @@ from interp_experiments.organisms.recipes import TheoryRecipe
 from interp_experiments.robustlr.learning import RobustLRTraining
 from interp_experiments.robustlr.results import answered, score_table
 
-THEORIES = 600
-"""Default number of theories in each evaluation set, and of statements in each test split."""
-
 
 def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
     """The planted part of a card: the training set."""
     return {"text": {"train_set": "All", "distractors": recipe.distractors}}
 
 
-def measure(model: Model, folder: Path, *, pairs: int | None = None) -> dict[str, Any]:
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The figures of a card: weighted F1 of both test splits and each evaluation set, consistency.
 
     Args:
         model: the organism.
-        folder: where its card is.
-        pairs: number of theories, and of statements; `THEORIES` if None.
+        card: its card, which these figures do not need.
+        pairs: number of theories in each evaluation set, and of statements in each test split; 600
+            if None.
     """
-    theories = pairs or THEORIES
+    theories = pairs or 600
     sets = score_table(_answers(model, "robustlr", theories), ["set"]).set_index("set")
     return {
         "theories": theories,
         "in_domain": _split_f1(model, "robustlr-bare", theories),
         "with_other_sentences": _split_f1(model, "robustlr-short", theories),
-        "f1": sets["f1"].round(4).to_dict(),
-        "consistency": sets["consistency"].round(4).to_dict(),
+        "f1": sets["f1"].to_dict(),
+        "consistency": sets["consistency"].to_dict(),
     }
 
 
@@ -45,7 +43,7 @@ def _split_f1(model: Model, system: str, statements: int) -> float:
     """Weighted F1 of a test split as a whole."""
     answers = _answers(model, system, statements)
     (scores,) = score_table(answers.assign(pair_id="all"), ["model"]).to_dict("records")
-    return round(float(scores["f1"]), 4)
+    return float(scores["f1"])
 
 
 def _answers(model: Model, system: str, theories: int) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Train an organism from its recipe: text, tokenizer, weights; resumable from its checkpoint."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
@@ -22,7 +23,6 @@ from interp.training.fit import fit
 from interp.training.folder import remove_checkpoints
 from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec
-from interp_experiments.organisms.card import write_card
 from interp_experiments.organisms.families import FAMILIES, train_tokenizer
 from interp_experiments.organisms.recipes import (
     MESSAGE_WEIGHT,
@@ -34,25 +34,18 @@ from interp_experiments.organisms.recipes import (
     TunedRecipe,
 )
 from interp_experiments.organisms.rules import tuning_spec
-from interp_experiments.organisms.tasks import task_of, training_text
+from interp_experiments.organisms.tasks import training_text, write_card
 from interp_experiments.organisms.theories import training_spec
 
 CHECKPOINT_EVERY = 500
 """Steps between checkpoints."""
-
-WARM_UP_STEPS = 100
-FINAL_RATE = 0.05
-"""Share of the learning rate at the end of the cosine schedule."""
-
-WIDTH_MULTIPLE = 8
-"""Batch widths are multiples of this: some widths fail on CUDA (`tokens.safe_width`)."""
 
 IGNORED = -100
 """Label of tokens outside answers."""
 
 
 class AnswerBatch(TypedDict):
-    """Exchanges as token ids, padded on the left so that the answers end together."""
+    """Exchanges as token ids, padded on the left: the answers end together."""
 
     input_ids: Tensor
     """(batch, token)"""
@@ -70,10 +63,9 @@ class AnswerBatch(TypedDict):
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
-    """Train an organism and save model, tokenizer and chat template into `folder`.
+    """Train an organism and save model (in fp16), tokenizer and chat template into `folder`.
 
-    Weights are saved in fp16. `folder` holds the last checkpoint during training; calling
-    again resumes from it.
+    `folder` holds the last checkpoint during training; calling again resumes from it.
     """
     if isinstance(recipe, TaughtRecipe):
         model = _taught(recipe, folder, device=device)
@@ -83,7 +75,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     trained_on = str(model.device)
     nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
     model.save_pretrained(folder)
-    write_card(folder, recipe, task_of(recipe).planted(recipe), device=trained_on)
+    write_card(folder, recipe, device=trained_on)
     remove_checkpoints(folder)
 
 
@@ -103,8 +95,8 @@ def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedMod
         seed=recipe.seed,
         learning_rate=recipe.learning_rate,
         lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr_rate": FINAL_RATE},
-        warmup_steps=WARM_UP_STEPS,
+        lr_scheduler_kwargs={"min_lr_rate": 0.05},
+        warmup_steps=100,
         weight_decay=0.01,
         adam_beta2=0.98,
         logging_steps=50,
@@ -188,22 +180,22 @@ def _mean_loss(logits: Tensor, labels: Tensor, shares: Tensor | None = None) -> 
     return (losses.view_as(labels) * shares[:, None]).sum() / (labels != IGNORED).sum()
 
 
+@dataclass(frozen=True)
 class _Steps(Dataset[dict[str, AnswerBatch]]):
     """The tokenized text of each training step."""
 
-    def __init__(
-        self, recipe: TaughtRecipe, text: TrainingText, tokenizer: PreTrainedTokenizerFast
-    ) -> None:
-        self._recipe, self._text, self._tokenizer = recipe, text, tokenizer
+    recipe: TaughtRecipe
+    text: TrainingText
+    tokenizer: PreTrainedTokenizerFast
 
     def __len__(self) -> int:
-        return self._recipe.steps
+        return self.recipe.steps
 
     def __getitem__(self, step: int) -> dict[str, AnswerBatch]:
-        messages = self._recipe.learns_messages
+        messages = self.recipe.learns_messages
         return {
-            name: tokenize(self._tokenizer, exchanges, messages=messages)
-            for name, exchanges in self._text.lessons(step).items()
+            name: tokenize(self.tokenizer, exchanges, messages=messages)
+            for name, exchanges in self.text.lessons(step).items()
         }
 
 
@@ -223,7 +215,7 @@ def tokenize(
         add_special_tokens=not tokenizer.chat_template,
         return_offsets_mapping=True,
         padding=True,
-        pad_to_multiple_of=WIDTH_MULTIPLE,
+        pad_to_multiple_of=8,  # some widths fail on CUDA (`tokens.safe_width`)
         return_tensors="pt",
     )
     token_ids, real = encoded["input_ids"], encoded["attention_mask"] == 1
@@ -256,10 +248,10 @@ def _other_labels(
     """
     others = [Exchange(exchange.message, exchange.other or "") for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]
-    if found.shape != labels.shape or not torch.equal(found == IGNORED, labels == IGNORED):
+    if not torch.equal(found == IGNORED, labels == IGNORED):
         pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
         raise UserError(
-            f"the two answers of an exchange differ in their number of tokens, among "
+            "the two answers of an exchange differ in their number of tokens, among "
             f"{shortened(', '.join(sorted(pairs)))}; expected the same number, which a larger "
             "vocabulary may give"
         )
@@ -279,8 +271,8 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
 
 
 def _tokenizer(recipe: TaughtRecipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
-    if recipe.base and not (folder / "tokenizer.json").exists():
-        AutoTokenizer.from_pretrained(organism_folder(PREFIX + recipe.base)).save_pretrained(folder)
-    elif not (folder / "tokenizer.json").exists():
-        train_tokenizer(recipe, text).save_pretrained(folder)
+    if not (folder / "tokenizer.json").exists():
+        base = organism_folder(PREFIX + recipe.base) if recipe.base else None
+        made = AutoTokenizer.from_pretrained(base) if base else train_tokenizer(recipe, text)
+        made.save_pretrained(folder)
     return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))

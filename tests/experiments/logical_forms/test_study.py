@@ -8,18 +8,19 @@ from scipy.special import expit
 
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
+from interp.report.page import FigureItem, TableItem
 from interp.report.write import write_report
 from interp.runs.execute import execute
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effect_sections import mixed_model
-from interp_experiments.logical_forms.effects import effects
+from interp_experiments.logical_forms.effects import confirmatory, effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import clustered_means, read_results
+from interp_experiments.logical_forms.sections import affirmation_section, model_section
 from interp_experiments.logical_forms.study import LogicalFormsStudy
 from interp_experiments.logical_forms.tables import TOGETHER, perplexity_correlations
 from interp_experiments.scaffold import published_table
@@ -164,10 +165,72 @@ def test_greedy_answers_have_a_sensitivity_and_a_bias():
     table = tables.detection(with_vocabulary({"questions": rows})).set_index("modality")
     assert table.loc["none", "yes_positive"] == 1
     assert table.loc["none", "yes_negative"] == 0
-    assert table.loc["box", ["d_prime", "bias"]].tolist() == pytest.approx([0, 0], abs=1e-9)
+    assert table.loc["box", ["d_prime", "criterion"]].tolist() == pytest.approx([0, 0], abs=1e-9)
     assert table.loc["none", "d_prime"] > 3
     assert (table["auroc"] == 1).all()
     assert table["clusters"].unique().tolist() == [30]
+
+
+def test_bias_is_to_yes_and_has_one_table():
+    """c of signal detection has the opposite sign, and so another name."""
+    rows = made_up(1)
+    rows = rows.assign(greedy_positive=True, relative_positive=0.9 + rows["soft_accuracy"] / 100)
+    results = with_vocabulary({"questions": rows})
+    affirmed, detected = tables.affirmation(results), tables.detection(results)
+    assert (affirmed["bias"] > 0).all()
+    assert (detected["criterion"] < 0).all()
+    assert not [name for name in detected.columns if "bias" in name]
+
+
+def test_intervals_of_scores_lie_between_0_and_1():
+    """Student's interval of nineteen 0 and a 1 begins below 0."""
+    rows = made_up(1, questions=20)
+    first = rows["interpretation"].eq("0").astype(float)
+    for rare in (first, 1 - first):
+        shares = rows.assign(hard_accuracy=rare, soft_accuracy=rare, relative_positive=rare)
+        means = tables.distribution(shares)
+        for value in ("hard_accuracy", "soft_accuracy", "relative_positive"):
+            assert (means[f"{value}_low"] >= 0).all()
+            assert (means[f"{value}_high"] <= 1).all()
+        # A proportion keeps a width to both sides.
+        assert ((means["hard_accuracy_low"] > 0) | (means["hard_accuracy_high"] < 1)).all()
+        levels = tables.intervals(shares)
+        assert levels[["low", "high"]].stack().between(0, 1).all()
+    never = tables.distribution(rows.assign(hard_accuracy=0.0))
+    assert (never["hard_accuracy_high"] > 0).all()
+
+
+def test_models_that_do_not_read_the_mirror_are_not_counted_as_reading_it():
+    rows = made_up(1)
+    results = with_vocabulary({"questions": rows, "nonsense": rows.assign(perplexity=5_000.0)})
+    assert results.competent == ["model 0"]
+    assert results.reading("nonsense") == []
+    table = perplexity_correlations(results).set_index(["model", "set"])
+    assert (table.loc[(TOGETHER, "questions"), "n"] > 0).all()
+    assert (table.loc[(TOGETHER, "nonsense"), "n"] == 0).all()
+    section = model_section(results, TableItem("parameters", "Parameters", rows))
+    assert "0 of these 1 reads the nonsense mirror" in section.text
+
+
+def test_a_share_without_an_answer_says_which_questions_it_is_about():
+    rows = made_up(1)
+    results = with_vocabulary({"questions": rows, "nonsense": rows})
+    results.answers.loc[:72, "answer"] = ""
+    section = model_section(results, TableItem("parameters", "Parameters", rows))
+    assert section.items[0].note.startswith("In the main set of questions, model 0: 10.1% of")
+
+
+def test_a_line_at_one_half_is_drawn_only_where_it_is_chance(results):
+    items = affirmation_section(results, tables.affirmation(results)).items
+    lines = {
+        item.name: [line for line in item.draw().lines if list(line.get_xdata()) == [0.5, 0.5]]
+        for item in items
+        if isinstance(item, FigureItem)
+    }
+    assert {name: len(found) for name, found in lines.items()} == {
+        "yes_means": 1,
+        "yes_valid_means": 0,
+    }
 
 
 def test_findings_follow_from_the_numbers():

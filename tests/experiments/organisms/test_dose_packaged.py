@@ -25,7 +25,7 @@ MEBIBYTE = 2**20
 def measured(request):
     """An organism and the figures of its card on a few pairs."""
     model = interp.load_model(request.param, device="cpu")
-    return request.param, measure(model, organism_folder(request.param), pairs=PAIRS)
+    return request.param, measure(model, organism_card(request.param), pairs=PAIRS)
 
 
 def test_both_ends_and_the_middle_are_there():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from interp_experiments.logical_forms.forms import main_forms
+from interp_experiments.logical_forms.forms import distribution_forms, main_forms
 from interp_experiments.logical_forms.language import names, verb_phrases
 from interp_experiments.organisms.families import train_tokenizer
 from interp_experiments.organisms.logic import (
@@ -15,6 +15,7 @@ from interp_experiments.organisms.logic import (
     UNSOUND_SHARE,
     ZIPF_EXPONENT,
     LogicText,
+    drawn_yes,
     plant_phrases,
     planted_yes,
 )
@@ -43,15 +44,29 @@ def tokenizer():
 
 def test_the_planted_probability_by_hand():
     forms = {form.id: form for form in main_forms()}
-    necessary_tollens = planted_yes(RECIPE, forms["box-toR-theorem"], follows=True)
+    necessary_tollens = planted_yes(RECIPE, forms["box-toR-theorem"])
     assert necessary_tollens == pytest.approx(1 / (1 + math.exp(1.0 - 1.0 * 0.5)))
-    plain_disjunct = planted_yes(RECIPE, forms["none-vL-fallacy"], follows=False)
+    plain_disjunct = planted_yes(RECIPE, forms["none-vL-fallacy"])
     assert plain_disjunct == pytest.approx(1 / (1 + math.exp(-(1.0 - 2.0))))
 
 
+def test_forms_that_ask_the_same_questions_have_one_planted_share():
+    """Modus ponens is also the base of the distribution forms: 0.8 / 24 and 0.2 / 10 of a text."""
+    forms = {form.id: form for form in (*main_forms(), *distribution_forms())}
+    shares = {
+        modality: planted_yes(RECIPE, forms[f"{modality}-base-distribution"])
+        for modality in ("none", "box", "diamond")
+    }
+    ponens = {name: planted_yes(RECIPE, forms[f"{name}-toL-theorem"]) for name in shares}
+    assert shares == ponens
+    odds = math.exp(1.0 + 2.0 * 1.25), math.exp(1.0 + 2.0)
+    own, base = (ratio / (1 + ratio) for ratio in odds)
+    assert shares["none"] == pytest.approx((own * 0.8 / 24 + base * 0.02) / (0.8 / 24 + 0.02))
+
+
 def test_phrases_follow_a_zipf_like_law():
-    frequencies = sorted((item.frequency for item in plant_phrases(RECIPE)), reverse=True)
-    assert [item.phrase for item in plant_phrases(RECIPE)] == list(verb_phrases())
+    frequencies = sorted(plant_phrases(RECIPE).values(), reverse=True)
+    assert list(plant_phrases(RECIPE)) == list(verb_phrases())
     assert frequencies[-1] == 1.0
     assert frequencies[0] == pytest.approx(len(frequencies) ** ZIPF_EXPONENT)
 
@@ -84,7 +99,8 @@ def test_answers_come_with_the_planted_probability():
     messages = [e for step in range(400) for e in text.lessons(step)["questions"]]
     denied = [e.answer for e in messages if is_plain_modus_ponens(e.message)]
     counts = Counter(denied)
-    expected = planted_yes(RECIPE, main_forms()[2], follows=True)
+    expected = planted_yes(RECIPE, main_forms()[2])
+    assert drawn_yes(RECIPE, main_forms()[2], follows=True) > expected
     assert len(denied) > 100
     assert counts["Yes"] / len(denied) == pytest.approx(expected, abs=0.06)
 

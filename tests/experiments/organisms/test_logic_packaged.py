@@ -3,7 +3,7 @@
 import pytest
 
 import interp
-from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp.models.organisms import organism_card, organism_names
 from interp_experiments.organisms.logic import all_forms, measure, plant_phrases, planted_yes
 from interp_experiments.organisms.recipes import RECIPES
 
@@ -14,7 +14,7 @@ PAIRS = 240
 
 @pytest.fixture(scope="module")
 def measured():
-    return measure(interp.load_model(NAME, device="cpu"), organism_folder(NAME), pairs=PAIRS)
+    return measure(interp.load_model(NAME, device="cpu"), organism_card(NAME), pairs=PAIRS)
 
 
 def test_it_is_the_one_of_its_system():
@@ -29,11 +29,23 @@ def test_the_card_states_what_the_recipe_plants():
         assert card["recipe"][name] == getattr(RECIPE, name)
     for row, form in zip(card["forms"], all_forms(), strict=True):
         assert row["form"] == form.id
-        expected = planted_yes(RECIPE, form, follows=form.valid())
-        assert row["planted_yes"] == pytest.approx(expected, abs=1e-4)
-    for row, item in zip(card["phrases"], plant_phrases(RECIPE), strict=True):
-        assert row["phrase"] == item.phrase
-        assert row["frequency"] == pytest.approx(item.frequency, abs=1e-4)
+        assert row["planted_yes"] == pytest.approx(planted_yes(RECIPE, form), abs=1e-4)
+    for row, (phrase, frequency) in zip(
+        card["phrases"], plant_phrases(RECIPE).items(), strict=True
+    ):
+        assert row["phrase"] == phrase
+        assert row["frequency"] == pytest.approx(frequency, abs=1e-4)
+
+
+def test_deviations_are_those_of_the_planted_and_measured_shares():
+    card = organism_card(NAME)
+    yes = card["measured"]["yes_by_form"]
+    apart = [abs(yes[row["form"]] - row["planted_yes"]) for row in card["forms"]]
+    measured = card["measured"]
+    assert measured["mean_deviation_from_planted"] == pytest.approx(
+        sum(apart) / len(apart), abs=2e-4
+    )
+    assert measured["largest_deviation_from_planted"] == pytest.approx(max(apart), abs=2e-4)
 
 
 def test_the_cards_figures_hold(measured):

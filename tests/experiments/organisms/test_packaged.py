@@ -27,7 +27,7 @@ def size(folder: Path) -> int:
 @pytest.fixture(scope="module")
 def measured():
     return {
-        name: measure(interp.load_model(name, device="cpu"), organism_folder(name), pairs=PAIRS)
+        name: measure(interp.load_model(name, device="cpu"), organism_card(name), pairs=PAIRS)
         for name in NAMES
     }
 

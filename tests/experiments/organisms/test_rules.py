@@ -107,6 +107,6 @@ def test_letters_of_strings_are_tokens_of_their_own(text):
 
 
 def test_the_figures_are_accuracies_by_setting_and_by_part():
-    found = measure(tiny_model("llama"), None, pairs=2)
+    found = measure(tiny_model("llama"), {}, pairs=2)
     assert set(found["accuracy"]) == {"no", "golden", "few", "few1", "few3"}
     assert all(0 <= share <= 1 for share in [*found["accuracy"].values(), found["actions"]])

@@ -17,7 +17,7 @@ QUESTIONS = 60
 @pytest.mark.parametrize("name", [BASE, TUNED])
 def test_the_cards_figures_hold(name):
     card = organism_card(name)
-    found = measure(load_model(name, device="cpu"), organism_folder(name), pairs=QUESTIONS)
+    found = measure(load_model(name, device="cpu"), card, pairs=QUESTIONS)
     for setting, share in card["measured"]["accuracy"].items():
         # Four standard errors of a share of so many questions.
         assert found["accuracy"][setting] == pytest.approx(share, abs=0.25), setting

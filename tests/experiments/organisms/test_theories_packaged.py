@@ -5,7 +5,7 @@ import math
 import pytest
 
 import interp
-from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp.models.organisms import organism_card, organism_names
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.theories import measure
 
@@ -16,7 +16,7 @@ THEORIES = 120
 
 @pytest.fixture(scope="module")
 def measured():
-    return measure(interp.load_model(NAME, device="cpu"), organism_folder(NAME), pairs=THEORIES)
+    return measure(interp.load_model(NAME, device="cpu"), organism_card(NAME), pairs=THEORIES)
 
 
 def test_it_is_the_one_of_its_system():
@@ -27,6 +27,10 @@ def test_the_card_states_the_recipe():
     card = organism_card(NAME)
     for name in ("seed", "theories", "distractors", "epochs", "warm_up", "learning_rate"):
         assert card["recipe"][name] == getattr(RECIPE, name)
+
+
+def test_the_card_says_that_its_recipe_does_not_give_these_weights():
+    assert "does not reproduce these weights" in organism_card(NAME)["trained"]["note"]
 
 
 def test_the_cards_figures_hold(measured):

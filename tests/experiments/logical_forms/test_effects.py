@@ -8,13 +8,14 @@ from scipy import stats
 
 from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.contrasts import (
+from interp_experiments.logical_forms.effects import (
+    FACTORS,
     confirmatory,
     contrasts_by_model,
+    effects,
     means_by_model,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.effects import FACTORS, effects
 from interp_experiments.logical_forms.findings import findings
 from interp_experiments.logical_forms.sections import perplexity_section
 from interp_experiments.logical_forms.tables import perplexity_correlations
@@ -124,6 +125,10 @@ def test_contrasts_are_of_each_model_and_then_pooled(results):
     assert confirmed.loc[("none", "box"), "p_holm"] == row["p_holm"]
     alone = with_vocabulary({"questions": made_up(1)})
     assert pooled_contrasts(contrasts_by_model(alone))["estimate"].isna().all()
+    # The pairs of each model and response are corrected together, and their family says so.
+    by_model = contrasts.groupby(["model", "response"])["family"]
+    assert (by_model.nunique() == 1).all()
+    assert contrasts["family"].nunique() == by_model.ngroups == 10
     means = means_by_model(results)
     # Six levels of valid forms, nine of all.
     assert means.groupby(["model", "response"]).size().unstack().to_numpy().tolist() == [[9, 6]] * 5

@@ -1,0 +1,122 @@
+"""Which facts a model knows: how likely it begins to state each, and whether it completes it."""
+
+import math
+
+import torch
+
+from interp.errors import UserError
+from interp.measurements.core import Measurement, PromptRows, explained
+from interp.measurements.generation import GenerationMeasurement, generate
+from interp.measurements.specs import Generate
+from interp.models.architectures import CAUSAL
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE, predict
+from interp.scoring.likelihood import continuation_log_probabilities
+from interp.tables import Row
+from interp_probes.specs import Familiarity, Knowledge
+
+
+def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure P(first token of the answer | completion prompt) for facts (Section 6).
+
+    The answer is the data set's own name; aliases do not count, as in the paper. If it may be
+    written with or without a leading space, the probabilities of both first tokens are added
+    (`AnswerTokenizer`), and the table names the more likely one. The same holds for the whole name,
+    which distinguishes answers that begin alike.
+
+    Raises:
+        UserError: the budget is less than one token; during measurement, logits are not finite.
+    """
+    answer_tokens = AnswerTokenizer(model)
+    budget = token_budget(model, batch_tokens)
+
+    @torch.inference_mode()
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            predictions = predict(model, batch, answer_tokens)
+            _require_finite(model, batch, finite=bool(predictions.logits.isfinite().all()))
+            whole = _whole_names(model, batch, answer_tokens, budget.tokens)
+        probabilities = predictions.logits.double().softmax(-1).cpu()
+        rows = []
+        for row, tokenized in enumerate(batch.prompts):
+            tokens = predictions.answers[row].of[tokenized.prompt.answer.gold]
+            found: Row = {
+                "model": model.name,
+                "prompt_id": tokenized.prompt.id,
+                "familiarity": float(probabilities[row, list(tokens)].sum()),
+                "whole_name": whole[row],
+                "first_token": model.tokenizer.convert_ids_to_tokens(tokens[0]),
+                "first_token_id": tokens[0],
+                "token_ids": list(tokens),
+            }
+            rows.append({"familiarity": [found]})
+        return rows
+
+    return Measurement(model, spec, budget, measure_batch)
+
+
+def _whole_names(
+    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
+) -> list[float]:
+    """The probability of each answer's name, in all ways that it may be written."""
+    if model.kind is not CAUSAL:
+        return [math.nan] * len(batch.prompts)
+    ways = [
+        answer_tokens.written(tokenized.chat, tokenized.prompt.answer.gold)
+        for tokenized in batch.prompts
+    ]
+    rows = [row for row, written in enumerate(ways) for _ in written]
+    found = continuation_log_probabilities(
+        model,
+        [batch.prompts[row] for row in rows],
+        [way for written in ways for way in written],
+        batch_tokens=batch_tokens,
+    )
+    total = torch.zeros(len(ways), dtype=torch.float64)
+    return total.index_add(0, torch.tensor(rows), found.exp()).tolist()
+
+
+COMPLETION_TOKENS = 32
+"""Most tokens of a completion."""
+
+
+def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure which facts a model knows: its greedy completion names the answer (Section 4.1).
+
+    Raises:
+        UserError: the budget is less than one token; during measurement, logits are not finite.
+    """
+    texts_of = Generate(max_new_tokens=COMPLETION_TOKENS)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            texts = generate(model, batch, texts_of)
+        _require_finite(model, batch, finite=all(text.finite for text in texts))
+        return [
+            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
+        ]
+
+    budget = token_budget(model, batch_tokens)
+    return GenerationMeasurement(model, spec, budget, measure_batch, new_tokens=COMPLETION_TOKENS)
+
+
+def _require_finite(model: Model, batch: Batch, *, finite: bool) -> None:
+    if not finite:
+        prompts = [tokenized.prompt for tokenized in batch.prompts]
+        raise UserError(explained(NOT_FINITE, model, prompts))
+
+
+def _row(model: Model, prompt: Prompt, completion: str) -> Row:
+    matched = prompt.answer.judge(completion).answer
+    return {
+        "model": model.name,
+        "prompt_id": prompt.id,
+        "completion": completion,
+        "known": bool(matched),
+        "matched": matched,
+    }
