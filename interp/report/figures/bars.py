@@ -152,7 +152,7 @@ def _decisive_bars(rows: pd.DataFrame, ax: Axes, hue: str, groups: Sequence[obje
         x="method",
         y="auc",
         hue=hue,
-        n="prompts",
+        n="clusters",
         interval=("auc_low", "auc_high"),
         groups=groups,
         ax=ax,

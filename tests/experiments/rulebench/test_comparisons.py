@@ -7,16 +7,16 @@ import pytest
 from interp.prompts.systems import Contrast, dependence_factor, load_prompts
 from interp.statistics.contrasts import CONFIRMATORY, contrast_table
 from interp_experiments.findings import named_in_brief, named_in_full
-from interp_experiments.rulebench.comparisons import (
+from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
+from interp_experiments.rulebench.results import (
     MODELS,
     SETTINGS,
+    Results,
     comparisons,
     kinds,
     kinds_tested,
 )
-from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
-from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
-from interp_experiments.rulebench.results import Results
 
 PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
 
