@@ -9,7 +9,7 @@ from typing import Protocol
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import ALONE, Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, Outline, PromptSet
-from interp_experiments.robustlr.language import Instance, Verdict, sentence
+from interp_experiments.robustlr.language import Instance, Literal, Rule, Verdict, sentence
 from interp_experiments.robustlr.solver import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"
@@ -85,14 +85,16 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     Unknown, which nothing proves.
     """
     theory = instance.theory
-    told = [(f"fact{n}", sentence(one)) for n, one in enumerate(theory.facts, start=1)]
-    told += [(f"rule{n}", sentence(one)) for n, one in enumerate(theory.rules, start=1)]
-    parts: list[tuple[str | None, str]] = []
-    for place, part in enumerate(told):
-        parts += [(None, " ")] * bool(place) + [part]
+    named: dict[str, Literal | Rule] = {
+        f"{kind}{n}": one
+        for kind, told in (("fact", theory.facts), ("rule", theory.rules))
+        for n, one in enumerate(told, start=1)
+    }
+    needed = frozenset().union(*proof_sets(theory, instance.statement))
+    parts = [part for name, one in named.items() for part in ((None, " "), (name, sentence(one)))]
     text, segments = compose(
         [
-            *parts,
+            *parts[1:],
             (None, "\nStatement: "),
             ("statement", sentence(instance.statement)),
             (None, "\n"),
@@ -110,18 +112,10 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
             "set": instance.set,
             "group": instance.group,
             "base_label": instance.base_label.value,
-            "proof": " ".join(_proof(instance)),
+            "proof": " ".join(name for name, one in named.items() if one in needed),
         },
         messages=messages,
     )
-
-
-def _proof(instance: Instance) -> list[str]:
-    """The segments that occur in a minimal proof of the statement or of its negation."""
-    theory = instance.theory
-    needed = frozenset().union(*proof_sets(theory, instance.statement))
-    facts = [f"fact{n}" for n, one in enumerate(theory.facts, start=1) if one in needed]
-    return facts + [f"rule{n}" for n, one in enumerate(theory.rules, start=1) if one in needed]
 
 
 def made_by(

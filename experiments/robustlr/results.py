@@ -40,8 +40,8 @@ class Results:
     """Lines on prompts without an answer or with an error, by model; these count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof in short theories, prompt by prompt: the columns of
-    `interp.analysis.segments.finds`, gold and outcome (right or wrong). Empty if nothing was
-    attributed."""
+    `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
+    if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, theories whole."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -81,7 +81,7 @@ def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> 
     found = Attributions.of(begun[SHORT]).finds()
     if found.empty:
         return found
-    judged = rows[SHORT][["model", "prompt_id", "gold", "answer"]]
+    judged = rows[SHORT][["model", "prompt_id", "pair_id", "gold", "answer"]]
     right = judged["answer"] == judged["gold"]
     outcomes = judged.assign(outcome=right.map({True: "right", False: "wrong"}))
     return found.merge(outcomes.drop(columns="answer"), on=["model", "prompt_id"])

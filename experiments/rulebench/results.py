@@ -87,8 +87,10 @@ class Results:
         has_other = rows[rows["version"] == "counterfactual"]["set"].unique()
         rows = rows[(rows["version"] == "counterfactual") | ~rows["set"].isin(has_other)]
         found = [
-            behaviour(row.completion, correct=row.correct, golden_place=int(row.golden_place))
-            for row in rows.itertuples()
+            behaviour(
+                row["completion"], correct=row["correct"], golden_place=int(row["golden_place"])
+            )
+            for row in rows.to_dict("records")
         ]
         return rows.assign(behaviour=pd.Series(found, index=rows.index, dtype=str))
 
@@ -138,8 +140,8 @@ def _found(study: StudyFolder) -> pd.DataFrame:
     texts = answered.table("completions", _ANSWERS)
     texts = texts[(texts["error"] == "") & texts["prompt_id"].isin(prompts.index)]
     outcomes = [
-        followed(prompts.loc[row.prompt_id], str(row.answer), correct=bool(row.correct))
-        for row in texts.itertuples()
+        followed(prompts.loc[row["prompt_id"]], str(row["answer"]), correct=bool(row["correct"]))
+        for row in texts.to_dict("records")
     ]
     judged = texts[["model", "prompt_id"]].assign(outcome=outcomes)
     return found.merge(judged, on=["model", "prompt_id"]).merge(

@@ -400,7 +400,9 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
     )
 
 
-def _bars(name: str, title: str, table: pd.DataFrame, *, y: str, hue: str) -> list[FigureItem]:
+def _bars(
+    name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
+) -> tuple[FigureItem, ...]:
     """A figure of `tables.bars_by_set`, if the table has rows."""
     draw = partial(tables.bars_by_set, table, y=y, hue=hue)
-    return [FigureItem(name, title, draw)] if len(table) else []
+    return (FigureItem(name, title, draw),) if len(table) else ()

@@ -225,7 +225,7 @@ def dimensions(results: Results) -> pd.DataFrame:
     shares = shares.rename(columns={"share": "score", "clusters": RULES}).drop(columns="n")
     counts = both.groupby(keys).agg(settings=("setting", "nunique"), n=("pair_id", "nunique"))
     table = shares.merge(counts.reset_index(), on=keys)
-    table = in_order(table, {"model": rows["model"].unique(), "dimension": list(DIMENSIONS)})
+    table = in_order(table, {"model": results.models, "dimension": list(DIMENSIONS)})
     columns = [*keys, "score", "low", "high", "settings", "n", RULES]
     return table[columns].reset_index(drop=True)
 
@@ -251,8 +251,8 @@ def missing_dimensions(results: Results) -> list[str]:
     sentences = []
     for name, does in DIMENSIONS.items():
         models = [model for model in results.models if model not in found.get(name, ())]
-        failed = _of_dimension(results.failed, name)["model"] if len(results.failed) else []
-        if tried := [model for model in models if model in set(failed)]:
+        failed = set(_of_dimension(results.failed, name)["model"] if len(results.failed) else ())
+        if tried := [model for model in models if model in failed]:
             sentences.append(
                 f"{name.capitalize()} was not measured for {listed(tried)}: no prompt that {does} "
                 "could be measured (table Not measured)."

@@ -1,4 +1,4 @@
-"""Which rule an answer follows, what cannot be read, and the comparisons that were named in advance."""
+"""Which rule an answer follows, what cannot be read, and the named comparisons."""
 
 from pathlib import Path
 from unittest.mock import create_autospec
