@@ -86,9 +86,8 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """
     theory = instance.theory
     named: dict[str, Literal | Rule] = {
-        f"{kind}{n}": one
-        for kind, told in (("fact", theory.facts), ("rule", theory.rules))
-        for n, one in enumerate(told, start=1)
+        **{f"fact{n}": one for n, one in enumerate(theory.facts, start=1)},
+        **{f"rule{n}": one for n, one in enumerate(theory.rules, start=1)},
     }
     needed = frozenset().union(*proof_sets(theory, instance.statement))
     parts = [part for name, one in named.items() for part in ((None, " "), (name, sentence(one)))]

@@ -333,24 +333,23 @@ def distractor_sections(results: Results) -> list[Section]:
         return []
     rows = results.rows[DISTRACTORS]
     table = tables.distractors({"no distractors": results.rows[SETS], "distractors": rows})
-    items = (
-        FigureItem(
-            "figure6_distractors",
-            "Weighted F1 without and with distractors (Figure 6)",
-            lambda: figures.distractors(_measured(table)),
-            "n counts theories.",
-        ),
-        TableItem("distractors", "Every score without and with distractors", table),
-        *(
-            TableItem(
-                f"{kind}_with_distractors",
-                f"Weighted F1 of the {kind} sets with distractors",
-                tables.sets(rows, kind),
-            )
-            for kind in tables.SETS
-        ),
+    figure = FigureItem(
+        "figure6_distractors",
+        "Weighted F1 without and with distractors (Figure 6)",
+        lambda: figures.distractors(_measured(table)),
+        "n counts theories.",
     )
-    return [Section("Distractors", "Facts and rules that do not decide the statement.", items)]
+    by_kind = [
+        TableItem(
+            f"{kind}_with_distractors",
+            f"Weighted F1 of the {kind} sets with distractors",
+            tables.sets(rows, kind),
+        )
+        for kind in tables.SETS
+    ]
+    every = TableItem("distractors", "Every score without and with distractors", table)
+    text = "Facts and rules that do not decide the statement."
+    return [Section("Distractors", text, (figure, every, *by_kind))]
 
 
 def size_sections(results: Results) -> list[Section]:
