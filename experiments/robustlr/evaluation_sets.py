@@ -1,7 +1,7 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
-A group is drawn until the solver confirms all its labels. Groups do not depend on each other, so
-any of them can be made separately, and a smaller set is the beginning of a larger one.
+A group is drawn again until the solver confirms all its labels. Groups are independent: each can be
+made separately, and a smaller set is the beginning of a larger one.
 """
 
 import random
@@ -29,7 +29,7 @@ from interp_experiments.robustlr.variants import (
 EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
 
 INSTANCES = 20_000
-"""Instances in each published set (Table 8); here as many as whole groups allow."""
+"""Instances in each published set (Table 8), here rounded down to whole groups."""
 
 _TWO = (Verdict.TRUE, Verdict.FALSE)
 
@@ -120,7 +120,7 @@ class GroupMaker:
 def draw_last_rule(
     rng: random.Random, sampled: Sampled, base: Verdict, rules: Sequence[Rule]
 ) -> Rule | None:
-    """One of the rules that prove something; half of the statements are negated."""
+    """One of the rules that prove a literal; half of the statements are negated."""
     negated = happens(rng, 0.5)
     proved = set(sampled.proved)
     fitting = [
@@ -137,7 +137,7 @@ def statement_of(rule: Rule, base: Verdict) -> Literal:
 
 
 class Pair(NamedTuple):
-    """A base theory, its statement, and how it is paraphrased."""
+    """A base theory with its statement and its paraphrase."""
 
     statement: Literal
     theory: Theory

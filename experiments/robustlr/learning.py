@@ -4,12 +4,11 @@ The four sets are balanced, in splits that share no theory.
 
 Each theory has six statements: a literal that it proves without negation and one with negation
 (True), the negations of both (False), and one of either kind that it does not decide (Unknown).
-So within every theory each label has the same count of everything that can be counted in theory
-and statement: no such count can give the label away. Theories that do not have these literals are
-dropped.
+So within a theory no count of anything in theory and statement can give the label away. Theories
+without these literals are dropped.
 
-A hash of a theory's sentences, independent of their order and wording, decides its split. So
-splits share no theory, and any group can be made separately.
+A hash of a theory's sentences, independent of order and wording, decides its split. So splits share
+no theory, and any group can be made separately.
 """
 
 import hashlib
@@ -45,10 +44,10 @@ TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
     "OR+NOT": ("or",),
     "All": ("and", "or"),
 }
-"""The operators that join literals of a body in each set; all sets have negation."""
+"""The operators in the bodies of rules in each set; all sets have negation."""
 
 SPLITS: Mapping[Split, int] = {"train": 50_000, "dev": 10_000, "test": 10_000}
-"""Instances in each published split (Table 7); here as many as whole theories allow."""
+"""Instances in each published split (Table 7), here rounded down to whole theories."""
 
 STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unknown-negated")
 """The statements of a whole theory: the label of each, and whether it is negated."""

@@ -1,4 +1,4 @@
-"""Instances as prompts: sentences, statement, and the question which of three answers is right."""
+"""Instances as prompts: a theory, a statement, and a question with three answers."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Maker(Protocol):
 
     @property
     def set(self) -> str:
-        """The data that they belong to."""
+        """The set that the groups belong to."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Maker(Protocol):
 
 
 def demonstrations() -> Messages:
-    """The three questions with answers that a model reads before its own."""
+    """The three answered questions that a model reads before its own."""
     return Messages(
         demonstrations=tuple(
             Demonstration(asked(context, statement), label.value)
@@ -79,10 +79,9 @@ def asked(context: str, statement: str) -> str:
 def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
-    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names
-    follow the place in the theory, so unedited rules have the same names in all variants. The
-    factor proof names the facts and rules of all minimal proof sets; it is empty if the label is
-    Unknown, which nothing proves.
+    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names follow the
+    order of the theory, so unedited rules have the same names in all variants. The factor proof
+    names the facts and rules of all minimal proof sets; it is empty if the label is Unknown.
     """
     theory = instance.theory
     named: dict[str, Literal | Rule] = {
@@ -125,7 +124,7 @@ def made_by(
     seed: int,
     description: dict[str, str],
 ) -> PromptSet:
-    """All groups, maker by maker; a subset is chosen without making the others."""
+    """All groups, maker by maker; prompts outside a subset are never made."""
     ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
     remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
 

@@ -1,7 +1,7 @@
-"""Families: who is what to whom, what it is called, and how two relations compose.
+"""Families: relations between people, their names, and how two relations compose.
 
-Families grow from a couple by children, spouses and parents of those who have none, so that couples
-stay together, have all their children in common, and no relatives marry.
+A family grows from a couple by adding children, spouses or parents. So couples stay together, share
+all their children, and no relatives marry.
 """
 
 import random
@@ -73,10 +73,10 @@ COMPOSED = {
     ("child-in-law", "spouse"): "child",
     ("child-in-law", "parent-in-law"): "spouse",
 }
-"""What C is to A if B is the first to A and C the second to B, for three different people.
+"""The relation of C to A if B is the first to A and C the second to B, for different people.
 
-Pairs that are not listed leave the relation open, or lead to one without a word here. The tests
-derive the same table from all small families."""
+Other pairs leave the relation open, or lead to one without a word here. The tests derive the same
+table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Family:
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:
-        """The type of relation from a person to a relative; None if it has no word here."""
+        """The type of the relation of a relative to a person; None if it has no word here."""
         if self.spouses[person] == relative:
             return "spouse"
         return (
@@ -115,13 +115,13 @@ class Family:
         return self._with(sex, couple, None)
 
     def with_spouse(self, person: int) -> "Family":
-        """The family with a spouse, from elsewhere, of somebody who has none."""
+        """The family with an unrelated spouse for somebody without one."""
         sex = FEMALE if self.sexes[person] == MALE else MALE
         grown = self._with(sex, None, person)
         return replace(grown, spouses=_changed(grown.spouses, person, len(self)))
 
     def with_parents(self, person: int) -> "Family":
-        """The family with the parents of somebody who has none."""
+        """The family with parents for somebody without any."""
         first = len(self)
         grown = self._with(MALE, None, first + 1)._with(FEMALE, None, first)
         return replace(grown, parents=_changed(grown.parents, person, (first, first + 1)))
@@ -140,7 +140,7 @@ class Family:
         )
 
     def _upwards(self, person: int, elder: int) -> str | None:
-        """The relation to `elder`, if it is one to an older generation."""
+        """The relation of `elder` to a person, if `elder` is of an older generation."""
         parents, spouse = self._parents(person), self.spouses[person]
         if elder in parents:
             return "parent"

@@ -1,6 +1,6 @@
 """Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
 
-A question is learned with its golden rule among noise rules, shuffled; the loss is computed only on
+A question is learned with its golden rule among shuffled noise rules; the loss is computed only on
 the answer. The number of noise rules is drawn for each question: 0 to 3, as in the paper for
 StringGame, or 2 or none, as in the paper's in-domain tuning.
 """
@@ -84,14 +84,14 @@ class RuleFollowing(TrainSpec):
         )
 
     def target(self, prompt: Prompt) -> str:
-        """The correct answer, after the rule that fits if that is learned too."""
+        """The correct answer, preceded by the golden rule's number if `thought` is set."""
         answer = BY_NAME[prompt.factors["set"]].written(prompt.answer.gold)
         if not self.thought:
             return answer
         return f"Rule {prompt.factors['golden_place']} fits. {PREFIX} {answer}."
 
     def measured(self) -> "Spec":
-        """The answers to held-out questions are generated."""
+        """Answers to held-out questions are generated."""
         from interp.measurements.specs import Generate
 
         return Generate(max_new_tokens=DIRECT_TOKENS)
@@ -136,7 +136,7 @@ class RuleFollowing(TrainSpec):
         return pick(random.Random(f"irft noise {split} {self.seed} {item}"), self._settings)
 
     def _taken(self, items: Sequence[Item], split: Split) -> Sequence[Item]:
-        """The items of a split; dev and test take turns, so that both have the same mix of hops."""
+        """The items of a split; dev and test take turns, so both have the same mix of hops."""
         if split == "train":
             return items[: self.questions]
         return items[split == "test" :: 2][: self.held_out]
