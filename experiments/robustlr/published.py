@@ -25,11 +25,10 @@ from interp_experiments.robustlr.language import (
 from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
 
-_NAME = r"[^\W\d_][\w'’-]*"
 _WORD = r"[^\W\d_][\w'’-]*"
-_ADJECTIVE = re.compile(rf"({_NAME}) is (not )?({_WORD})")
-_RELATION = re.compile(rf"({_NAME}) is (not )?the ({_WORD}) of ({_NAME})")
-_INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_NAME}) is (not )?({_NAME})")
+_ADJECTIVE = re.compile(rf"({_WORD}) is (not )?({_WORD})")
+_RELATION = re.compile(rf"({_WORD}) is (not )?the ({_WORD}) of ({_WORD})")
+_INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_WORD}) is (not )?({_WORD})")
 _SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
 _IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
 _IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
@@ -314,10 +313,8 @@ def _pair(members: Mapping[str, Read]) -> list[Instance]:
 
 def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> None:
     known = list(expected)
-    missing = [version for version in known if version not in members]
-    others = [version for version in members if version not in known]
     group = next(iter(members.values())).key.group
-    if missing or others:
+    if set(members) != set(known):
         raise UserError(
             f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
             f"expected {', '.join(known)}"

@@ -30,12 +30,6 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.robustlr.tables import (
-    feature_table,
-    guess_table,
-    size_table,
-    training_sizes,
-)
 from interp_experiments.scaffold import paper_report
 
 THEORIES = "theories: number in each set; low and high: 95% interval, with the theory as the unit"
@@ -273,14 +267,9 @@ def label_section(results: Results) -> Section:
 
 def in_domain_sections(results: Results) -> list[Section]:
     """Table 3, and the same with shorter theories."""
-    columns = {
-        "nothing else": BARE,
-        f"up to {system.SHORT} sentences": SHORT,
-        tables.WHOLE: IN_DOMAIN,
-    }
-    asked = {
-        column: results.rows[stage] for column, stage in columns.items() if stage in results.rows
-    }
+    named = ((BARE, "nothing else"), (SHORT, f"up to {system.SHORT} sentences"))
+    columns = (*named, (IN_DOMAIN, tables.WHOLE))
+    asked = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
     if not asked:
         return []
     table = TableItem(
@@ -354,7 +343,7 @@ def distractor_sections(results: Results) -> list[Section]:
 
 def size_sections(results: Results) -> list[Section]:
     """Figure 5, if models were trained on sets of several sizes."""
-    table = size_table(results.rows[SETS], training_sizes(results.models))
+    table = tables.size_table(results.rows[SETS], tables.training_sizes(results.models))
     if table.empty:
         return []
     drawn = [
@@ -380,7 +369,7 @@ def size_sections(results: Results) -> list[Section]:
 def feature_section(seed: int) -> Section:
     """Figure 8."""
     maker = TheoryMaker("All", "train", seed)
-    features = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
+    features = tables.feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",
         f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
@@ -395,7 +384,7 @@ def feature_section(seed: int) -> Section:
             TableItem(
                 "feature_guesses",
                 "How often the best guess from one count is right",
-                guess_table(features),
+                tables.guess_table(features),
                 "gain: above the share of the most frequent label.",
             ),
             TableItem("features", "Labels by count", features),

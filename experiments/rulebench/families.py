@@ -6,7 +6,6 @@ all their children, and no relatives marry.
 
 import random
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from interp_experiments.chance import pick
 
@@ -40,8 +39,6 @@ def word(type_: str, sex: str) -> str:
     """The word for a relative of this type and sex, such as "aunt"."""
     return WORDS[type_][SEXES.index(sex)]
 
-
-T = TypeVar("T")
 
 COMPOSED = {
     ("parent", "parent"): "grandparent",
@@ -118,13 +115,17 @@ class Family:
         """The family with an unrelated spouse for somebody without one."""
         sex = FEMALE if self.sexes[person] == MALE else MALE
         grown = self._with(sex, None, person)
-        return replace(grown, spouses=_changed(grown.spouses, person, len(self)))
+        spouses = list(grown.spouses)
+        spouses[person] = len(self)
+        return replace(grown, spouses=tuple(spouses))
 
     def with_parents(self, person: int) -> "Family":
         """The family with parents for somebody without any."""
         first = len(self)
         grown = self._with(MALE, None, first + 1)._with(FEMALE, None, first)
-        return replace(grown, parents=_changed(grown.parents, person, (first, first + 1)))
+        parents = list(grown.parents)
+        parents[person] = (first, first + 1)
+        return replace(grown, parents=tuple(parents))
 
     def _with(self, sex: str, parents: tuple[int, int] | None, spouse: int | None) -> "Family":
         return Family((*self.sexes, sex), (*self.parents, parents), (*self.spouses, spouse))
@@ -180,7 +181,3 @@ def _grown(family: Family, rng: random.Random) -> Family:
     if chance < 0.4 and founders:
         return family.with_parents(pick(rng, founders))
     return family.with_child(pick(rng, family.couples), pick(rng, SEXES))
-
-
-def _changed(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    return (*values[:place], value, *values[place + 1 :])

@@ -130,7 +130,7 @@ def named(name: str) -> Kind:
     """The kind with this name or folder name.
 
     Raises:
-        UserError: no kind has that name.
+        UserError: no kind has the name.
     """
     for kind in READ:
         if name.lower() in (kind.name, *kind.folders):

@@ -59,27 +59,27 @@ DIRECT_TOKENS = 32
 """Maximum number of tokens in an answer without a chain of thought."""
 
 QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
-_GOLDEN_AND_FEW: tuple[Quantity, ...] = ("golden", "few")
-_FEW_AND_ALL: tuple[Quantity, ...] = ("few", "all")
 
 RULES = tuple(Setting(quantity=quantity) for quantity in QUANTITIES)
 """Do rules help? (Section 4.2, Figure 4.)"""
 
 FORMS = tuple(
-    Setting(quantity=quantity, logic=logic) for quantity in _FEW_AND_ALL for logic in (False, True)
+    Setting(quantity=quantity, logic=logic)
+    for quantity in QUANTITIES[2:]
+    for logic in (False, True)
 )
 """Natural language or first-order logic? (Section 4.3, Table 1.)"""
 
 THOUGHT = tuple(
     Setting(quantity=quantity, shots=True, thought=thought)
-    for quantity in _GOLDEN_AND_FEW
+    for quantity in QUANTITIES[1:3]
     for thought in (False, True)
 )
 """With or without chain of thought? (Section 4.4, Figure 5.)"""
 
 COUNTERFACTUAL = tuple(
     Setting(quantity=quantity, shots=True, thought=True, counterfactual=counterfactual)
-    for quantity in _GOLDEN_AND_FEW
+    for quantity in QUANTITIES[1:3]
     for counterfactual in (False, True)
 )
 """Are rules followed against what is known? (Section 4.5, Table 2; few rules: Section 4.6.)"""

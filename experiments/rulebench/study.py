@@ -22,7 +22,7 @@ from interp.studies.study import Study
 from interp_experiments.findings import listed, named_in_brief, named_in_full
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.items import Quantity
-from interp_experiments.rulebench.layout import read_sets
+from interp_experiments.rulebench.layout import Broken, read_sets
 from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     DIRECT_TOKENS,
@@ -108,10 +108,10 @@ class RuleBenchStudy(Study):
         Raises:
             UserError: the data cannot be read, or have broken items.
         """
+        broken: Broken = "skip" if self.skip_broken else "stop"
         if source.data is None:
             sets = [kinship_set(source.seed), string_game_set(source.seed)]
         else:
-            broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
             sets = read_sets(Path(source.data), name=self.set_name, broken=broken)
 
         def stage(name: str, settings: Sequence[Setting], spec: Spec) -> Stage:
@@ -135,12 +135,13 @@ class RuleBenchStudy(Study):
         """The report, from what the study has on disk."""
         results = read_results(folder)
         compared, cells = comparisons(results), tables.accuracy(results)
+        brief = named_in_brief(results.models, kinds_tested(compared))
         return paper_report(
             folder,
             title="RuleBench",
             text=(
                 f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
-                f"{_sizes(results.texts)} Accuracy is the share of texts with the correct answer; "
+                f"{_sizes(results.texts)}. Accuracy is the share of texts with the correct answer; "
                 "a text without an answer counts as wrong. Intervals are 95%. The unit of "
                 "intervals and tests is the golden rule, since answers to questions about one "
                 "rule are alike. Published numbers come from the paper's own data and parsers."
@@ -156,12 +157,7 @@ class RuleBenchStudy(Study):
                 *attribution_sections(results),
                 *tuning_sections(cells, tables.tunings(results.models)),
             ),
-            answer="\n\n".join(
-                [
-                    *unreadable(results.texts),
-                    *named_in_brief(results.models, kinds_tested(compared)),
-                ]
-            ),
+            answer="\n\n".join([*unreadable(results.texts), *brief]),
             prompts=results.prompts,
             answers=results.answers,
             names=NAMES,
@@ -174,11 +170,10 @@ class RuleBenchStudy(Study):
 def _sizes(texts: pd.DataFrame) -> str:
     """The number of questions in each set, and of their golden rules."""
     counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
-    parts = [
+    return "; ".join(
         f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
         for name, (questions, rules) in counts.iterrows()
-    ]
-    return f"{'; '.join(parts)}."
+    )
 
 
 def unreadable(texts: pd.DataFrame) -> list[str]:
@@ -261,23 +256,14 @@ def _section(
     after: Sequence[TableItem] = (),
 ) -> Section:
     """A section with the published rows below measured ones; without measured rows, a sentence."""
-    found = [
-        TableItem(
-            f"table{one.number}",
-            f"{one.title} (Table {one.number})",
-            measured_and_published(one.measured, tables.published(one.number)),
-            one.note,
-        )
-        for one in compared
-        if len(one.measured)
-    ]
-    missing = [
-        f"Table {one.number} of the paper is left out, since nothing was measured to compare it "
-        "with."
-        for one in compared
-        if one.measured.empty
-    ]
-    return Section(title, " ".join([text, *missing]), (*before, *found, *after))
+    found = []
+    for number, name, measured, note in compared:
+        if measured.empty:
+            text += f" Table {number} of the paper is left out: no measured row compares with it."
+        else:
+            both = measured_and_published(measured, tables.published(number))
+            found.append(TableItem(f"table{number}", f"{name} (Table {number})", both, note))
+    return Section(title, text, (*before, *found, *after))
 
 
 def quantity_section(results: Results, cells: pd.DataFrame) -> Section:
