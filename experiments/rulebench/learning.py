@@ -113,7 +113,7 @@ class RuleFollowing(TrainSpec):
         right = {prompt.id: bool(texts.loc[prompt.id, "correct"]) for prompt in prompts}
         scores = {"prompts": float(len(right)), "accuracy": fmean(right.values())}
         noise_of = {p.id: sum(name.startswith("noise") for name in p.segments) for p in prompts}
-        for noise in sorted(set(noise_of.values())):
+        for noise in sorted({*self.noise} & {*noise_of.values()}):
             own = [right[id_] for id_, number in noise_of.items() if number == noise]
             scores[f"accuracy with {noise} noise"] = fmean(own)
         if self.thought:
