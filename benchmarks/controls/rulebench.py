@@ -13,8 +13,7 @@ from scipy.special import expit
 from benchmarks.controls.rates import Tested
 from interp.statistics.contrasts import mcnemar
 from interp.statistics.proportions import proportions
-from interp_experiments.rulebench.comparisons import MODELS, comparisons
-from interp_experiments.rulebench.results import Results
+from interp_experiments.rulebench.results import MODELS, Results, comparisons
 from interp_experiments.rulebench.tables import accuracy
 
 QUESTIONS, RULES = 160, 60

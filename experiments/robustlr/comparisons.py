@@ -1,10 +1,10 @@
 """The comparisons of weighted F1 that were named before any model was measured, over theories.
 
-1. Each model against the best constant guess, on each set and on the mean of each kind of set.
+1. Each model with the best constant guess, on each set and on the mean of each kind of set.
 2. Each model's contrast sets with each other: which operator is the hardest?
 3. Every pair of models, on the mean of each kind of set.
 
-The best constant guess for a set is the label that has the highest F1 if every statement gets it:
+The best constant guess for a set is the label that has the highest F1 if every statement gets it;
 it depends only on the correct labels.
 """
 
@@ -33,11 +33,11 @@ Where = Mapping[str, object]
 def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row per comparison: columns as in `findings.family_table`.
 
-    The first are model (empty between models), kind (of the three above), sets and contrast
-    ("a - b"); name says it in words, and n how many theories were compared.
+    The first are model (empty between models), kind (one of the three above), sets, contrast
+    ("a - b"), name (all of it in words) and n (theories, in words).
 
     Args:
-        stages: rows of a study's results by stage.
+        stages: the rows of a study's results by stage.
     """
     rows = stages[SETS]
     if BARE in stages:
@@ -88,33 +88,23 @@ def _named(theories: pd.DataFrame) -> Iterator[tuple[Where, Difference]]:
         for name in (*alone, *means):
             if (model, name) in f1:
                 where = {"model": model, "kind": AGAINST_GUESS, "sets": name}
-                yield _compared(where, (model, GUESS), f"{model}, {name}", f1, name)
+                found = difference(f1[model, name], f1[GUESS, name])
+                yield _row(where, f"{model} - {GUESS}", f"{model}, {name}", found)
         for a, b in combinations(OF_KIND["contrast"], 2):
             if {a, b} <= there:
                 found = difference(f1[model, a], f1[model, b])
                 where = {"model": model, "kind": BETWEEN_SETS, "sets": f"{a}, {b}"}
-                yield _row(where, f"{a} - {b}", f"{model}, {a} − {b}", found), found
+                yield _row(where, f"{a} - {b}", f"{model}, {a} − {b}", found)
     for name in means:
         for a, b in combinations(models, 2):
             where = {"model": "", "kind": BETWEEN_MODELS, "sets": name}
-            yield _compared(where, (a, b), f"{a} − {b}, {name}", f1, name)
+            found = difference(f1[a, name], f1[b, name])
+            yield _row(where, f"{a} - {b}", f"{a} − {b}, {name}", found)
 
 
-def _compared(
-    where: Where,
-    models: tuple[str, str],
-    said: str,
-    f1: Mapping[tuple[str, str], pd.DataFrame],
-    name: str,
-) -> tuple[Where, Difference]:
-    """Two models, or a model and the guess, on the same theories."""
-    found = difference(*(f1[model, name] for model in models))
-    return _row(where, " - ".join(models), said, found), found
-
-
-def _row(where: Where, contrast: str, said: str, found: Difference) -> Where:
-    counted = f"{found.clusters:,} {'statements' if where['sets'] == TEST_SPLIT else 'theories'}"
-    return {**where, "contrast": contrast, "name": said, "n": counted}
+def _row(where: Where, contrast: str, name: str, found: Difference) -> tuple[Where, Difference]:
+    n = f"{found.clusters:,} {'statements' if where['sets'] == TEST_SPLIT else 'theories'}"
+    return {**where, "contrast": contrast, "name": name, "n": n}, found
 
 
 def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:

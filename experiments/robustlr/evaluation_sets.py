@@ -1,7 +1,7 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
-A group is drawn until the solver confirms all its labels. Groups do not depend on each other, so
-any of them can be made separately, and a smaller set is the beginning of a larger one.
+A group is drawn again until the solver confirms all its labels. Groups are independent: each can be
+made separately, and a smaller set is the beginning of a larger one.
 """
 
 import random
@@ -29,20 +29,9 @@ from interp_experiments.robustlr.variants import (
 EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
 
 INSTANCES = 20_000
-"""Instances in each published set (Table 8); here as many as whole groups allow."""
+"""Instances in each published set (Table 8), here rounded down to whole groups."""
 
 _TWO = (Verdict.TRUE, Verdict.FALSE)
-_BASE_LABELS = dict.fromkeys(EVALUATION_SETS, _TWO) | {"C-ES": (*_TWO, Verdict.UNKNOWN)}
-
-
-class Member(NamedTuple):
-    """How one member of a group differs from the others."""
-
-    version: str
-    group: str
-    theory: Theory
-    statement: Literal
-    label: Verdict
 
 
 @dataclass(frozen=True)
@@ -60,10 +49,9 @@ class GroupMaker:
     @property
     def versions(self) -> tuple[str, ...]:
         """The names of a group's members, the base first."""
-        edits = CONTRAST_SETS.get(self.set)
-        if edits is None:
+        if self.set in EQUIVALENCE_SETS:
             return ("base", EQUIVALENCE_SETS[self.set])
-        return tuple(edit.version for edit in edits)
+        return tuple(edit.version for edit in CONTRAST_SETS[self.set])
 
     def __len__(self) -> int:
         return INSTANCES // len(self.versions)
@@ -72,77 +60,67 @@ class GroupMaker:
         """The id that the members of a group share."""
         return f"{self.set}-{index:05d}"
 
-    def base_label(self, index: int) -> Verdict:
-        """The label of a group's base: each in turn."""
-        labels = _BASE_LABELS[self.set]
-        return labels[index % len(labels)]
-
     def group(self, index: int) -> tuple[Instance, ...]:
         """A base and its variants, the same for a seed on every platform."""
         rng = random.Random(f"robustlr {self.set} {self.seed} {index}")
-        base = self.base_label(index)
+        labels = (*_TWO, Verdict.UNKNOWN) if self.set == "C-ES" else _TWO
+        base = labels[index % len(labels)]
+        make = partial(Instance, theory_id=self.theory_id(index), set=self.set, base_label=base)
+        draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
         while True:
-            members = self._attempt(rng, base)
-            if members is not None:
-                return tuple(self._instance(index, base, member) for member in members)
+            try:
+                members = draw(rng, base, make)
+                if members and all(verdict(m.theory, m.statement) is m.label for m in members):
+                    return members
+            except UserError:  # The theory is too large to enumerate.
+                continue
 
-    def _attempt(self, rng: random.Random, base: Verdict) -> list[Member] | None:
-        """A group; None if the drawn theory allows none, or is too large to enumerate."""
-        try:
-            draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
-            members = draw(rng, base)
-            if members is not None and _confirmed(members):
-                return members
-        except UserError:
-            pass
-        return None
-
-    def _equivalence(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+    def _equivalence(
+        self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
+    ) -> tuple[Instance, ...]:
+        """A pair; empty if the drawn theory allows none."""
         pair = _PAIRS[self.set](rng, self.words, base)
         if pair is None:
-            return None
+            return ()
         theory = pair.theory
         if not self.distractors:
             theory = theory.only(sources(theory, pair.statement) | set(pair.rules))
-        told = zip(
-            self.versions, ("base", "paraphrase"), (theory, pair.paraphrase(theory)), strict=True
+        told = {"base": theory, "paraphrase": pair.paraphrase(theory)}
+        return tuple(
+            make(version=version, group=group, theory=one, statement=pair.statement, label=base)
+            for version, (group, one) in zip(self.versions, told.items(), strict=True)
         )
-        return [
-            Member(version, group, theory, pair.statement, base) for version, group, theory in told
-        ]
 
-    def _contrast(self, rng: random.Random, base: Verdict) -> list[Member] | None:
+    def _contrast(
+        self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
+    ) -> tuple[Instance, ...]:
+        """All edits; empty if the drawn theory allows none."""
         sampled = sample(rng, self.words)
         theory = sampled.theory
         fitting = [rule for rule in theory.rules if editable(theory, rule, self.set)]
         rule = draw_last_rule(rng, sampled, base, fitting)
         unseen = as_literal(rng, self.words.predicate(rng, sampled.people))
         if rule is None or unseen.predicate in theory.predicates():
-            return None
+            return ()
         statement = statement_of(rule, base)
         if not self.distractors:
             theory = theory.only(proof_set(theory, statement))
-        return [
-            Member(
-                edit.version,
-                edit.group,
-                edited(theory, rule, unseen, edit),
-                statement,
-                edit.expected(base),
+        return tuple(
+            make(
+                version=edit.version,
+                group=edit.group,
+                theory=edited(theory, rule, unseen, edit),
+                statement=statement,
+                label=edit.expected(base),
             )
             for edit in CONTRAST_SETS[self.set]
-        ]
-
-    def _instance(self, index: int, base: Verdict, member: Member) -> Instance:
-        return Instance(
-            theory_id=self.theory_id(index), set=self.set, base_label=base, **member._asdict()
         )
 
 
 def draw_last_rule(
     rng: random.Random, sampled: Sampled, base: Verdict, rules: Sequence[Rule]
 ) -> Rule | None:
-    """One of the rules that prove something; half of the statements are negated."""
+    """One of the rules that prove a literal; half of the statements are negated."""
     negated = happens(rng, 0.5)
     proved = set(sampled.proved)
     fitting = [
@@ -158,9 +136,8 @@ def statement_of(rule: Rule, base: Verdict) -> Literal:
     return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A base theory, its statement, and how it is paraphrased."""
+class Pair(NamedTuple):
+    """A base theory with its statement and its paraphrase."""
 
     statement: Literal
     theory: Theory
@@ -240,13 +217,7 @@ def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
         reached |= {one.predicate for rule in more for one in rule.body}
 
 
-def _confirmed(members: Sequence[Member]) -> bool:
-    return all(verdict(one.theory, one.statement) is one.label for one in members)
-
-
 SIDES = ("base", "edited")
-
-EditPair = tuple[Instance, Instance]
 
 
 @dataclass(frozen=True)
@@ -270,7 +241,7 @@ class EditPairMaker:
         place, edit = divmod(index, len(self._edits))
         return f"{self.groups.theory_id(place)}/{self._edits[edit]}"
 
-    def group(self, index: int) -> EditPair:
+    def group(self, index: int) -> tuple[Instance, ...]:
         """The base and one edit, the same for a seed on every platform."""
         place, edit = divmod(index, len(self._edits))
         return tuple(pairs_of(self.groups.group(place)))[edit]
@@ -281,7 +252,7 @@ class EditPairMaker:
         return [edit.version for edit in edits if edit.label is not Verdict.TRUE]
 
 
-def pairs_of(members: Sequence[Instance]) -> Iterator[EditPair]:
+def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]:
     """The base of a group (its first member) with each edit that has another label."""
     base, *edits = members
     for edit in edits:

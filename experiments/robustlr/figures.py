@@ -19,6 +19,7 @@ from interp_experiments.robustlr.language import LABELS
 _F1 = "weighted F1"
 _INTERVAL = ("f1_low", "f1_high")
 _COLUMNS = 4
+"""Panels in a row of Figure 8."""
 
 
 def operators(table: pd.DataFrame) -> Axes:
@@ -53,7 +54,7 @@ def distractors(table: pd.DataFrame) -> Axes:
 
 
 def sizes(table: pd.DataFrame) -> Axes:
-    """Weighted F1 against the number of statements learned, a line per kind of set (Figure 5).
+    """Weighted F1 against the number of statements learned, one line per kind of set (Figure 5).
 
     `table` is `tables.size_table(...)` of models with the same start.
     """
@@ -84,7 +85,7 @@ def sizes(table: pd.DataFrame) -> Axes:
 
 
 def features(table: pd.DataFrame) -> Axes:
-    """The share of each label against each feature's value, and how frequent it is (Figure 8).
+    """The share of each label against each feature's value, and the value's frequency (Figure 8).
 
     `table` is `tables.feature_table(instances)`.
     """
@@ -108,7 +109,7 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _feature(rows: pd.DataFrame, name: str, ax: Axes) -> None:
-    """Shares as lines; bars: instances with each value, as a share of the most frequent."""
+    """Lines: shares of labels; bars: instances with each value, relative to the most frequent."""
     ax.bar(rows["value"], rows["n"] / rows["n"].max(), color="#d0d7de", label="instances")
     for index, label in enumerate(LABELS):
         style = look(index)

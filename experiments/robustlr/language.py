@@ -28,7 +28,7 @@ _NEGATED = {
 }
 
 LABELS = tuple(verdict.value for verdict in Verdict)
-"""Verdicts as texts, in their order."""
+"""Names of the verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Literal:
     predicate: Predicate
     positive: bool = True
     inverted: bool = field(default=False, compare=False)
-    """Whether it is worded "the sister of Bob is Anna", if there is such a wording."""
+    """Whether a relation is worded "the sister of Bob is Anna"."""
 
     @property
     def negated(self) -> "Literal":
-        """The negation of the literal, in the same wording."""
+        """The negated literal, in the same wording."""
         return Literal(self.predicate, not self.positive, self.inverted)
 
     def __str__(self) -> str:
@@ -64,14 +64,14 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """If all ("and") or some ("or") literals of the body hold, so do all of the head."""
+    """If all ("and") or some ("or") literals of the body hold, so do all literals of the head."""
 
     body: tuple[Literal, ...]
     head: tuple[Literal, ...]
     operator: Operator = "and"
-    """How the literals of the body are joined; "and" if there is only one."""
+    """The word between the literals of the body; "and" if there is only one."""
     style: int = field(default=0, compare=False)
-    """Which template words it."""
+    """Index of its template in `RULE_STYLES`."""
 
     @property
     def simple(self) -> bool:
@@ -107,7 +107,7 @@ class Theory:
             yield from rule.literals
 
     def predicates(self) -> set[Predicate]:
-        """The predicates that it mentions."""
+        """All predicates in the theory."""
         return {literal.predicate for literal in self.literals()}
 
     def with_rule(self, old: Rule, *new: Rule) -> "Theory":
@@ -129,7 +129,7 @@ RULE_STYLES = (
     "{head} if {body}.",
     "{head}, if {body}.",
 )
-"""The templates of a rule."""
+"""Templates for rules."""
 
 
 def sentence(statement: Literal | Rule) -> str:
@@ -185,9 +185,9 @@ class Instance:
     theory_id: str
     """Id shared by a base theory and its variants."""
     set: str
-    """The data that it belongs to, such as "C-CS"."""
+    """The set that it belongs to, such as "C-CS"."""
     version: str
-    """Which member of its group it is, such as "conj1"."""
+    """Its place in the group, such as "conj1"."""
     group: str
     """Its difference from the base, such as "conj+neg"."""
     base_label: Verdict

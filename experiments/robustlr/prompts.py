@@ -1,4 +1,4 @@
-"""Instances as prompts: sentences, statement, and the question which of three answers is right."""
+"""Instances as prompts: a theory, a statement, and a question with three answers."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Protocol
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import ALONE, Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, Outline, PromptSet
-from interp_experiments.robustlr.language import Instance, Verdict, sentence
+from interp_experiments.robustlr.language import Instance, Literal, Rule, Verdict, sentence
 from interp_experiments.robustlr.solver import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"
@@ -46,7 +46,7 @@ class Maker(Protocol):
 
     @property
     def set(self) -> str:
-        """The data that they belong to."""
+        """The set that the groups belong to."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Maker(Protocol):
 
 
 def demonstrations() -> Messages:
-    """The three questions with answers that a model reads before its own."""
+    """The three answered questions that a model reads before its own."""
     return Messages(
         demonstrations=tuple(
             Demonstration(asked(context, statement), label.value)
@@ -79,20 +79,20 @@ def asked(context: str, statement: str) -> str:
 def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
-    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names
-    follow the place in the theory, so unedited rules have the same names in all variants. The
-    factor proof names the facts and rules of all minimal proof sets; it is empty if the label is
-    Unknown, which nothing proves.
+    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names follow the
+    order of the theory, so unedited rules have the same names in all variants. The factor proof
+    names the facts and rules of all minimal proof sets; it is empty if the label is Unknown.
     """
     theory = instance.theory
-    told = [(f"fact{n}", sentence(one)) for n, one in enumerate(theory.facts, start=1)]
-    told += [(f"rule{n}", sentence(one)) for n, one in enumerate(theory.rules, start=1)]
-    parts: list[tuple[str | None, str]] = []
-    for place, part in enumerate(told):
-        parts += [(None, " ")] * bool(place) + [part]
+    named: dict[str, Literal | Rule] = {
+        **{f"fact{n}": one for n, one in enumerate(theory.facts, start=1)},
+        **{f"rule{n}": one for n, one in enumerate(theory.rules, start=1)},
+    }
+    needed = frozenset().union(*proof_sets(theory, instance.statement))
+    parts = [part for name, one in named.items() for part in ((None, " "), (name, sentence(one)))]
     text, segments = compose(
         [
-            *parts,
+            *parts[1:],
             (None, "\nStatement: "),
             ("statement", sentence(instance.statement)),
             (None, "\n"),
@@ -110,18 +110,10 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
             "set": instance.set,
             "group": instance.group,
             "base_label": instance.base_label.value,
-            "proof": " ".join(_proof(instance)),
+            "proof": " ".join(name for name, one in named.items() if one in needed),
         },
         messages=messages,
     )
-
-
-def _proof(instance: Instance) -> list[str]:
-    """The segments that occur in a minimal proof of the statement or of its negation."""
-    theory = instance.theory
-    needed = frozenset().union(*proof_sets(theory, instance.statement))
-    facts = [f"fact{n}" for n, one in enumerate(theory.facts, start=1) if one in needed]
-    return facts + [f"rule{n}" for n, one in enumerate(theory.rules, start=1) if one in needed]
 
 
 def made_by(
@@ -132,7 +124,7 @@ def made_by(
     seed: int,
     description: dict[str, str],
 ) -> PromptSet:
-    """All groups, maker by maker; a subset is chosen without making the others."""
+    """All groups, maker by maker; prompts outside a subset are never made."""
     ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
     remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
 

@@ -1,7 +1,7 @@
-"""The authors' columns: write instances in them, and read a file, a folder or a hub data set.
+"""Instances in the authors' columns: written, and read from a file, a folder or a hub data set.
 
-The data are not trusted: every context is read as a theory, sentence by sentence, and every
-label is confirmed by the solver.
+The data are not trusted: every context is parsed as a theory, sentence by sentence, and the solver
+confirms every label.
 """
 
 import re
@@ -25,11 +25,10 @@ from interp_experiments.robustlr.language import (
 from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
 
-_NAME = r"[^\W\d_][\w'’-]*"
 _WORD = r"[^\W\d_][\w'’-]*"
-_ADJECTIVE = re.compile(rf"({_NAME}) is (not )?({_WORD})")
-_RELATION = re.compile(rf"({_NAME}) is (not )?the ({_WORD}) of ({_NAME})")
-_INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_NAME}) is (not )?({_NAME})")
+_ADJECTIVE = re.compile(rf"({_WORD}) is (not )?({_WORD})")
+_RELATION = re.compile(rf"({_WORD}) is (not )?the ({_WORD}) of ({_WORD})")
+_INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_WORD}) is (not )?({_WORD})")
 _SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
 _IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
 _IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
@@ -37,10 +36,10 @@ _JOINED = re.compile(r" (and|or) ")
 
 
 def theory_of(context: str) -> Theory:
-    """The theory of a text that has one sentence per fact and rule.
+    """The theory stated by a text with one sentence per fact and rule.
 
     Raises:
-        UserError: no template makes one of the sentences, or there are none.
+        UserError: the text has no sentence, or one that fits no template.
     """
     told = [sentence_of(words) for words in sentences(context)]
     if not told:
@@ -58,7 +57,7 @@ def sentence_of(words: str) -> Literal | Rule:
     """The fact or rule that a sentence states.
 
     Raises:
-        UserError: no template makes the sentence.
+        UserError: the sentence fits no template.
     """
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
@@ -80,7 +79,7 @@ def literal_of(words: str) -> Literal:
     """The literal that a clause states.
 
     Raises:
-        UserError: no template makes the clause.
+        UserError: the clause fits no template.
     """
     if found := _RELATION.fullmatch(words):
         return Literal(Predicate(found[3], found[1], found[4]), not found[2])
@@ -92,10 +91,10 @@ def literal_of(words: str) -> Literal:
 
 
 def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
-    """The literals of one side of a rule, and what joins them; "and" if there is only one.
+    """The literals of one side of a rule, and their operator; "and" if there is only one.
 
     "not" denies only the adjective after it, as in "tall and not round", even if "is" is not
-    repeated: `english` repeats it, the authors' data may not.
+    repeated: `joined` repeats it, the authors' data may not.
     """
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
@@ -107,7 +106,7 @@ def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
         else:
             literals.append(literal_of(part))
     if len(operators) > 1:
-        raise _unknown(words, "literals that are joined by 'and' alone or by 'or' alone")
+        raise _unknown(words, "literals that are all joined by 'and', or all by 'or'")
     return tuple(literals), "or" if "or" in operators else "and"
 
 
@@ -133,7 +132,7 @@ _THEORY_ID = re.compile(
 )
 
 MOST_CHARACTERS = 20_000
-"""Longest context that is read."""
+"""Maximum number of characters in a context."""
 
 
 class Key(NamedTuple):
@@ -144,7 +143,7 @@ class Key(NamedTuple):
 
 
 class Read(NamedTuple):
-    """One row, and what it says."""
+    """A parsed row."""
 
     where: str
     key: Key
@@ -157,9 +156,8 @@ def to_row(instance: Instance) -> dict[str, str | int]:
     """The instance in the authors' columns.
 
     `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
-    proof set, such as "fact1 rule2", and `proof_deps` gives their places in the context, from 0 on
-    (-1 if nothing is proved): the authors' code says that it is a list of whole numbers, not
-    what they mean.
+    proof set, such as "fact1 rule2", and `proof_deps` gives their indices in the context, from 0
+    (-1 if nothing is proved). The authors' code does not say what the numbers in `proof_deps` mean.
     """
     theory = instance.theory
     proof = proof_set(theory, instance.statement)
@@ -184,7 +182,7 @@ def _name(theory: Theory, place: int) -> str:
 def _theory_id(instance: Instance) -> str:
     operator, row = instance.version[:-1], instance.version[-1]
     if instance.set in CONTRAST_SETS:
-        # The authors' evaluation knows both families of N-CS by one name.
+        # The authors' evaluation has one name for both families of N-CS.
         denied = instance.base_label is Verdict.FALSE and operator != "neg"
         return f"{instance.theory_id}_{operator}{'neg' if denied else ''}{row}"
     if instance.group == "paraphrase":
@@ -198,9 +196,9 @@ def load_published(source: str | Path) -> list[Instance]:
     Rows with a theory_id are a group of a base and its variants; rows without one are a group each.
 
     Raises:
-        UserError: nothing can be read, columns are missing, no template makes a sentence, a label
-            differs from what the theory says, a theory contradicts itself or is too large to
-            enumerate, a group lacks or repeats a member, or a pair is not a paraphrase.
+        UserError: the data cannot be read or lack columns, a sentence fits no template, a label is
+            wrong, a theory contradicts itself or is too large to enumerate, a group lacks or
+            repeats a member, or a pair is not a paraphrase.
     """
     rows = read_rows(source, REQUIRED, optional=("theory_id",), unnamed=COLUMNS)
     read = parse_each(
@@ -260,7 +258,7 @@ def _key(number: int, value: object) -> Key:
             "7dfe482a_conjneg3, 7dfe482a_neg1, 7dfe482a_@16 or 7dfe482a_equiv_type1@16"
         )
     if found["operator"]:
-        # The files of several sets give the edits of one theory the same key.
+        # Edits of one theory have the same key in the files of several sets.
         return Key(f"{found['key']}-{found['operator']}", found["operator"] + found["row"])
     return Key(f"{found['key']}@{found['number']}", found["paraphrase"] or "base")
 
@@ -315,10 +313,8 @@ def _pair(members: Mapping[str, Read]) -> list[Instance]:
 
 def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> None:
     known = list(expected)
-    missing = [version for version in known if version not in members]
-    others = [version for version in members if version not in known]
     group = next(iter(members.values())).key.group
-    if missing or others:
+    if set(members) != set(known):
         raise UserError(
             f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
             f"expected {', '.join(known)}"

@@ -1,8 +1,8 @@
 """The measurements of a study of RobustLR: the answers of each stage, and the scores of theories.
 
 The authors' code scores every theory, a base and its variants, by scikit-learn's weighted F1,
-rounds it to two decimals, and averages over theories. Here the mean is that of unrounded scores;
-`f1_rounded` is theirs. A slice of the data (a group, a label) is scored theory by theory, too.
+rounds it to two decimals, and averages over theories. Here scores are not rounded; `f1_rounded` is
+the authors' number. A slice of the data (a group, a label) is scored theory by theory, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from interp.studies.folder import StudyFolder
 from interp_experiments.robustlr.language import LABELS, Verdict
 
 SETS, DISTRACTORS = "sets", "distractors"
-"""Stages: the evaluation sets without distractors and with them."""
+"""Stages of the evaluation sets, without and with distractors."""
 
 BARE, SHORT, IN_DOMAIN = "bare", "short", "in-domain"
-"""Stages from the test split of All: only what decides a statement, a few more sentences, all."""
+"""Stages of the test split of All: only sentences that decide a statement, a few more, and all."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Results:
     """Lines on prompts without an answer or with an error, by model; these count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof in short theories, prompt by prompt: the columns of
-    `interp.analysis.segments.finds`, gold and outcome (right or wrong). Empty if nothing was
-    attributed."""
+    `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
+    if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, theories whole."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -81,14 +81,14 @@ def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> 
     found = Attributions.of(begun[SHORT]).finds()
     if found.empty:
         return found
-    judged = rows[SHORT][["model", "prompt_id", "gold", "answer"]]
+    judged = rows[SHORT][["model", "prompt_id", "pair_id", "gold", "answer"]]
     right = judged["answer"] == judged["gold"]
     outcomes = judged.assign(outcome=right.map({True: "right", False: "wrong"}))
     return found.merge(outcomes.drop(columns="answer"), on=["model", "prompt_id"])
 
 
 def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a stage, from its prompts and its answers table."""
+    """The rows of a stage, from its prompts table and its answers table."""
     columns = ["prompt_id", "pair_id", "side", "set", "group", "base_label", "gold"]
     whole = whole_pairs(prompts, answers)[columns]
     rows = answers[["model", "prompt_id", "answer"]].merge(whole, on="prompt_id")
@@ -108,18 +108,18 @@ OF_BASE = ("always the base's label", "always the base's negated")
 """Guesses that know only the label of each theory's base."""
 
 BASELINES = (*(f"always {label}" for label in LABELS), *OF_BASE)
-"""Guesses that read nothing, then those of `OF_BASE`."""
+"""Constant guesses: the three labels, then those of `OF_BASE`."""
 
 
 def weighted_f1(
     gold: Sequence[str], answer: Sequence[str], theory: Int[np.ndarray, " instances"]
 ) -> Float[np.ndarray, " theories"]:
-    """The F1 of each theory: that of each label, weighted by its share of the correct answers.
+    """The F1 of each theory: the F1 of each label, weighted by its share of the correct answers.
 
     Args:
         gold: the correct labels.
         answer: the given answers; anything but a label counts as wrong.
-        theory: the number of each instance's theory, from 0 on.
+        theory: the number of each instance's theory, from 0.
     """
     right, said = np.asarray(gold, dtype=object), np.asarray(answer, dtype=object)
     theories = int(theory.max(initial=-1)) + 1
@@ -130,7 +130,7 @@ def weighted_f1(
             np.bincount(theory, weights=which, minlength=theories)
             for which in (of_label, called, of_label & called)
         )
-        # 2 precision recall / (precision + recall); a label that is not in the gold has no weight.
+        # 2 precision recall / (precision + recall); a label without correct answers has no weight.
         total += support * 2 * hits / np.maximum(support + predicted, 1)
     return total / np.bincount(theory, minlength=theories)
 
@@ -160,9 +160,9 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     theory is one trial; intervals are those of `interp.statistics.proportions` for clusters, which
     follow the spread of the scores, and are undefined for one theory.
 
-    How often the 95% interval held the mean, in 1,000 samples of theories as organism/theories
-    answers them, and its mean width; in brackets Student's interval, and Wilson's for so many
-    trials, which ignores that scores vary less than right and wrong do::
+    Share of 1,000 samples of organism/theories' answers in which the 95% interval held the mean,
+    and its mean width; in brackets, the same for Student's interval and for Wilson's, which ignores
+    that scores vary less than single answers::
 
         theories  C-CS, mean 0.23                         N-CS, mean 0.31
         7         1.00, 0.32 (0.85, 0.12) (1.00, 0.54)    1.00, 0.32 (0.50, 0.11) (1.00, 0.57)
@@ -196,7 +196,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, and below them those of constant guesses; `source` is "measured" or "baseline"."""
+    """The rows, followed by those of constant guesses; `source` is "measured" or "baseline"."""
     prompts = rows.drop_duplicates("prompt_id")
     base = prompts["base_label"]
     said = [pd.Series(label, base.index) for label in LABELS] + [base, base.map(_negated)]

@@ -1,14 +1,14 @@
 """Theories by label-priority sampling (Sanyal et al. 2022, Algorithm 1).
 
-The printed algorithm leaves open, and here means: a label is a fair bit; a body has one or two
-predicates with equal probability; the first layer has no rules; a predicate whose body cannot be
-drawn, or whose rule is not allowed, is not provable. Predicates that are not provable still have
-rules, from bodies that are not provable: they mislead. The printed probabilities and depths have no
-values; those below are this project's.
+The printed algorithm is ambiguous. Here a label is a fair bit; a body has one or two predicates
+with equal probability; the first layer has no rules; a predicate whose body cannot be drawn, or
+whose rule is not allowed, is not provable. Predicates that are not provable still have rules, with
+bodies that are not provable, to mislead. The paper gives no values for probabilities and depths;
+those below are this project's.
 
-Why the labels are right: every predicate occurs with one polarity only, so no theory says the
-opposite of a literal; and a body holds only provable literals or none, so "and" and "or" both hold
-or both do not. The solver still confirms each label when statements are chosen.
+The labels are right because every predicate has only one polarity in a theory, and the literals of
+a body are all provable or all not, so "and" and "or" agree. The solver still confirms each label
+when statements are chosen.
 """
 
 import random
@@ -30,10 +30,10 @@ from interp_experiments.robustlr.language import (
 )
 
 Vocabulary = OneOf["real", "nonce"]
-"""Column of the data file: English words, or invented ones."""
+"""Columns of the data file: English words, or invented ones."""
 
 PEOPLE = 5
-"""Names that a theory draws its people from."""
+"""People in a theory."""
 
 RELATIONS = 0.3
 """Share of relations among drawn predicates."""
@@ -41,7 +41,7 @@ RELATIONS = 0.3
 
 @dataclass(frozen=True)
 class Words:
-    """The words that predicates are drawn from (Section 4.1); genders of names play no part."""
+    """The words that predicates are drawn from (Section 4.1); names have no gender."""
 
     names: tuple[str, ...]
     adjectives: tuple[str, ...]
@@ -76,10 +76,10 @@ DEPTH = 5
 """Maximum number of layers; the first holds the facts."""
 
 NEGATED = 0.3
-"""Probability that a predicate occurs in negation."""
+"""Probability that a predicate is negated."""
 
 INVERTED = 0.3
-"""Probability that a relation is worded from its object."""
+"""Probability that a relation is worded with its object first."""
 
 OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
@@ -92,7 +92,7 @@ class Sampled:
     people: list[str]
     proved: tuple[Literal, ...]
     unproved: tuple[Literal, ...]
-    """Literals that are not provable; only those that the theory mentions."""
+    """Literals in the theory that are not provable."""
 
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:

@@ -3,14 +3,14 @@
 Classical propositional logic, by truth tables:
 
 1. Write the theory as clauses over numbered predicates; a literal is the number or its negative.
-2. Propagate units: what facts and rules say about single predicates needs no table.
-3. Cut the other clauses into parts that share no predicate.
+2. Propagate units: literals that facts and rules decide without a table.
+3. Divide the other clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
    predicates, so one operation of Python's long integers handles all assignments.
 
-A proof set is minimal if none of its sentences can be spared. There may be several minimal sets, of
-different sizes, if a conclusion follows in more than one way, as from either side of a
-disjunction. The published G(T, s) is one of them; the paper does not say which.
+A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
+ways, such as from either side of a disjunction, has several minimal sets of different sizes. The
+published G(T, s) is one of them; the paper does not say which.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class Clause(NamedTuple):
 
     literals: tuple[int, ...]
     sentence: int
-    """The sentence of the theory that says so."""
+    """Index of its sentence in the theory."""
 
 
 class Table(NamedTuple):
@@ -51,10 +51,9 @@ class Worlds:
     """All assignments that make a theory true."""
 
     numbers: Mapping[Predicate, int]
-    """The number of each predicate of the theory, from 1 on."""
+    """The number of each predicate of the theory, from 1."""
     known: Mapping[int, Clause]
-    """Literals that hold by propagation of units, in the order found, each with
-    the clause that says so."""
+    """Literals that hold by propagation of units, in the order found, each with its clause."""
     tables: Mapping[int, Table]
     """The table of each predicate that is not known."""
     consistent: bool
@@ -65,7 +64,7 @@ class Worlds:
         """The worlds of a theory.
 
         Raises:
-            UserError: more predicates depend on each other than a table may have.
+            UserError: too many predicates depend on each other for a table.
         """
         numbers: dict[Predicate, int] = {}
         for literal in theory.literals():
@@ -81,7 +80,7 @@ class Worlds:
         """The theory's verdict on a statement; Unknown if it has none.
 
         Raises:
-            UserError: the theory contradicts itself, and so entails everything.
+            UserError: the theory contradicts itself, and so entails every statement.
         """
         if not self.consistent:
             raise UserError("the theory contradicts itself; expected facts and rules that agree")
@@ -133,10 +132,7 @@ def _written(
 
 
 def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
-    """The literals that follow from units, and what is left of the other clauses.
-
-    No clause is left if one is false.
-    """
+    """The literals that follow from units, and the other clauses, cut; None if one is false."""
     known: dict[int, Clause] = {}
     while True:
         rest, before = [], len(known)
@@ -220,8 +216,8 @@ MOST_TRIED = 500
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences with the theory's verdict; empty if that is Unknown.
 
-    Among several sets it is one that propagation of units finds first; sentences are left out in
-    order, facts before rules.
+    Among several sets, propagation of units chooses; sentences are then dropped in order, facts
+    before rules.
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.
@@ -239,10 +235,9 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 
 
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
-    """The minimal sets, each once, the one of `proof_set` first (Reiter 1987, hitting-set tree).
+    """The minimal sets, each once, that of `proof_set` first (Reiter 1987, hitting-set tree).
 
-    The search stops with the sets found after `MOST_TRIED` ways to omit sentences, which double
-    with each further set.
+    The search stops after `MOST_TRIED` ways to omit sentences, which double with each further set.
 
     Raises:
         UserError: as `proof_set`.
@@ -266,7 +261,7 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
-    """The sentences from which units propagate to the statement; all if they do not."""
+    """The sentences from which units propagate to the statement; all sentences if none do."""
     number = worlds.numbers[statement.predicate]
     reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
     if reached is None:

@@ -20,7 +20,7 @@ from interp.studies.study import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons, kinds
-from interp_experiments.robustlr.learning import maker_of
+from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -30,39 +30,32 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.robustlr.tables import (
-    feature_table,
-    guess_table,
-    size_table,
-    training_sizes,
-)
 from interp_experiments.scaffold import paper_report
 
-THEORIES = (
-    "theories: how many each set has; low and high: 95% interval, with the theory as the unit"
-)
+THEORIES = "theories: number in each set; low and high: 95% interval, with the theory as the unit"
 
 COUNTED = 300
 """Theories of the training set All whose features are counted."""
 
 NAMES = {
-    "accuracy": "for a count: share of statements whose label the best guess from it alone names",
-    "score": "for answers: f1 or consistency; for a sentence: what an attribution method gives it",
-    "theory": "facts and rules that a statement is judged by; with its variants a group",
-    "side": "which member of its group a prompt is, such as base or neg1",
-    "base": "the theory of a group whose edits or paraphrases the others are",
+    "accuracy": "share of statements whose label is the best guess from one count",
+    "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
+    "theory": "facts and rules by which a statement is judged; a group is a theory with its "
+    "variants",
+    "side": "the member of a group that a prompt is, such as base or neg1",
+    "base": "the theory of a group that the others edit or paraphrase",
     "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
     "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
     "one body",
     "conj": "edits by and; disj: by or; neg: by not; conj+neg: by both",
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
-    "rounded is rounded by theory first, as the authors' code does it",
-    "consistency": "share of theories whose answers are all right",
+    "rounded is rounded by theory before the average, as in the authors' code",
+    "consistency": "share of theories with every answer right",
     "baseline": "a constant guess; two of these know the label of each theory's base",
     "Unknown": "neither the statement nor its negation follows",
-    "distractors": "facts and rules that decide nothing",
+    "distractors": "facts and rules that do not decide the statement",
     "proof": "the facts and rules that prove the statement or its negation",
-    "hit": "share of prompts where a sentence of the proof has the largest score; chance: the "
+    "hit": "share of prompts in which a sentence of the proof has the largest score; chance: the "
     "expected share for a random order",
     "auc": "probability that a sentence of the proof has a larger score than another sentence",
 }
@@ -84,32 +77,28 @@ class RobustLRStudy(Study):
     theories have up to 800 tokens and more"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers to the evaluation sets, with distractors too, and in-domain.
+        """Answers to the evaluation sets, also with distractors, and to the in-domain test split.
 
-        In-domain theories are asked with increasing numbers of sentences that do not decide the
-        statement; answers to short theories are attributed. With `--data` the evaluation sets are
-        read, and there are no other stages.
+        Statements of the test split are asked with more and more sentences that do not decide them;
+        answers to short theories are attributed. With `--data` only the evaluation sets are asked.
         """
-        stages = [self._stage(SETS, system.system, Evaluate(), source)]
+        asked: list[tuple[str, system.RobustLR, Spec]] = [(SETS, system.system, Evaluate())]
         if source.data is None:
-            stages.append(self._stage(BARE, system.bare, Evaluate(), source))
-            attribute = Attribute(methods=CHEAP_METHODS)
-            stages.append(self._stage(SHORT, system.short, attribute, source))
-        if self.distractors and source.data is None:
-            stages.append(self._stage(DISTRACTORS, system.distractors, Evaluate(), source))
-            stages.append(self._stage(IN_DOMAIN, system.everything, Evaluate(), source))
-        return tuple(stages)
-
-    def _stage(
-        self,
-        name: str,
-        asked: system.EvaluationSets | system.TrainingSet,
-        spec: Spec,
-        source: PromptSource,
-    ) -> Stage:
-        shown = replace(asked, shown=self.demonstrations)
-        prompts = shown.prompts(seed=source.seed, data=source.data)
-        return Stage(name, source.drawn(prompts, self.default_limit), spec)
+            asked += [
+                (BARE, system.bare, Evaluate()),
+                (SHORT, system.short, Attribute(methods=CHEAP_METHODS)),
+            ]
+            if self.distractors:
+                asked += [
+                    (DISTRACTORS, system.distractors, Evaluate()),
+                    (IN_DOMAIN, system.everything, Evaluate()),
+                ]
+        stages = []
+        for name, one, spec in asked:
+            shown = replace(one, shown=self.demonstrations)
+            prompts = shown.prompts(seed=source.seed, data=source.data)
+            stages.append(Stage(name, source.drawn(prompts, self.default_limit), spec))
+        return stages
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
@@ -126,9 +115,9 @@ class RobustLRStudy(Study):
                 f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
                 "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
                 "theories; a theory is consistent if all of its answers are right. Intervals are "
-                "95%; they and the tests take the theory as the unit. Tables of scores include "
-                "constant-guess baselines. Published numbers have separate rows; they were "
-                "measured on other theories."
+                "95%. The unit of intervals and tests is the theory. Tables of scores include "
+                "constant guesses. Published numbers are in separate rows; they were measured on "
+                "other theories."
             ),
             findings=finding_section(results, compared),
             sections=(
@@ -145,7 +134,7 @@ class RobustLRStudy(Study):
             answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
             prompts=results.prompts,
             answers=results.answers,
-            about_prompts="Those of the evaluation sets, without distractors.",
+            about_prompts="The prompts of the evaluation sets, without distractors.",
             names=NAMES,
             paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
             "Logical Robustness of Deductive Reasoners.",
@@ -153,30 +142,27 @@ class RobustLRStudy(Study):
 
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """The findings of the comparisons that were named in advance."""
+    """The results of the comparisons that were named in advance."""
     return Section(
         "Findings",
         "\n\n".join(named_in_full(results.models, kinds(compared))),
         (
             TableItem(
                 "comparisons",
-                "Differences of weighted F1 that were named in advance",
+                "Differences in weighted F1 that were named in advance",
                 compared,
                 "The best constant guess for a set is the label that scores highest if every "
-                "statement gets it, chosen set by set among the three labels. All sets of a mean "
-                "count "
-                "the same. clusters: theories; in the bare test split statements, each with only "
-                "the "
-                "sentences that decide it, so that its F1 is the share of right answers.",
+                "statement gets it. All sets of a mean count the same. clusters: theories; in the "
+                "bare test split, statements, each with only the sentences that decide it, so its "
+                "F1 is the share of right answers.",
             ),
         ),
     )
 
 
 def _each(rows: pd.DataFrame) -> str:
-    """How many theories a set has, as in a sentence."""
-    sizes = rows.groupby("set")["pair_id"].nunique()
-    low, high = sizes.min(), sizes.max()
+    """The number of theories in a set, as in a sentence."""
+    low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
@@ -205,8 +191,8 @@ def contrast_section(results: Results) -> Section:
                     f"{kind}_without_unknown",
                     f"The {kind} sets without the instances whose label is Unknown (Table 6)",
                     tables.without_unknown(rows, kind),
-                    "The measured models know the third answer; the published one was trained "
-                    "without it where it says so.",
+                    "Measured models know the third answer; one published model was trained "
+                    "without it, as its row says.",
                 )
                 for kind in tables.SETS
             ),
@@ -215,11 +201,11 @@ def contrast_section(results: Results) -> Section:
 
 
 def group_section(results: Results) -> Section:
-    """Figure 4, Tables 14 to 16."""
+    """Figure 4 and Tables 14 to 16."""
     by_operator = tables.operators(results.rows[SETS])
     return Section(
         "Groups of edits",
-        "What an edit adds to the base: conj, disj, neg, or conj or disj with negation.",
+        "An edit adds to the base conj, disj or neg, or conj or disj with negation.",
         (
             FigureItem(
                 "figure4_groups",
@@ -231,7 +217,7 @@ def group_section(results: Results) -> Section:
                 "groups",
                 "By set and group (Tables 14 to 16)",
                 tables.groups(results.rows[SETS]),
-                "theories: how many each score averages.",
+                "theories: number that each score averages.",
             ),
             TableItem("operators", "By group, over all contrast sets", by_operator),
         ),
@@ -262,8 +248,8 @@ def label_section(results: Results) -> Section:
     title = "Weighted F1 of the instances of each label"
     return Section(
         "Labels",
-        "With the instances of one label only, a theory's weighted F1 is that label's F1, and "
-        "precision is 1 whatever the answers: a model that always gives the label has 1.",
+        "With instances of only one label, a theory's weighted F1 is that label's F1, and its "
+        "precision is always 1: a model that always gives the label has an F1 of 1.",
         (
             TableItem(
                 "contrast_labels",
@@ -281,19 +267,14 @@ def label_section(results: Results) -> Section:
 
 def in_domain_sections(results: Results) -> list[Section]:
     """Table 3, and the same with shorter theories."""
-    columns = {
-        "nothing else": BARE,
-        f"up to {system.SHORT} sentences": SHORT,
-        tables.WHOLE: IN_DOMAIN,
-    }
-    asked = {
-        column: results.rows[stage] for column, stage in columns.items() if stage in results.rows
-    }
+    named = ((BARE, "nothing else"), (SHORT, f"up to {system.SHORT} sentences"))
+    columns = (*named, (IN_DOMAIN, tables.WHOLE))
+    asked = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
     if not asked:
         return []
     table = TableItem(
         "in_domain",
-        "Weighted F1 of the test split (Table 3), by what a theory holds besides what decides",
+        "Weighted F1 of the test split (Table 3), by the sentences that do not decide a statement",
         tables.in_domain(asked),
         "Over all instances together, since training sets have no groups of variants. Published "
         "models were trained on whole theories.",
@@ -305,29 +286,31 @@ def proof_sections(results: Results) -> list[Section]:
     """Whether attributions find what proves a statement."""
     if results.found.empty:
         return []
-    table = decisive_table(results.found, ["outcome"])
+    table = decisive_table(results.found, "pair_id", ["outcome"])
     summed = table[table["reading"].isin([SUM, ""])]
+    note = "clusters: theories, the unit of the intervals."
     items = (
         FigureItem(
             "proof",
             "Does an attribution find the proof?",
             lambda: decisive_segments(summed, hue="outcome"),
-            "Sums over tokens. Length and position are controls; the line is chance.",
+            "Sums over tokens. n counts theories, the unit of the intervals. Length and position "
+            "are controls; the line is chance.",
         ),
-        TableItem("proof", "By outcome", table),
-        TableItem("proof_by_label", "By label", decisive_table(results.found, ["gold"])),
+        TableItem("proof", "By outcome", table, note),
+        TableItem(
+            "proof_by_label", "By label", decisive_table(results.found, "pair_id", ["gold"]), note
+        ),
     )
     return [
         Section(
             "Is the proof looked at?",
-            f"Statements of the test split of All, each with its own theory: what decides it and "
-            f"up to {system.SHORT} other sentences. The facts and rules of all minimal proofs are "
-            "known. A hit is a prompt where one of them has the largest absolute score; the AUC "
-            "is the "
-            "probability that one of them has a larger score than another sentence. A statement "
-            "whose label is Unknown has no proof; prompts of which every sentence is part of a "
-            "proof "
-            "are left out.",
+            "Statements of the test split of All, each with its own theory: the sentences that "
+            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal proofs "
+            "are known. A hit is a prompt in which one of them has the largest absolute score; the "
+            "AUC is the probability that one of them has a larger score than another sentence. A "
+            "statement whose label is Unknown has no proof; prompts in which every sentence is "
+            "part of a proof are left out.",
             items,
         )
     ]
@@ -337,43 +320,36 @@ def distractor_sections(results: Results) -> list[Section]:
     """Figure 6, if the long theories were asked."""
     if DISTRACTORS not in results.rows:
         return []
-    table = tables.distractors(
-        {
-            "no distractors": results.rows[SETS],
-            "distractors": results.rows[DISTRACTORS],
-        }
+    rows = results.rows[DISTRACTORS]
+    table = tables.distractors({"no distractors": results.rows[SETS], "distractors": rows})
+    figure = FigureItem(
+        "figure6_distractors",
+        "Weighted F1 without and with distractors (Figure 6)",
+        lambda: figures.distractors(_measured(table)),
+        "n counts theories.",
     )
-    items = (
-        FigureItem(
-            "figure6_distractors",
-            "Weighted F1 without and with distractors (Figure 6)",
-            lambda: figures.distractors(_measured(table)),
-            "n counts theories.",
-        ),
-        TableItem("distractors", "Every score without and with distractors", table),
+    by_kind = [
         TableItem(
-            "contrast_with_distractors",
-            "Weighted F1 of the contrast sets with distractors",
-            tables.sets(results.rows[DISTRACTORS], "contrast"),
-        ),
-        TableItem(
-            "equivalence_with_distractors",
-            "Weighted F1 of the equivalence sets with distractors",
-            tables.sets(results.rows[DISTRACTORS], "equivalence"),
-        ),
-    )
-    return [Section("Distractors", "Facts and rules that are not needed.", items)]
+            f"{kind}_with_distractors",
+            f"Weighted F1 of the {kind} sets with distractors",
+            tables.sets(rows, kind),
+        )
+        for kind in tables.SETS
+    ]
+    every = TableItem("distractors", "Every score without and with distractors", table)
+    text = "Facts and rules that do not decide the statement."
+    return [Section("Distractors", text, (figure, every, *by_kind))]
 
 
 def size_sections(results: Results) -> list[Section]:
     """Figure 5, if models were trained on sets of several sizes."""
-    table = size_table(results.rows[SETS], training_sizes(results.models))
+    table = tables.size_table(results.rows[SETS], tables.training_sizes(results.models))
     if table.empty:
         return []
     drawn = [
         FigureItem(
             f"figure5_sizes_{place}",
-            f"Weighted F1 by the size of the training set {train_set}: {begun} (Figure 5)",
+            f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
             partial(figures.sizes, rows),
             "Whiskers: 95%, with the theory as the unit.",
         )
@@ -384,16 +360,16 @@ def size_sections(results: Results) -> list[Section]:
     return [
         Section(
             "Size of the training set",
-            "Models that began alike, by their records of training.",
-            (*drawn, TableItem("sizes", "Every score by the size of the training set", table)),
+            "Models trained from the same start, by their training records.",
+            (*drawn, TableItem("sizes", "Every score by size of the training set", table)),
         )
     ]
 
 
 def feature_section(seed: int) -> Section:
     """Figure 8."""
-    maker = maker_of("All", "train", seed, None)
-    counted_ = feature_table([one for index in range(COUNTED) for one in maker.group(index)])
+    maker = TheoryMaker("All", "train", seed)
+    features = tables.feature_table([one for index in range(COUNTED) for one in maker.group(index)])
     return Section(
         "Counts that predict nothing",
         f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
@@ -402,16 +378,16 @@ def feature_section(seed: int) -> Section:
             FigureItem(
                 "figure8_features",
                 "Labels by statistical feature (Figure 8)",
-                lambda: figures.features(counted_),
-                "Grey: the instances of each value, as a share of those of the most frequent.",
+                lambda: figures.features(features),
+                "Grey: instances with each value, as a share of those with the most frequent one.",
             ),
             TableItem(
                 "feature_guesses",
-                "How often the best guess from a count alone is right",
-                guess_table(counted_),
+                "How often the best guess from one count is right",
+                tables.guess_table(features),
                 "gain: above the share of the most frequent label.",
             ),
-            TableItem("features", "Labels by count", counted_),
+            TableItem("features", "Labels by count", features),
         ),
     )
 

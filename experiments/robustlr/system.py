@@ -1,5 +1,6 @@
 """RobustLR as systems that every command can use."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,17 +8,17 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import UserError, shortened
-from interp.prompts.prompt import ALONE, Prompt
+from interp.prompts.prompt import ALONE
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
-from interp.training.spec import Split
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
     EditPairMaker,
     GroupMaker,
     pairs_of_all,
 )
-from interp_experiments.robustlr.learning import SPLITS, maker_of
+from interp_experiments.robustlr.language import Instance
+from interp_experiments.robustlr.learning import SPLITS, TheoryMaker
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
@@ -37,10 +38,57 @@ SHORT = 4
 """Maximum number of sentences in a short theory that do not decide its statement."""
 
 
+@dataclass(frozen=True)
 class RobustLR(System):
-    """The common part of RobustLR's systems."""
+    """Groups of instances, generated or read in the authors' columns."""
+
+    name: str
+    shown: bool = False
+    """Whether three demonstrations precede each question; only causal models can read them."""
 
     default_limit = DEFAULT_LIMIT
+
+    @abstractmethod
+    def _makers(self, seed: int) -> Sequence[Maker]: ...
+
+    def _description(self) -> dict[str, str]:
+        return {}
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """All prompts: generated from `seed`, or read from `data` in the authors' columns.
+
+        Raises:
+            UserError: the data cannot be read, or contradict themselves.
+        """
+        messages = demonstrations() if self.shown else ALONE
+        if data is None:
+            return made_by(
+                self._makers(seed),
+                messages,
+                system=self.name,
+                seed=seed,
+                description={"data": "generated", **self._description()},
+            )
+        prompts = [to_prompt(one, messages) for one in self.read(data)]
+        return PromptSet(
+            system=self.name,
+            sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
+            strata=STRATA,
+            build=prompts.__getitem__,
+            numbers=range(len(prompts)),
+            seed=seed,
+            description={"data": data},
+            whole_groups=False,
+            decisive=DECISIVE,
+        )
+
+    def read(self, data: str) -> Sequence[Instance]:
+        """The instances in published data."""
+        return load_published(data)
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """All generated instances in the authors' columns, with their sets."""
+        return rows_of(self._makers(seed))
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The F1 scores measured: in domain, with distractors, and by evaluation set."""
@@ -54,135 +102,69 @@ class RobustLR(System):
 
 @dataclass(frozen=True)
 class EvaluationSets(RobustLR):
-    """Evaluation sets at their published sizes (Section 3, Table 8)."""
+    """The six evaluation sets at their published sizes (Section 3, Table 8)."""
 
-    name: str
-    sets: Sequence[str] = EVALUATION_SETS
     vocabulary: Vocabulary = "real"
     distractors: bool = False
     """Whether theories keep sentences that decide nothing."""
-    shown: bool = False
-    """Whether three demonstrations precede each question; only causal models can read them."""
 
-    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All prompts: generated from `seed`, or read from `data` in the authors' columns.
+    def _description(self) -> dict[str, str]:
+        return {"vocabulary": self.vocabulary, "distractors": str(self.distractors)}
 
-        Raises:
-            UserError: the data cannot be read, or contradict themselves.
-        """
-        messages = demonstrations() if self.shown else ALONE
-        if data is not None:
-            prompts = [to_prompt(one, messages) for one in load_published(data)]
-            return read_set(self.name, prompts, seed=seed, data=data)
-        description = {
-            "data": "generated",
-            "vocabulary": self.vocabulary,
-            "distractors": str(self.distractors),
-        }
-        makers = self._makers(seed)
-        return made_by(makers, messages, system=self.name, seed=seed, description=description)
-
-    def dataset(self, *, seed: int) -> pd.DataFrame:
-        """All generated instances in the authors' columns, and the set that each belongs to."""
-        return rows_of(self._makers(seed))
-
-    def _makers(self, seed: int) -> list[Maker]:
+    def _makers(self, seed: int) -> Sequence[Maker]:
         words = Words.of(self.vocabulary)
-        return [GroupMaker(name, seed, words, self.distractors) for name in self.sets]
+        return [GroupMaker(name, seed, words, self.distractors) for name in EVALUATION_SETS]
 
 
 @dataclass(frozen=True)
 class TrainingSet(RobustLR):
     """A training set with its splits; its prompts are those of the test split (Section 5)."""
 
-    name: str
-    set: str
-    shown: bool = False
-    """Whether three demonstrations precede each question; only causal models can read them."""
+    set: str = "All"
     distractors: int | None = None
     """Give each statement its own theory, with at most this many sentences that do not decide it;
     None if six statements share a whole theory, as published."""
 
-    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """The prompts of the test split: generated, or read from `data` in the authors' columns.
+    def _description(self) -> dict[str, str]:
+        return {"split": "test"}
 
-        Raises:
-            UserError: the data cannot be read, or contradict themselves.
-        """
-        if data is not None:
-            return EvaluationSets(self.name, shown=self.shown).prompts(seed=seed, data=data)
-        return made_by(
-            [self._maker(seed, "test")],
-            demonstrations() if self.shown else ALONE,
-            system=self.name,
-            seed=seed,
-            description={"data": "generated", "split": "test"},
-        )
+    def _makers(self, seed: int) -> Sequence[Maker]:
+        return [TheoryMaker(self.set, "test", seed, self.distractors)]
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """All generated instances in the authors' columns, and the split that each belongs to."""
-        splits = [rows_of([self._maker(seed, split)]).assign(split=split) for split in SPLITS]
+        """All generated instances in the authors' columns, with their set and split."""
+        splits = [
+            rows_of([TheoryMaker(self.set, split, seed, self.distractors)]).assign(split=split)
+            for split in SPLITS
+        ]
         return pd.concat(splits, ignore_index=True)
-
-    def _maker(self, seed: int, split: Split) -> Maker:
-        return maker_of(self.set, split, seed, self.distractors)
 
 
 @dataclass(frozen=True)
 class EditPairs(RobustLR):
     """Each base theory of the contrast sets, paired with each edit that changes its label."""
 
-    name: str
-
-    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All pairs: generated from `seed`, or from groups in the authors' columns.
-
-        Raises:
-            UserError: the data cannot be read or contradict themselves, or no group has an edit
-                with another label.
-        """
-        if data is not None:
-            prompts = [to_prompt(one) for one in pairs_of_all(load_published(data))]
-            if not prompts:
-                raise UserError(
-                    f"no group in {shortened(data)} has an edit whose label differs from its "
-                    "base's; expected a contrast set (C-CS, D-CS or N-CS)"
-                )
-            return read_set(self.name, prompts, seed=seed, data=data)
-        return made_by(
-            self._makers(seed),
-            ALONE,
-            system=self.name,
-            seed=seed,
-            description={"data": "generated"},
-        )
-
-    def dataset(self, *, seed: int) -> pd.DataFrame:
-        """All generated pairs in the authors' columns, with their sets."""
-        return rows_of(self._makers(seed))
-
-    def _makers(self, seed: int) -> list[Maker]:
+    def _makers(self, seed: int) -> Sequence[Maker]:
         words = Words.of("real")
         return [EditPairMaker(GroupMaker(name, seed, words, False)) for name in CONTRAST_SETS]
 
+    def read(self, data: str) -> Sequence[Instance]:
+        """The pairs among published groups.
 
-def read_set(system: str, prompts: Sequence[Prompt], *, seed: int, data: str) -> PromptSet:
-    """Prompts that were read as the set of a system."""
-    return PromptSet(
-        system=system,
-        sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
-        strata=STRATA,
-        build=prompts.__getitem__,
-        numbers=range(len(prompts)),
-        seed=seed,
-        description={"data": data},
-        whole_groups=False,
-        decisive=DECISIVE,
-    )
+        Raises:
+            UserError: no group has an edit with another label.
+        """
+        pairs = pairs_of_all(load_published(data))
+        if not pairs:
+            raise UserError(
+                f"no group in {shortened(data)} has an edit whose label differs from its "
+                "base's; expected a contrast set (C-CS, D-CS or N-CS)"
+            )
+        return pairs
 
 
 def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
-    """All groups of makers in the authors' columns, and the set that each belongs to."""
+    """All groups of makers in the authors' columns, with the set of each instance."""
 
     def rows() -> Iterator[dict[str, str | int]]:
         for maker in makers:
@@ -196,10 +178,10 @@ system = EvaluationSets("robustlr")
 distractors = EvaluationSets("robustlr-distractors", distractors=True)
 nonce = EvaluationSets("robustlr-nonce", vocabulary="nonce")
 prompted = EvaluationSets("robustlr-prompted", shown=True)
-negation = TrainingSet("robustlr-not", "NOT")
-conjunction = TrainingSet("robustlr-and-not", "AND+NOT")
-disjunction = TrainingSet("robustlr-or-not", "OR+NOT")
-everything = TrainingSet("robustlr-all", "All")
+negation = TrainingSet("robustlr-not", set="NOT")
+conjunction = TrainingSet("robustlr-and-not", set="AND+NOT")
+disjunction = TrainingSet("robustlr-or-not", set="OR+NOT")
+everything = TrainingSet("robustlr-all")
 edits = EditPairs("robustlr-edits")
-bare = TrainingSet("robustlr-bare", "All", distractors=0)
-short = TrainingSet("robustlr-short", "All", distractors=SHORT)
+bare = TrainingSet("robustlr-bare", distractors=0)
+short = TrainingSet("robustlr-short", distractors=SHORT)

@@ -1,7 +1,6 @@
 """The tables of the study: measured, guessed and published scores, and counts of the data."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal as OneOf
 
 import pandas as pd
@@ -9,14 +8,14 @@ import pandas as pd
 from interp.statistics.proportions import proportions
 from interp.training.folder import training_of
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.language import LABELS, Instance, Literal, Operator, Rule, Verdict
+from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule, Verdict
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
 from interp_experiments.robustlr.results import OF_BASE, score_table, theory_scores, with_baselines
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table
 
 KEY = ["model", "training", "source"]
-"""What identifies a row; published models also by their training data."""
+"""The key of a row; training is empty for measured models."""
 
 Kind = OneOf["contrast", "equivalence"]
 
@@ -26,7 +25,7 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 WHOLE = "whole theories"
-"""The column for statements asked with whole theories, as published."""
+"""The column for statements of whole theories, as published."""
 
 GROUPS = tuple(
     dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
@@ -53,10 +52,9 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """Weighted F1 for each set of a kind, and their average: Tables 2, 4 and 5.
 
-    Columns are model, training, source ("measured", "baseline" or "published"), theories (of each
+    Columns are model, training, source ("measured", "baseline" or "published"), theories (in each
     set, "40" or "6-7"; empty if published), average, the sets, and after each of these the ends
-    of its 95% interval (low and high; NaN if published). Published averages are as they were
-    printed.
+    of its 95% interval (low and high; NaN if published). Published averages are as printed.
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
@@ -64,13 +62,7 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     theirs = published(*published_in)
     theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
     columns = ["average", *names]
-    table = _with_theories(_beside(both, theirs, columns), measured)
-    for end in ("low", "high"):
-        ends = _beside(both.assign(f1=both[f"f1_{end}"]), theirs.assign(f1=float("nan")), columns)
-        for name in columns:
-            place = list(table.columns).index(name) + (1 if end == "low" else 2)
-            table.insert(place, f"{name}_{end}", ends[name])
-    return table
+    return _with_theories(_beside(both, theirs, columns, ("f1", "f1_low", "f1_high")), measured)
 
 
 def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
@@ -97,11 +89,12 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The table with the number of theories per score: one number, or the least and the most."""
-    by_model = measured.groupby("model", sort=False)["theories"]
-    ends = zip(by_model.min(), by_model.max(), strict=True)
-    texts = [f"{low:,}" if low == high else f"{low:,}-{high:,}" for low, high in ends]
-    spans = pd.Series(texts, index=by_model.min().index, dtype=str)
+    """The table with the number of theories per score: one number, or minimum and maximum."""
+    ends = measured.groupby("model")["theories"].agg(["min", "max"])
+    spans = {
+        model: f"{low:,}" if low == high else f"{low:,}-{high:,}"
+        for model, low, high in ends.itertuples()
+    }
     table.insert(len(KEY), "theories", table["model"].map(spans).fillna(""))
     return table
 
@@ -150,17 +143,16 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Weighted F1 of the test split as a whole, measured and published (Table 3).
 
-    Columns are those of `KEY`, statements (how many each score is over), and the stages.
+    Columns are those of `KEY`, statements (the number that each score covers), and the stages.
 
     Args:
-        stages: the rows of each stage by name of its column; `WHOLE` has the published column too.
+        stages: the rows of each stage by column name; `WHOLE` also holds the published numbers.
     """
-    measured = [
+    both = pd.concat(
         scores(rows.assign(pair_id=rows["set"])).assign(column=column)
         for column, rows in stages.items()
-    ]
-    both = pd.concat(measured)
-    both = both[~both["model"].isin(OF_BASE)]  # each statement is its own base
+    )
+    both = both[~both["model"].isin(OF_BASE)]  # Each statement is its own base.
     theirs = published(3).assign(column=WHOLE)
     table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
@@ -169,47 +161,44 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return table
 
 
-def _beside(measured: pd.DataFrame, theirs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """A row per model and source, and a column for each value of `column`, in this order.
+def _beside(
+    measured: pd.DataFrame,
+    theirs: pd.DataFrame,
+    columns: Sequence[str],
+    values: Sequence[str] = ("f1",),
+) -> pd.DataFrame:
+    """One row per model and source, and columns with each of `values` for each value of `column`.
 
     No published number enters a measured row: `source` is part of the key.
     """
-    both = pd.concat(
-        [
-            measured.assign(training=""),
-            theirs.drop_duplicates(["model", "training", "column"]).assign(source="published"),
-        ],
-        ignore_index=True,
-    )
-    wide = both.pivot(index=KEY, columns="column", values="f1").reindex(columns=list(columns))
+    theirs = theirs.drop_duplicates(["model", "training", "column"]).assign(source="published")
+    both = pd.concat([measured.assign(training=""), theirs], ignore_index=True)
+    wide = both.pivot(index=KEY, columns="column", values=list(values))
+    wide = wide.reindex(columns=[(value, column) for column in columns for value in values])
+    ends = [value.removeprefix("f1") for value in values]
+    wide.columns = pd.Index([f"{column}{end}" for column in columns for end in ends])
     order = pd.MultiIndex.from_frame(both[KEY].drop_duplicates())
-    return wide.loc[order].rename_axis(columns=None).reset_index()
+    return wide.loc[order].reset_index()
 
 
 def training_sizes(models: Sequence[str]) -> pd.DataFrame:
     """One row per model that `train robustlr` made: begun_as, train_set and statements learned."""
-    rows = [(model, training_of(model)) for model in models]
-    return pd.DataFrame(
-        [
-            {
-                "model": model,
-                "begun_as": record.training.model,
-                "train_set": str(record.training.options.get("train_set")),
-                "statements": theories * STATEMENTS,
-            }
-            for model, record in rows
-            if record is not None
-            and record.training.task == RobustLRTraining.name
-            and isinstance(theories := record.training.options.get("theories"), int)
-        ],
-        columns=["model", "begun_as", "train_set", "statements"],
-    )
+    rows = []
+    for model in models:
+        record = training_of(model)
+        if record is None or record.training.task != RobustLRTraining.name:
+            continue
+        options = record.training.options
+        if isinstance(theories := options.get("theories"), int):
+            learned = theories * len(STATEMENTS)
+            rows.append((model, record.training.model, str(options.get("train_set")), learned))
+    return pd.DataFrame(rows, columns=["model", "begun_as", "train_set", "statements"])
 
 
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
-    """Scores of all contrast sets and of all equivalence sets, by the size of the training set.
+    """Scores of all contrast sets and of all equivalence sets, by size of the training set.
 
-    It includes only models that share their start and training set with others of different size.
+    Only models that share their start and training set with a model of another size.
 
     Args:
         rows: rows of the evaluation sets.
@@ -222,10 +211,6 @@ def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     return score_table(compared.sort_values(by, kind="stable"), by)
 
 
-def _with_negation(literals: Iterable[Literal]) -> bool:
-    return not all(literal.positive for literal in literals)
-
-
 def _joined_by(rule: Rule, operator: Operator) -> bool:
     return rule.operator == operator and len(rule.body) > 1
 
@@ -234,7 +219,9 @@ FEATURES: Mapping[str, Callable[[Instance], int]] = {
     "rules": lambda one: len(one.theory.rules),
     "facts": lambda one: len(one.theory.facts),
     "facts with negation": lambda one: sum(not fact.positive for fact in one.theory.facts),
-    "rules with negation": lambda one: sum(_with_negation(r.literals) for r in one.theory.rules),
+    "rules with negation": lambda one: sum(
+        not all(literal.positive for literal in rule.literals) for rule in one.theory.rules
+    ),
     "rules with conjunction": lambda one: sum(
         _joined_by(rule, "and") or len(rule.head) > 1 for rule in one.theory.rules
     ),
@@ -246,40 +233,32 @@ FEATURES: Mapping[str, Callable[[Instance], int]] = {
 
 def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
     """One row per feature and value: the share of each label among its instances, and n."""
-    rows = []
-    for feature, count in FEATURES.items():
-        counts: Counter[tuple[int, str]] = Counter(
-            (count(instance), instance.label.value) for instance in instances
-        )
-        for value in sorted({value for value, _ in counts}):
-            of_labels = [counts[value, label] for label in LABELS]
-            n = sum(of_labels)
-            shares = {label: share / n for label, share in zip(LABELS, of_labels, strict=True)}
-            rows.append({"feature": feature, "value": value, **shares, "n": n})
-    return pd.DataFrame(rows)
+    counts = pd.DataFrame(
+        [
+            {"label": one.label.value, **{name: count(one) for name, count in FEATURES.items()}}
+            for one in instances
+        ]
+    ).melt("label", var_name="feature")
+    table = pd.crosstab([counts["feature"], counts["value"]], counts["label"])
+    table = table.reindex(columns=list(LABELS), fill_value=0).rename_axis(columns=None)
+    n = table.sum(axis=1)
+    shares = table.div(n, axis=0).assign(n=n).reset_index()
+    return in_order(shares, {"feature": list(FEATURES)}).reset_index(drop=True)
 
 
 def guess_table(features: pd.DataFrame) -> pd.DataFrame:
     """One row per feature: how often the best guess from its value alone is right.
 
-    Columns are feature, accuracy, baseline (the share of the most frequent label, the accuracy
-    without the feature), gain (their difference) and n.
+    Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
+    without the feature), gain (the difference) and n.
 
     Args:
         features: the table from `feature_table`.
     """
-    rows = []
-    for feature, values in features.groupby("feature", sort=False):
-        counts = values[list(LABELS)].mul(values["n"], axis=0)
-        n = values["n"].sum()
-        accuracy, baseline = counts.max(axis=1).sum() / n, counts.sum().max() / n
-        rows.append(
-            {
-                "feature": feature,
-                "accuracy": accuracy,
-                "baseline": baseline,
-                "gain": accuracy - baseline,
-                "n": n,
-            }
-        )
-    return pd.DataFrame(rows)
+    counts = features[list(LABELS)].mul(features["n"], axis=0)
+    names = features["feature"]
+    n = features.groupby("feature", sort=False)["n"].sum()
+    accuracy = counts.max(axis=1).groupby(names, sort=False).sum() / n
+    baseline = counts.groupby(names, sort=False).sum().max(axis=1) / n
+    table = {"accuracy": accuracy, "baseline": baseline, "gain": accuracy - baseline, "n": n}
+    return pd.DataFrame(table).reset_index()

@@ -2,9 +2,9 @@
 
 A base theory proves the statement q, or its negation, by a last rule p ⇒ q or p ⇒ ¬q. An edit
 (Tables 1 and 9 to 13) changes this rule and its facts; t is a predicate that the theory does not
-mention. The labels of a base that is False are those of one that is True, negated. (The first row
-of the paper's Tables 12 and 13, and the second of Table 13, are printed with rules for which these
-labels are wrong; they are made consistent here, as Table 11 is.)
+mention. A False base has the labels of a True one, negated. (The labels in the first row of the
+paper's Tables 12 and 13, and in the second of Table 13, are wrong for the printed rules; they are
+made consistent here, as in Table 11.)
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Edit:
     """One row of a table of perturbations."""
 
     version: str
-    """As in the authors' theory ids after "_": operator and row number."""
+    """Operator and row number, as in the authors' theory ids."""
     body: OneOf["p", "p and t", "p or t", "not p"]
     denies: bool
     """Whether the right side of the rule is negated."""
@@ -33,7 +33,7 @@ class Edit:
     group: str
 
     def expected(self, base: Verdict) -> Verdict:
-        """The label if the base has this one."""
+        """The label of the edit, given that of the base."""
         return self.label if base is TRUE else self.label.negated
 
 
@@ -67,10 +67,10 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
 
 
 def editable(theory: Theory, rule: Rule, name: str) -> bool:
-    """Whether the edits of a set keep the rule within the language, and its labels right.
+    """Whether the edits of a set keep the rule in the language and its labels right.
 
-    A body is extended by the operator that it has; that of D-CS consists of facts, since their
-    negations are stated; that of N-CS is one literal.
+    A body keeps its operator. In D-CS it consists of facts, since edits state their negations; in
+    N-CS it is one literal.
     """
     if name == "C-CS":
         return rule.operator == "and"
@@ -116,14 +116,14 @@ def _facts(
 
 
 EQUIVALENCE_SETS = {"C-ES": "equiv_type1", "D1-ES": "equiv_type2", "D2-ES": "equiv_type3"}
-"""The version of the paraphrases in each set. The authors' data say "type1"; which type is
-which equivalence is this project's choice, in the paper's order."""
+"""The version of the paraphrases in each set. The authors' data name types by number; here these
+follow the order of the paper's equivalences."""
 
 
 def contrapositive(rule: Rule) -> Rule:
     """Write p ⇒ q as ¬q ⇒ ¬p.
 
-    By De Morgan's laws a body of "or" becomes a head of "and", and a head of "and" a body of "or".
+    By De Morgan's laws, a body with "or" becomes a head with "and", and the other way round.
 
     Raises:
         UserError: the body is joined by "and": its negation would be a disjunction after "then".

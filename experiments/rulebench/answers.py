@@ -25,8 +25,8 @@ def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
 
     Args:
         kind: the kind of the item's set.
-        item: its question names the two people that are asked about (CLUTRR).
-        labels: the answers of the set, among which charges are looked for (CAIL2018).
+        item: the item, whose question names two people (CLUTRR).
+        labels: the answers of the set; the known charges (CAIL2018).
     """
     if kind in (CLUTRR, KINSHIP):
         names = _ASKED.search(item.question)
@@ -42,7 +42,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 def kinship(relative: str, person: str) -> Parser:
     """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
 
-    A kinship between others, a quoted rule and the inverse relation do not count.
+    A kinship between other people, a quoted rule and the inverse relation do not count.
     """
 
     def declared(text: str) -> Found:
@@ -96,7 +96,7 @@ _ELSEWHERE = re.compile(
     rf"|\b{_PERSON}'s (?i:{_KIN_WORD})(?:,? {_PERSON}| is {_PERSON})"
     rf"|\bnot (?:the |an? |his |her )?(?i:{_KIN_WORD})"
 )
-"""Kinships that are facts of the story, parts of a rule, or denied."""
+"""Kinships that are facts of the story, part of a rule, or denied."""
 
 _CUT_OFF = re.compile(r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)$")
 
@@ -124,7 +124,7 @@ def _kin(word: str) -> str:
 
 
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is not a fact of the story, in a text that was not cut off."""
+    """The last kinship that is not a fact of the story; none in a text that was cut off."""
     rest = _ELSEWHERE.sub("", text)
     found = list(_KIN.finditer(rest))
     if not found or _CUT_OFF.search(text.rstrip(" .")):
@@ -295,7 +295,7 @@ def _last_category(text: str) -> Found:
 def charge(labels: tuple[str, ...]) -> Parser:
     """The parser of CAIL2018: one of the charges of the set.
 
-    A charge within the name of a longer one does not count, nor does one that is denied.
+    A charge inside the name of a longer one does not count, nor does one that is denied.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
     names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")
@@ -305,7 +305,7 @@ def charge(labels: tuple[str, ...]) -> Parser:
 
     ways = Ways(one, nothing, nothing, one)
 
-    # Not the labels themselves: there may be hundreds.
+    # There may be hundreds of labels.
     digest = hashlib.sha256("\n".join(longest_first).encode()).hexdigest()[:16]
 
     @known_as(f"charges.charge among {digest}")

@@ -1,12 +1,11 @@
-"""Families: who is what to whom, what it is called, and how two relations compose.
+"""Families: relations between people, their names, and how two relations compose.
 
-Families grow from a couple by children, spouses and parents of those who have none, so that couples
-stay together, have all their children in common, and no relatives marry.
+A family grows from a couple by adding children, spouses or parents. So couples stay together, share
+all their children, and no relatives marry.
 """
 
 import random
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from interp_experiments.chance import pick
 
@@ -41,8 +40,6 @@ def word(type_: str, sex: str) -> str:
     return WORDS[type_][SEXES.index(sex)]
 
 
-T = TypeVar("T")
-
 COMPOSED = {
     ("parent", "parent"): "grandparent",
     ("parent", "child"): "sibling",
@@ -73,10 +70,10 @@ COMPOSED = {
     ("child-in-law", "spouse"): "child",
     ("child-in-law", "parent-in-law"): "spouse",
 }
-"""What C is to A if B is the first to A and C the second to B, for three different people.
+"""The relation of C to A if B is the first to A and C the second to B, for different people.
 
-Pairs that are not listed leave the relation open, or lead to one without a word here. The tests
-derive the same table from all small families."""
+Other pairs leave the relation open, or lead to one without a word here. The tests derive the same
+table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ class Family:
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:
-        """The type of relation from a person to a relative; None if it has no word here."""
+        """The type of the relation of a relative to a person; None if it has no word here."""
         if self.spouses[person] == relative:
             return "spouse"
         return (
@@ -115,16 +112,20 @@ class Family:
         return self._with(sex, couple, None)
 
     def with_spouse(self, person: int) -> "Family":
-        """The family with a spouse, from elsewhere, of somebody who has none."""
+        """The family with an unrelated spouse for somebody without one."""
         sex = FEMALE if self.sexes[person] == MALE else MALE
         grown = self._with(sex, None, person)
-        return replace(grown, spouses=_changed(grown.spouses, person, len(self)))
+        spouses = list(grown.spouses)
+        spouses[person] = len(self)
+        return replace(grown, spouses=tuple(spouses))
 
     def with_parents(self, person: int) -> "Family":
-        """The family with the parents of somebody who has none."""
+        """The family with parents for somebody without any."""
         first = len(self)
         grown = self._with(MALE, None, first + 1)._with(FEMALE, None, first)
-        return replace(grown, parents=_changed(grown.parents, person, (first, first + 1)))
+        parents = list(grown.parents)
+        parents[person] = (first, first + 1)
+        return replace(grown, parents=tuple(parents))
 
     def _with(self, sex: str, parents: tuple[int, int] | None, spouse: int | None) -> "Family":
         return Family((*self.sexes, sex), (*self.parents, parents), (*self.spouses, spouse))
@@ -140,7 +141,7 @@ class Family:
         )
 
     def _upwards(self, person: int, elder: int) -> str | None:
-        """The relation to `elder`, if it is one to an older generation."""
+        """The relation of `elder` to a person, if `elder` is of an older generation."""
         parents, spouse = self._parents(person), self.spouses[person]
         if elder in parents:
             return "parent"
@@ -180,7 +181,3 @@ def _grown(family: Family, rng: random.Random) -> Family:
     if chance < 0.4 and founders:
         return family.with_parents(pick(rng, founders))
     return family.with_child(pick(rng, family.couples), pick(rng, SEXES))
-
-
-def _changed(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    return (*values[:place], value, *values[place + 1 :])

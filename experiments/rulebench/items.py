@@ -1,4 +1,4 @@
-"""The parts of a RuleBench set: kind, questions, rules, and which rule fits which question."""
+"""The parts of a RuleBench set: kind, questions and rules."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ Quantity = Literal["no", "golden", "few", "all"]
 
 
 class Given(NamedTuple):
-    """An item's answer, as in the data."""
+    """The answer of an item, as in the data."""
 
     output: str
     positive: bool | None
@@ -34,26 +34,26 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of questions."""
+    """A kind of question."""
 
     name: str
     gold: Callable[[Given], str]
-    """The correct answer as the parser returns it; raises UserError if the data have none."""
+    """Returns the correct answer as the parser does; raises UserError if the data have none."""
     asked_for: str
-    """The requested form of the answer; the set's answers replace "{labels}"."""
+    """The form of the answer, in words; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
     """Names of the authors' folders, in lower case; empty if the set is only generated."""
     few: int = 2
     """Number of noise rules if few rules are shown."""
     many: int = 29
-    """Number of noise rules if all are shown (30 rules in the authors' code, 31 in the paper)."""
+    """Number of noise rules if all are shown (30 rules in the authors' code; the paper has 31)."""
     factors: tuple[str, ...] = ()
-    """The factors that its items vary."""
+    """Factors that vary between its items."""
     written: Callable[[str], str] = str
-    """How the correct answer is written in training texts."""
+    """Writes the correct answer for training texts."""
 
     def noise(self, quantity: Quantity) -> int:
-        """How many noise rules are shown."""
+        """The number of noise rules for a quantity."""
         return {"few": self.few, "all": self.many}.get(quantity, 0)
 
 
@@ -121,7 +121,7 @@ KINSHIP = Kind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
 STRING_GAME = Kind("string-game", _number, "the number")
 
 READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
-"""The kinds that the authors' data hold; three of them have counterfactual folders as well."""
+"""The kinds in the authors' data; three of them also have counterfactual folders."""
 
 BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
 
@@ -130,7 +130,7 @@ def named(name: str) -> Kind:
     """The kind with this name or folder name.
 
     Raises:
-        UserError: no kind has that name.
+        UserError: no kind has the name.
     """
     for kind in READ:
         if name.lower() in (kind.name, *kind.folders):
@@ -139,7 +139,7 @@ def named(name: str) -> Kind:
 
 
 Split = Literal["train", "held-out"]
-"""Whether models may be tuned on a rule."""
+"""Rules to tune models on, and rules to test them on."""
 
 HELD_OUT = 5
 """One in this many generated rules is held out."""
@@ -167,12 +167,12 @@ class Item:
     """The answer as its kind's parser returns it."""
     rule: str
     factors: Mapping[str, str] = field(default_factory=dict)
-    """The factors that were varied, such as the number of hops."""
+    """Factors such as the number of hops."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """The factual or the counterfactual items of a set, with the rules that belong to them."""
+    """The factual or the counterfactual items of a set, with their rules."""
 
     items: Sequence[Item]
     rules: Mapping[str, Rule]
@@ -180,7 +180,7 @@ class Version:
 
     @cached_property
     def rule_ids(self) -> Sequence[str]:
-        """The ids of the rules, in their order."""
+        """The ids of the rules, in order."""
         return tuple(self.rules)
 
     @cached_property
@@ -190,18 +190,18 @@ class Version:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The answers that occur, sorted."""
+        """All correct answers, sorted."""
         return tuple(sorted({item.gold for item in self.items}))
 
 
 Fits = Callable[[Item, Rule, Rule], bool]
-"""Whether a rule fits an item, whose golden rule is the third argument; then it cannot be noise."""
+"""Whether a rule fits an item, and so cannot be noise; the third argument is the golden rule."""
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether a rule has the conditions of the golden one, as far as its text shows.
+    """Whether a rule has the same conditions as the golden one, by its text.
 
-    The conditions are what precedes "then", or the whole rule if it has no "then".
+    The conditions are the words before "then", or the whole rule without a "then".
     """
     return body(rule.natural) == body(golden.natural)
 
@@ -216,7 +216,7 @@ def body(natural: str) -> str:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """A set of questions and rules; at least one of its two versions is there."""
+    """A set of questions and rules, with at least one of two versions."""
 
     name: str
     """Its name in tables, such as "clutrr"."""

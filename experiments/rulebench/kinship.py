@@ -1,11 +1,11 @@
 """Kinship questions: a story of two to ten hops, and the rule that answers it.
 
 1. Families are drawn, and two people of one who are related.
-2. Their relation is split into two by a third person, and one of these again, until the story has
-   its number of hops. Each split is one of `families.COMPOSED`, so that the chain entails the
-   answer, and the family shows that all people of the story can be different ones.
-3. The golden rule says so with letters for people; a rule of another item is noise unless its
-   conditions hold among the people of the story.
+2. A third person splits their relation into two, and so on until the story has its number of hops.
+   Each split is in `families.COMPOSED`, so the chain entails the answer; the family shows that all
+   people of the story can be different.
+3. The golden rule states the chain with letters for people; a rule of another item is noise unless
+   its conditions hold among the people of the story.
 """
 
 import random
@@ -42,7 +42,7 @@ PER_HOP = 200
 """Questions for each number of hops."""
 
 _FAMILIES, _PEOPLE = 60, 26
-"""Families of a seed, and people in each."""
+"""Families per seed, and people in each."""
 
 _ANSWERS = tuple((type_, sex) for type_ in WORDS if type_ != "spouse" for sex in SEXES)
 
@@ -67,7 +67,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The conditions of a rule: what each person is to the one before, and two sexes."""
+    """The conditions of a rule: the relation of each person to the one before, and two sexes."""
 
     words: tuple[str, ...]
     first: str
@@ -85,7 +85,7 @@ class Story:
 
     @property
     def hops(self) -> int:
-        """Relations that the story states."""
+        """Number of relations stated."""
         return len(self.people) - 1
 
     @property
@@ -129,13 +129,13 @@ class Story:
 
 @dataclass(frozen=True)
 class KinshipQuestions:
-    """The questions of a seed."""
+    """Questions generated from a seed."""
 
     seed: int | str
     per_hop: int = PER_HOP
     hops: Sequence[int] = HOPS
     split: Split | None = None
-    """The split of their rules; both splits if None."""
+    """The split of the rules; both splits if None."""
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
@@ -209,7 +209,7 @@ class _Kin:
 
     @cached_property
     def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
-        """For each related pair, the people between them who entail the relation."""
+        """For each related pair, the people whose relations to both entail that of the pair."""
         return {pair: self._between(*pair) for pair in self._types}
 
     def _between(self, first: int, last: int) -> Sequence[int]:
@@ -241,7 +241,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story of a family; None if the drawn people allow none."""
+    """A story about a family; None if the drawn people allow none."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -250,7 +250,7 @@ def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
 
 
 def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
-    """The people with one more between two of them; empty if nobody is left."""
+    """The people with one more inserted; empty if nobody fits."""
     places = [
         (place, between)
         for place, pair in enumerate(pairwise(people), start=1)
@@ -263,7 +263,7 @@ def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
 
 
 def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
-    """The story in sentences, and the question who the last person is to the first."""
+    """The story in sentences, and the question about its last person and its first."""
     sentences = [
         pick(rng, _SENTENCES).format(
             p=names[person],

@@ -4,7 +4,7 @@ test_data.json is a list of items {instruction, input, output, rule: [id]}, test
 {id: {"NL": ..., "FOL": ...}}. A counterfactual set's folder has the name of its factual one and
 "-cf". Questions to train on are in train_data.json or validation_data.json.
 
-Files are not trusted: whatever one holds, reading it gives items, or lines on what is broken.
+Files are not trusted: any content gives items, or lines that say what is broken.
 """
 
 import re
@@ -41,10 +41,10 @@ FILE_BYTES = 2**28
 """Maximum size of a file of rules or questions."""
 
 SHOWN = 20
-"""A message names at most this many broken items; it counts all."""
+"""Maximum number of broken items that a message names; it counts all."""
 
 Broken = Literal["stop", "skip"]
-"""What to do about broken items: refuse the set, or leave them out."""
+"""Treatment of broken items: refuse the set, or leave them out."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -85,11 +85,10 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
         folder: the folder of a set, or one with such folders in it.
         name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the
             folder, or else by the answers.
-        broken: whether broken items stop the reading or are left out.
+        broken: whether to stop at broken items or to leave them out.
 
     Raises:
-        UserError: the folder has no set, or one that is broken and not to be skipped, or one that
-            is not recognised.
+        UserError: the folder has no set, an unknown one, or one with broken items.
     """
     with reading(folder):
         alone = (folder / DATA).is_file()
@@ -109,7 +108,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
 ) -> RuleSet:
-    """The set of a folder, with its counterfactual version if that is next to it.
+    """The set in a folder, with the counterfactual version next to it if there is one.
 
     Args and Raises: see `read_sets`; other parts than the test have only one version.
     """
@@ -158,7 +157,7 @@ def _rules(folder: Path, part: Part) -> str:
 
 
 def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
-    """The folders of the factual and the counterfactual version, as far as they are there."""
+    """The folders of the factual and the counterfactual version; None if there is none."""
     if _is_counterfactual(folder):
         return None, folder
     changed = folder.with_name(folder.name + COUNTERFACTUAL)
@@ -175,7 +174,7 @@ def _factual(folder: Path) -> bool:
 
 
 def _recognised(folder: Path, found: _Found) -> Kind:
-    """The kind that the folder's name means, or the only one whose answers these are."""
+    """The kind named by the folder, or the only kind that the answers fit."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
@@ -223,7 +222,7 @@ def _where(folder: Path, part: Part, position: str) -> str:
 
 
 def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
-    """How many parts of the data are broken, and the first of them."""
+    """The number of broken parts of the data, and the first of them."""
     if len(problems) == 1:
         return problems[0]
     more = len(problems) - SHOWN
@@ -267,7 +266,7 @@ def _checked(schema: type[S], element: object, where: str, problems: list[str]) 
 
 
 class _NoJson(NamedTuple):
-    """Stands for an element that cannot be read."""
+    """An element that cannot be read."""
 
     reason: str
 

@@ -1,15 +1,16 @@
 """Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
 
-A question is learned with its golden rule among noise rules, shuffled; the loss is computed only on
+A question is learned with its golden rule among shuffled noise rules; the loss is computed only on
 the answer. The number of noise rules is drawn for each question: 0 to 3, as in the paper for
 StringGame, or 2 or none, as in the paper's in-domain tuning.
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import ceil
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
@@ -20,7 +21,7 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.training.spec import Split, TrainSpec
 from interp_experiments.chance import pick
-from interp_experiments.rulebench.items import BY_NAME, Item, RuleSet
+from interp_experiments.rulebench.items import BY_NAME, RuleSet
 from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
@@ -68,9 +69,14 @@ class RuleFollowing(TrainSpec):
         rule_set = self._rule_set(split)
         version = rule_set.factual or rule_set.counterfactual
         assert version is not None
+        items = version.items[: self.questions]
+        if split != "train":
+            # Dev and test take turns, so both have the same mix of hops.
+            items = version.items[split == "test" :: 2][: self.held_out]
+        drawn = (random.Random(f"irft noise {split} {self.seed} {item.id}") for item in items)
         asked = [
-            Asked(rule_set, version, item, self._setting(split, item.id), item.id)
-            for item in self._taken(version.items, split)
+            Asked(rule_set, version, item, pick(rng, self._settings), item.id)
+            for item, rng in zip(items, drawn, strict=True)
         ]
         return PromptSet(
             system=f"irft {rule_set.name}",
@@ -84,14 +90,14 @@ class RuleFollowing(TrainSpec):
         )
 
     def target(self, prompt: Prompt) -> str:
-        """The correct answer, after the rule that fits if that is learned too."""
+        """The correct answer, preceded by the golden rule's number if `thought` is set."""
         answer = BY_NAME[prompt.factors["set"]].written(prompt.answer.gold)
         if not self.thought:
             return answer
         return f"Rule {prompt.factors['golden_place']} fits. {PREFIX} {answer}."
 
     def measured(self) -> "Spec":
-        """The answers to held-out questions are generated."""
+        """Answers to held-out questions are generated."""
         from interp.measurements.specs import Generate
 
         return Generate(max_new_tokens=DIRECT_TOKENS)
@@ -105,11 +111,11 @@ class RuleFollowing(TrainSpec):
         """
         texts = tables["completions"].set_index("prompt_id")
         right = {prompt.id: bool(texts.loc[prompt.id, "correct"]) for prompt in prompts}
-        scores = {"prompts": float(len(right)), "accuracy": _mean(right.values())}
-        for noise in sorted(set(self.noise)):
-            of_setting = [right[p.id] for p in prompts if _noise_rules(p) == noise]
-            if of_setting:
-                scores[f"accuracy with {noise} noise"] = _mean(of_setting)
+        scores = {"prompts": float(len(right)), "accuracy": fmean(right.values())}
+        noise_of = {p.id: sum(name.startswith("noise") for name in p.segments) for p in prompts}
+        for noise in sorted({*self.noise} & {*noise_of.values()}):
+            own = [right[id_] for id_, number in noise_of.items() if number == noise]
+            scores[f"accuracy with {noise} noise"] = fmean(own)
         if self.thought:
             said = texts["completion"].fillna("").astype(str).to_dict()
             found = [
@@ -120,7 +126,7 @@ class RuleFollowing(TrainSpec):
                 )
                 for prompt in prompts
             ]
-            scores |= {kind: _mean(one == kind for one in found) for kind in FAILURES}
+            scores |= {kind: fmean(one == kind for one in found) for kind in FAILURES}
         return scores
 
     @cached_property
@@ -131,15 +137,6 @@ class RuleFollowing(TrainSpec):
             else Setting(quantity="golden", thought=self.thought)
             for noise in dict.fromkeys(self.noise)
         )
-
-    def _setting(self, split: Split, item: str) -> Setting:
-        return pick(random.Random(f"irft noise {split} {self.seed} {item}"), self._settings)
-
-    def _taken(self, items: Sequence[Item], split: Split) -> Sequence[Item]:
-        """The items of a split; dev and test take turns, so that both have the same mix of hops."""
-        if split == "train":
-            return items[: self.questions]
-        return items[split == "test" :: 2][: self.held_out]
 
     def _rule_set(self, split: Split) -> RuleSet:
         """The set that holds a split; dev and test are halves of one set."""
@@ -153,12 +150,3 @@ class RuleFollowing(TrainSpec):
             return KinshipQuestions(seed, per_hop, KINSHIP_HOPS, part).rule_set
         folder = Path(self.data)
         return read_set(folder, part=part_to_train_on(folder) if split == "train" else "test")
-
-
-def _noise_rules(prompt: Prompt) -> int:
-    return sum(name.startswith("noise") for name in prompt.segments)
-
-
-def _mean(values: Iterable[bool]) -> float:
-    found = list(values)
-    return sum(found) / len(found)

@@ -26,7 +26,7 @@ class Setting:
 
     quantity: Quantity
     logic: bool = False
-    """Rules in first-order logic, not in natural language."""
+    """Whether rules are in first-order logic, not in natural language."""
     shots: bool = False
     """Whether demonstrations come before the question."""
     thought: bool = False
@@ -34,10 +34,10 @@ class Setting:
     counterfactual: bool = False
     """Whether the conclusions of the rules are changed, and the correct answers with them."""
     choice: bool = False
-    """Whether the answer is one of those that factual and changed rules give, read from the next
-    token; such a question can be patched."""
+    """Whether the answer is one of two options, those of the factual and the changed rules, read
+    from the next token; such a question can be patched."""
     noise: int | None = None
-    """Number of noise rules, if it is not that of the quantity."""
+    """Number of noise rules; that of the quantity if None."""
 
     @property
     def name(self) -> str:
@@ -47,11 +47,11 @@ class Setting:
 
     @property
     def rules(self) -> str:
-        """How many rules are shown, such as "few", or "few3" with three noise rules."""
+        """The quantity of rules, such as "few", or "few3" with three noise rules."""
         return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
 
     def noise_rules(self, kind: Kind) -> int:
-        """How many noise rules are shown with an item of a kind."""
+        """The number of noise rules for an item of a kind."""
         return kind.noise(self.quantity) if self.noise is None else self.noise
 
 
@@ -59,27 +59,27 @@ DIRECT_TOKENS = 32
 """Maximum number of tokens in an answer without a chain of thought."""
 
 QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
-_GOLDEN_AND_FEW: tuple[Quantity, ...] = ("golden", "few")
-_FEW_AND_ALL: tuple[Quantity, ...] = ("few", "all")
 
 RULES = tuple(Setting(quantity=quantity) for quantity in QUANTITIES)
 """Do rules help? (Section 4.2, Figure 4.)"""
 
 FORMS = tuple(
-    Setting(quantity=quantity, logic=logic) for quantity in _FEW_AND_ALL for logic in (False, True)
+    Setting(quantity=quantity, logic=logic)
+    for quantity in QUANTITIES[2:]
+    for logic in (False, True)
 )
 """Natural language or first-order logic? (Section 4.3, Table 1.)"""
 
 THOUGHT = tuple(
     Setting(quantity=quantity, shots=True, thought=thought)
-    for quantity in _GOLDEN_AND_FEW
+    for quantity in QUANTITIES[1:3]
     for thought in (False, True)
 )
 """With or without chain of thought? (Section 4.4, Figure 5.)"""
 
 COUNTERFACTUAL = tuple(
     Setting(quantity=quantity, shots=True, thought=True, counterfactual=counterfactual)
-    for quantity in _GOLDEN_AND_FEW
+    for quantity in QUANTITIES[1:3]
     for counterfactual in (False, True)
 )
 """Are rules followed against what is known? (Section 4.5, Table 2; few rules: Section 4.6.)"""
@@ -88,7 +88,7 @@ VERSIONS = tuple(
     Setting(quantity="few", choice=True, counterfactual=counterfactual)
     for counterfactual in (False, True)
 )
-"""The same question with factual and with counterfactual rules: pairs to patch between."""
+"""The same question with factual and counterfactual rules: pairs to patch between."""
 
 
 def shown_rules(
@@ -97,8 +97,7 @@ def shown_rules(
     """The rules shown with an item, in order.
 
     Noise is drawn without replacement from the rules that do not fit the item. Few rules are the
-    first of all rules, so the quantities differ in nothing else. A set with fewer rules gives all
-    it has.
+    first of all rules, so quantities differ in nothing else. A set with too few rules gives all.
     """
     if setting.quantity == "no":
         return []
@@ -114,7 +113,7 @@ def shown_rules(
 
 
 PREFIX = "Answer:"
-"""What the assistant has already said if it should answer at once."""
+"""The beginning of the assistant's turn, before a direct answer."""
 
 DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
@@ -122,7 +121,7 @@ Part = tuple[str | None, str]
 
 
 class Asked(NamedTuple):
-    """One prompt of a set: which item of which version under which setting."""
+    """One prompt of a set: an item of a version under a setting."""
 
     rule_set: RuleSet
     version: Version
@@ -135,8 +134,8 @@ class Asked(NamedTuple):
 class Questions:
     """Every item of some sets under every setting that applies to it.
 
-    A set without a counterfactual version, or without rules in logic, has no such prompts; only
-    items that are in both versions offer a choice between the answers of both.
+    Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
+    a choice between the answers of both versions needs items in both.
     """
 
     rule_sets: Sequence[RuleSet]
@@ -235,7 +234,7 @@ def to_prompt(
 def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
     """A name for an item's golden rule, the same in both versions and under every seed.
 
-    It is made from the words of the factual rule, if its question is the same: ids depend on the
+    It is a hash of the factual rule's words if the question is the same, because ids depend on the
     seed, and a counterfactual version may have a separate rule for each item.
     """
     factual = rule_set.factual.by_id.get(item.id) if rule_set.factual else None
@@ -291,7 +290,7 @@ def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demonstration, ...]:
-    """The demonstrations of a setting; the golden rule is in a different place in each."""
+    """The demonstrations for a setting; each has the golden rule in another place."""
     made = examples(kind, counterfactual=setting.counterfactual)
     return tuple(
         _demonstration(example, kind, setting, labels, place=place)
@@ -302,7 +301,7 @@ def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demon
 def _demonstration(
     example: Example, kind: Kind, setting: Setting, labels: Sequence[str], *, place: int
 ) -> Demonstration:
-    """A question in the setting's own form, with its correct answer."""
+    """A question in the form of the setting, with its correct answer."""
     noise = list(example.noise[: setting.noise_rules(kind)])
     place = min(place, len(noise))
     rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]

@@ -1,14 +1,13 @@
-"""How a generated text is read: where its answer is, what a refusal is, which rule it applies.
+"""How a generated text is read: its answer, its refusal, or the rule that it applies.
 
-Every parser looks, in this order, at what follows the last "Answer:" or "the answer is", at
-an answer that the text begins with, and at the whole text. Two answers joined by "or" count as
-none, and so does an answer that a truncated text merely mentions. A model that declines has
-refused, unless it still answers. Text after a further question that the model asks itself is
-ignored. The authors' parsers take the last (CLUTRR, SALAD) or first (DEER) thing that looks like an
-answer.
+Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
+of the text, then at the whole text. Two answers joined by "or" count as none, as does an answer
+that a truncated text only mentions. A model that declines has refused, unless it still answers.
+Text after a further question that the model invents is ignored. The authors' parsers take the last
+(CLUTRR, SALAD) or first (DEER) words that look like an answer.
 
-Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule is not
-an execution error of the first rule (the authors' parser counts it as one).
+Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule. The
+authors' parser counts it as an execution error of the first rule.
 """
 
 import re
@@ -19,30 +18,30 @@ from typing import Literal
 from interp.prompts.answers import Parser, Unanswered
 
 Found = str | Unanswered | None
-"""An answer, why there is none, or None if it is still open."""
+"""An answer, the reason why there is none, or None if neither is found yet."""
 
 
 @dataclass(frozen=True)
 class Ways:
-    """How the answers of a kind are found in a text."""
+    """Functions that find the answers of a kind in a text."""
 
     stated: Callable[[str], Found]
-    """In what follows a marker such as "Answer:", up to the end of the sentence."""
+    """After a marker such as "Answer:", up to the end of the sentence."""
     opening: Callable[[str], Found]
     """At the beginning of a text without a marker."""
     declared: Callable[[str], Found]
-    """Anywhere in the text, in words that leave no doubt."""
+    """Anywhere in the text, in unambiguous words."""
     loose: Callable[[str], Found]
     """Anywhere in the text, if the model has not refused."""
 
 
 def nothing(text: str) -> Found:
-    """Find nothing, for a place where a kind has no answers."""
+    """None, for a place in which a kind has no answers."""
     return None
 
 
 def read(text: str, ways: Ways) -> str | Unanswered:
-    """The answer of a text, or why it has none."""
+    """The answer in a text, or the reason why it has none."""
     text = plain(text)
     markers = list(_MARKER.finditer(text))
     if markers:
@@ -57,13 +56,13 @@ def read(text: str, ways: Ways) -> str | Unanswered:
 
 
 def plain(text: str) -> str:
-    """A text up to the next turn that the model makes up, without markup and quotation marks."""
+    """A text up to the next turn that the model invents, without markup and quotation marks."""
     own = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
     return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", own)).strip()
 
 
 def one_of(found: Sequence[str]) -> Found:
-    """The only answer found; unparsed if there are several, None if there are none."""
+    """The only answer found; unparsed if several differ, None if there is none."""
     different = set(found)
     if len(different) > 1:
         return Unanswered.UNPARSED
@@ -71,7 +70,7 @@ def one_of(found: Sequence[str]) -> Found:
 
 
 def known_as(name: str) -> Callable[[Parser], Parser]:
-    """Gives a parser the name that is part of the data's hash, wherever the parser is written."""
+    """Gives a parser a name for the data's hash that does not depend on its module."""
 
     def named(parse: Parser) -> Parser:
         parse.__qualname__ = name
@@ -125,10 +124,10 @@ _APPLIED_ID = re.compile(r"applied ?rule(?: ?id)?:? ?#?(\d+)", re.IGNORECASE)
 
 
 def named_rule(text: str) -> int | None:
-    """The place of the rule that a text applies, from 1; None if it names none, or only several.
+    """The place of the rule that a text applies, from 1; None if that is not clear.
 
-    It is the first rule that the text says fits or was applied, or else the only one that it
-    mentions. Rules that the text says do not fit do not count.
+    It is the first rule that the text says fits or was applied, or else the only rule mentioned.
+    Rules that the text rejects do not count.
     """
     text = plain(text)
     if found := _APPLIED_ID.search(text):
@@ -140,12 +139,12 @@ def named_rule(text: str) -> int | None:
 
 
 def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
-    """How a text deals with its rules.
+    """The way in which a text uses its rules.
 
     Args:
         text: the generated text.
-        correct: whether its answer is right; then the rule that it names does not matter.
-        golden_place: the place of the golden rule among those that were shown, from 1.
+        correct: whether its answer is right; if so, any named rule is ignored.
+        golden_place: the place of the golden rule among the rules shown, from 1.
     """
     if correct:
         return "right"

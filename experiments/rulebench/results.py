@@ -1,30 +1,40 @@
-"""The measurements of a study of RuleBench: every text with its setting and how it was judged.
+"""The measurements of a study of RuleBench, and the comparisons that were named in advance.
 
-A text that answers at once names no rule, but each rule of kinship and StringGame says what it
-would answer. An answer that a noise rule gives is a triggering error, any other wrong one an
-execution error. Rules of the other sets do not give their answers in a form that can be compared.
+A direct answer names no rule, but each rule of kinship and StringGame says what it would answer. An
+answer that a noise rule gives is a triggering error, any other wrong one an execution error. Rules
+of the other sets do not give their answers in a form that can be compared.
+
+Each model answers the same questions under all settings, and all models answer the same questions.
+So two settings, or two models, are compared question by question, with the golden rule as cluster.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import combinations
+from typing import NamedTuple
 
 import pandas as pd
 
+from interp.console import counted
 from interp.errors import UserError
 from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
+from interp.statistics.contrasts import Difference, difference
+from interp.statistics.decisions import UNTESTED
+from interp.statistics.summaries import grouped
 from interp.studies.folder import StudyFolder
+from interp_experiments.findings import family_table
 from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
 from interp_experiments.rulebench.reading import behaviour
-from interp_experiments.rulebench.string_game import StringRule, string_rules
+from interp_experiments.rulebench.string_game import string_rules
 
-STAGES = ("direct", "demonstrated", "thought")
-"""Answers at once, without and with demonstrations; and answers after a chain of thought."""
+STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (True, True)}
+"""Stages of generated texts: whether demonstrations are shown, and whether to reason first."""
 
 ATTRIBUTION = "attribution"
-"""The stage of attributions: which rule they find in answers at once, with few rules."""
+"""The stage of attributions: which rule they find in direct answers, with few rules."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors that say how a question was asked."""
@@ -33,7 +43,7 @@ RULE = "rule"
 """The factor that names the golden rule: questions with the same one are a cluster."""
 
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
-_TEXTS = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
+_ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 
 RIGHT, TRIGGERING, EXECUTION = "right", "triggering error", "execution error"
 
@@ -55,8 +65,8 @@ class Results:
     """The prompts that could not be measured, with the same columns and error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, prompt by prompt: the columns of
-    `interp.analysis.segments.finds`, set, and outcome (of `OUTCOMES`). Empty if nothing
-    was attributed."""
+    `interp.analysis.segments.finds`, set, rule, and outcome (of `OUTCOMES`). Empty if nothing was
+    attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, one after the other."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -77,10 +87,10 @@ class Results:
         has_other = rows[rows["version"] == "counterfactual"]["set"].unique()
         rows = rows[(rows["version"] == "counterfactual") | ~rows["set"].isin(has_other)]
         found = [
-            behaviour(text, correct=correct, golden_place=int(place))
-            for text, correct, place in zip(
-                rows["completion"], rows["correct"], rows["golden_place"], strict=True
+            behaviour(
+                row["completion"], correct=row["correct"], golden_place=int(row["golden_place"])
             )
+            for row in rows.to_dict("records")
         ]
         return rows.assign(behaviour=pd.Series(found, index=rows.index, dtype=str))
 
@@ -102,15 +112,20 @@ def read_results(study: StudyFolder) -> Results:
         texts.reset_index(drop=True),
         rows[failed].reset_index(drop=True),
         _found(study),
-        prompts=_joined(runs, "prompts"),
-        answers=_joined(runs, "completions", ["model", "prompt_id", "answer", "correct", "error"]),
+        prompts=pd.concat([run.table("prompts") for run in runs], ignore_index=True),
+        answers=pd.concat([run.table("completions", _ANSWERS) for run in runs], ignore_index=True),
     )
 
 
-def _joined(
-    runs: Sequence[RunFolder], table: str, columns: Sequence[str] | None = None
-) -> pd.DataFrame:
-    return pd.concat([run.table(table, columns) for run in runs], ignore_index=True)
+def _texts(run: RunFolder) -> pd.DataFrame:
+    prompts = run.table("prompts")
+    if missing := [name for name in _PROMPTS if name not in prompts]:
+        raise UserError(
+            f"the prompts in {run.folder} lack {', '.join(missing)}: an earlier version of interp "
+            "measured them; run the study again with another --out"
+        )
+    columns = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
+    return run.table("completions", columns).merge(prompts[_PROMPTS], on="prompt_id")
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:
@@ -122,28 +137,16 @@ def _found(study: StudyFolder) -> pd.DataFrame:
     if found.empty:
         return found
     prompts = attributed.table("prompts").set_index("prompt_id")
-    texts = answered.table("completions", ["model", "prompt_id", "answer", "correct", "error"])
+    texts = answered.table("completions", _ANSWERS)
     texts = texts[(texts["error"] == "") & texts["prompt_id"].isin(prompts.index)]
     outcomes = [
-        followed(prompts.loc[id_], answer, correct=bool(correct))
-        for id_, answer, correct in zip(
-            texts["prompt_id"], texts["answer"].astype(str), texts["correct"], strict=True
-        )
+        followed(prompts.loc[row["prompt_id"]], str(row["answer"]), correct=bool(row["correct"]))
+        for row in texts.to_dict("records")
     ]
-    judged = texts[["model", "prompt_id"]].assign(
-        set=texts["prompt_id"].map(prompts["set"]), outcome=outcomes
+    judged = texts[["model", "prompt_id"]].assign(outcome=outcomes)
+    return found.merge(judged, on=["model", "prompt_id"]).merge(
+        prompts[["set", RULE]], left_on="prompt_id", right_index=True
     )
-    return found.merge(judged, on=["model", "prompt_id"])
-
-
-def _texts(run: RunFolder) -> pd.DataFrame:
-    prompts = run.table("prompts")
-    if missing := [name for name in _PROMPTS if name not in prompts]:
-        raise UserError(
-            f"the prompts in {run.folder} lack {', '.join(missing)}: an earlier version of interp "
-            "measured them; run the study again with another --out"
-        )
-    return run.table("completions", _TEXTS).merge(prompts[_PROMPTS], on="prompt_id")
 
 
 def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
@@ -180,12 +183,122 @@ def _answer(prompt: pd.Series, rule: str) -> str | None:
     if prompt["set"] in (KINSHIP.name, CLUTRR.name):
         found = _CONCLUSION.search(rule)
         return found[1] if found else None
-    if prompt["set"] == STRING_GAME.name:
-        known = _by_text().get(rule)
-        return None if known is None else str(known.action.result(prompt["string"]))
+    if prompt["set"] == STRING_GAME.name and rule in _actions():
+        return str(_actions()[rule](prompt["string"]))
     return None
 
 
 @cache
-def _by_text() -> Mapping[str, StringRule]:
-    return {rule.rule.natural: rule for rule in string_rules().values()}
+def _actions() -> Mapping[str, Callable[[str], int | None]]:
+    """The action of each rule of StringGame, by the rule's text."""
+    return {one.rule.natural: one.action.result for one in string_rules().values()}
+
+
+_PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
+_SHOWN = {"form": "natural", "shots": "yes", "rules": "few"}
+
+
+class Named(NamedTuple):
+    """Two settings that differ in one factor."""
+
+    subject: str
+    """The comparison in words, for a sentence."""
+    factor: str
+    levels: tuple[str, str]
+    """a and b of the difference a - b."""
+    within: Mapping[str, str]
+    """The other factors of both."""
+
+
+SETTINGS = (
+    Named("Golden rule against none", "rules", ("golden", "no"), _PLAIN),
+    Named("Few rules against the golden one", "rules", ("few", "golden"), _PLAIN),
+    Named("All rules against few", "rules", ("all", "few"), _PLAIN),
+    Named(
+        "Logic against natural language",
+        "form",
+        ("logic", "natural"),
+        {"rules": "few", "shots": "no", "thought": "no", "version": "factual"},
+    ),
+    Named(
+        "Chain of thought against none", "thought", ("yes", "no"), {**_SHOWN, "version": "factual"}
+    ),
+    Named(
+        "Changed conclusions against factual ones",
+        "version",
+        ("counterfactual", "factual"),
+        {**_SHOWN, "thought": "yes"},
+    ),
+)
+"""What the paper's Sections 4.2 to 4.5 compare."""
+
+MODELS = "Between models"
+"""Every pair of models, with the golden rule and with few rules, by their direct answers."""
+
+_ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
+"""Subjects of sentences, most important first."""
+
+Compared = tuple[dict[str, object], Difference]
+
+
+def comparisons(results: Results) -> pd.DataFrame:
+    """One row per comparison, model and set: columns as in `findings.family_table`.
+
+    The first are subject, model (empty between models), set, contrast ("a - b"), name (all of it in
+    words) and n (questions and golden rules, in words).
+    """
+    keys = ["subject", "model", "set", "contrast", "name", "n"]
+    found = [*_of_settings(results.texts), *_of_models(results.texts)]
+    return family_table(found, keys)
+
+
+def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    found = {subject: table[table["subject"] == subject] for subject in _ORDER}
+    return {subject: rows for subject, rows in found.items() if len(rows)}
+
+
+def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The kinds with at least one tested comparison."""
+    found = kinds(table)
+    return {name: rows for name, rows in found.items() if (rows["verdict"] != UNTESTED).any()}
+
+
+def _asked(texts: pd.DataFrame, within: Mapping[str, str]) -> pd.DataFrame:
+    return texts[(texts[list(within)] == pd.Series(within)).all(axis=1)]
+
+
+def _of_settings(texts: pd.DataFrame) -> Iterator[Compared]:
+    for named in SETTINGS:
+        for cell, rows in grouped(_asked(texts, named.within), ["model", "set"]):
+            a, b = (rows[rows[named.factor] == level] for level in named.levels)
+            if len(a) and len(b):
+                where = {"subject": named.subject, **cell, "contrast": " - ".join(named.levels)}
+                yield _compared({**where, "name": f"{cell['model']}, {cell['set']}"}, a, b)
+
+
+def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
+    plain = _asked(texts, _PLAIN)
+    plain = plain[plain["rules"].isin(["golden", "few"])]
+    for cell, rows in grouped(plain, ["set", "rules"]):
+        by_model = {str(name): own for name, own in rows.groupby("model", sort=False)}
+        for a, b in combinations(by_model, 2):
+            where = {"subject": MODELS, "model": "", "set": cell["set"], "contrast": f"{a} - {b}"}
+            name = f"{a} − {b}, {cell['set']}, {cell['rules']}"
+            yield _compared({**where, "name": name}, by_model[a], by_model[b])
+
+
+def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Compared:
+    """Compares the questions asked both times; all questions if there are none."""
+    both = set(a["pair_id"]) & set(b["pair_id"])
+    if both:
+        a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))
+    rules, questions = (pd.concat([a[name], b[name]]).nunique() for name in (RULE, "pair_id"))
+    n = f"{counted(questions, 'question')}, {counted(rules, 'rule')}"
+    return {**where, "n": n}, difference(_sums(a), _sums(b))
+
+
+def _sums(rows: pd.DataFrame) -> pd.DataFrame:
+    """Right answers and questions by golden rule."""
+    answers = rows.groupby(RULE, sort=False)["correct"]
+    return pd.DataFrame({"hits": answers.sum(), "trials": answers.size()}).astype(float)

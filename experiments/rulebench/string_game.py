@@ -1,16 +1,15 @@
 """StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-The rules are all conditions of a grammar with all its actions, as functions: running them decides
-which one applies, and what comes out. (In the paper rules and their functions are written by a
-language model.) A fifth of the rules is held out, so that a model can be tuned on the others and
-asked about these.
+A rule is a condition with an action, both functions from a grammar: running them decides which rule
+applies and what its answer is. (In the paper a language model writes rules and functions.) A fifth
+of the rules is held out, so a model can be tuned on the others and tested on these.
 """
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from itertools import count, pairwise
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise, product
 from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
@@ -30,9 +29,10 @@ LENGTHS = range(8, 21)
 """Possible lengths of a string, in letters."""
 
 _TRIED = 2_000
+"""Random strings on which rules are tried."""
 
 _LETTERS = "ABEGHKLMNOPRSTUW"
-"""Letters that conditions and actions are about."""
+"""Letters that conditions and actions name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Condition:
     """A formula about the string s."""
     holds: Callable[[str], bool]
     letter: str = ""
-    """The letter that it is about, if any."""
+    """The letter that it names, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class Action:
     logic: str
     """A term over the string s."""
     result: Callable[[str], int | None]
-    """Returns None if the string has no such number."""
+    """The number for a string; None if the string has none."""
     letter: str = ""
-    """The letter that it is about, if any."""
+    """The letter that it names, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class StringRule:
-    """A condition with an action."""
+    """A condition and its action."""
 
     id: str
     condition: Condition
@@ -88,21 +88,18 @@ class StringRule:
 def string_rules() -> Mapping[str, StringRule]:
     """All rules of the grammar, by id.
 
-    No rule has a condition and an action about the same letter, since one would decide the other.
-    Nor do the two contradict each other, such as an odd length and half of it: every rule applies
-    to some of `_TRIED` random strings.
+    Condition and action never name the same letter, since one would decide the other. Nor do they
+    contradict each other, as an odd length and half of it: each rule applies to a random string.
     """
     rng = random.Random("string rules")
     strings = [random_string(rng) for _ in range(_TRIED)]
-    actions = tuple(_actions())
-    made = (
-        StringRule("", condition, action)
-        for condition in _conditions()
-        for action in actions
-        if not (condition.letter and condition.letter == action.letter)
-    )
-    rules = (rule for rule in made if any(rule.run(string) is not None for string in strings))
-    return {rule.id: rule for rule in map(_numbered, rules, count(1))}
+    rules: dict[str, StringRule] = {}
+    for condition, action in product(_conditions(), _actions()):
+        rule = StringRule(f"S{len(rules) + 1:04d}", condition, action)
+        alike = condition.letter and condition.letter == action.letter
+        if not alike and any(rule.run(string) is not None for string in strings):
+            rules[rule.id] = rule
+    return rules
 
 
 def random_string(rng: random.Random) -> str:
@@ -110,115 +107,92 @@ def random_string(rng: random.Random) -> str:
     return "".join(pick(rng, ascii_uppercase) for _ in range(pick(rng, LENGTHS)))
 
 
-def _numbered(rule: StringRule, number: int) -> StringRule:
-    return replace(rule, id=f"S{number:04d}")
+def _either(
+    holds: Callable[[str], bool],
+    form: tuple[str, str],
+    opposite: tuple[str, str],
+    letter: str = "",
+) -> Iterator[Condition]:
+    """A condition and its opposite, each in words and in logic."""
+    yield Condition(*form, holds, letter)
+    yield Condition(*opposite, lambda s: not holds(s), letter)
 
 
 def _conditions() -> Iterator[Condition]:
-    yield from _length_conditions()
-    yield from _end_conditions()
-    yield from _count_conditions()
-    yield Condition(
-        "two equal letters stand next to each other in the string",
-        "∃i s[i] = s[i + 1]",
-        lambda s: any(a == b for a, b in pairwise(s)),
+    length = "the length of the string is"
+    yield from _either(
+        lambda s: len(s) % 2 == 0,
+        (f"{length} even", "even(length(s))"),
+        (f"{length} odd", "odd(length(s))"),
     )
-    yield Condition(
-        "no two equal letters stand next to each other in the string",
-        "¬∃i s[i] = s[i + 1]",
-        lambda s: all(a != b for a, b in pairwise(s)),
+    for number in (10, 12, 14):
+        yield from _either(
+            lambda s, number=number: len(s) > number,
+            (f"{length} greater than {number}", f"length(s) > {number}"),
+            (f"{length} at most {number}", f"length(s) ≤ {number}"),
+        )
+    for verb, name, place in (("starts", "first", 0), ("ends", "last", -1)):
+        yield from _either(
+            lambda s, place=place: s[place] in VOWELS,
+            (f"the string {verb} with a vowel", f"vowel({name}(s))"),
+            (f"the string {verb} with a consonant", f"consonant({name}(s))"),
+        )
+        letter = f"the string {verb} with a letter"
+        yield from _either(
+            lambda s, place=place: s[place] < "N",
+            (f'{letter} before "N" in the alphabet', f'{name}(s) < "N"'),
+            (f'{letter} from "N" to "Z"', f'{name}(s) ≥ "N"'),
+        )
+    for words, logic, number_of, numbers in (
+        ("vowels", "vowels(s)", vowels, (1, 2, 3)),
+        ("different letters", "unique(s)", different, (9, 11)),
+    ):
+        yield from _either(
+            lambda s, number_of=number_of: number_of(s) % 2 == 0,
+            (f"the number of {words} is even", f"even({logic})"),
+            (f"the number of {words} is odd", f"odd({logic})"),
+        )
+        for number in numbers:
+            yield Condition(
+                f"the string has more than {number} {words}",
+                f"{logic} > {number}",
+                lambda s, number_of=number_of, number=number: number_of(s) > number,
+            )
+    yield from _either(
+        lambda s: any(a == b for a, b in pairwise(s)),
+        ("two equal letters stand next to each other in the string", "∃i s[i] = s[i + 1]"),
+        ("no two equal letters stand next to each other in the string", "¬∃i s[i] = s[i + 1]"),
     )
     for letter in _LETTERS[:8]:
-        yield Condition(
-            f'the string contains the letter "{letter}"',
-            f'"{letter}" ∈ s',
-            partial(_contains, letter),
-            letter,
-        )
-        yield Condition(
-            f'the string does not contain the letter "{letter}"',
-            f'"{letter}" ∉ s',
-            partial(_lacks, letter),
+        yield from _either(
+            lambda s, letter=letter: letter in s,
+            (f'the string contains the letter "{letter}"', f'"{letter}" ∈ s'),
+            (f'the string does not contain the letter "{letter}"', f'"{letter}" ∉ s'),
             letter,
         )
     for letter in _LETTERS[8:]:
         yield Condition(
             f'the letter "{letter}" occurs exactly once in the string',
             f'count("{letter}", s) = 1',
-            partial(_once, letter),
+            lambda s, letter=letter: s.count(letter) == 1,
             letter,
         )
 
 
-def _length_conditions() -> Iterator[Condition]:
-    length = "the length of the string is"
-    yield Condition(f"{length} even", "even(length(s))", lambda s: len(s) % 2 == 0)
-    yield Condition(f"{length} odd", "odd(length(s))", lambda s: len(s) % 2 == 1)
-    for number in (10, 12, 14):
-        yield Condition(f"{length} greater than {number}", f"length(s) > {number}", _longer(number))
-        yield Condition(
-            f"{length} at most {number}", f"length(s) ≤ {number}", _not(_longer(number))
-        )
-
-
-def _end_conditions() -> Iterator[Condition]:
-    for verb, name, place in (("starts", "first", 0), ("ends", "last", -1)):
-        for kind, vowel in (("vowel", True), ("consonant", False)):
-            yield Condition(
-                f"the string {verb} with a {kind}", f"{kind}({name}(s))", _is_vowel(place, vowel)
-            )
-        yield Condition(
-            f'the string {verb} with a letter before "N" in the alphabet',
-            f'{name}(s) < "N"',
-            _before_n(place),
-        )
-        yield Condition(
-            f'the string {verb} with a letter from "N" to "Z"',
-            f'{name}(s) ≥ "N"',
-            _not(_before_n(place)),
-        )
-
-
-def _count_conditions() -> Iterator[Condition]:
-    counts = (
-        ("vowels", "vowels(s)", vowels, (1, 2, 3)),
-        ("different letters", "unique(s)", different, (9, 11)),
-    )
-    for words, logic, number_of, numbers in counts:
-        yield Condition(f"the number of {words} is even", f"even({logic})", _even(number_of))
-        yield Condition(f"the number of {words} is odd", f"odd({logic})", _not(_even(number_of)))
-        for number in numbers:
-            yield Condition(
-                f"the string has more than {number} {words}",
-                f"{logic} > {number}",
-                _more(number_of, number),
-            )
-
-
 def _actions() -> Iterator[Action]:
-    yield Action("the length of the string", "length(s)", len)
-    yield Action("the length of the string plus 1", "length(s) + 1", lambda s: len(s) + 1)
-    yield Action("twice the length of the string", "2 · length(s)", lambda s: 2 * len(s))
-    yield Action(
-        "half the length of the string",
-        "length(s) / 2",
-        lambda s: None if len(s) % 2 else len(s) // 2,
-    )
-    yield Action("the number of vowels in the string", "vowels(s)", vowels)
-    yield Action(
-        "the number of consonants in the string", "consonants(s)", lambda s: len(s) - vowels(s)
-    )
-    yield Action("the number of different letters in the string", "unique(s)", different)
-    yield Action(
-        "the number of different vowels in the string",
-        "unique_vowels(s)",
-        lambda s: len(VOWELS & set(s)),
-    )
-    yield Action(
-        "the number of different consonants in the string",
-        "unique_consonants(s)",
-        lambda s: len(set(s) - VOWELS),
-    )
+    length = "the length of the string"
+    yield Action(length, "length(s)", len)
+    yield Action(f"{length} plus 1", "length(s) + 1", lambda s: len(s) + 1)
+    yield Action(f"twice {length}", "2 · length(s)", lambda s: 2 * len(s))
+    yield Action(f"half {length}", "length(s) / 2", lambda s: None if len(s) % 2 else len(s) // 2)
+    for what, logic, count_of in (
+        ("vowels", "vowels(s)", vowels),
+        ("consonants", "consonants(s)", lambda s: len(s) - vowels(s)),
+        ("different letters", "unique(s)", different),
+        ("different vowels", "unique_vowels(s)", lambda s: len(VOWELS & set(s))),
+        ("different consonants", "unique_consonants(s)", lambda s: len(set(s) - VOWELS)),
+    ):
+        yield Action(f"the number of {what} in the string", logic, count_of)
     yield Action(
         "the number of letters that occur more than once in the string",
         "repeated(s)",
@@ -228,7 +202,7 @@ def _actions() -> Iterator[Action]:
         yield Action(
             f"the position in the alphabet of the {name} letter (A is 1)",
             f"alphabet({name}(s))",
-            partial(_in_alphabet, place),
+            lambda s, place=place: ascii_uppercase.index(s[place]) + 1,
         )
     yield Action(
         "the index of the first vowel (the index begins from 0)",
@@ -239,20 +213,20 @@ def _actions() -> Iterator[Action]:
         yield Action(
             f'the number of times that "{letter}" occurs in the string',
             f'count("{letter}", s)',
-            partial(_times, letter),
+            lambda s, letter=letter: s.count(letter),
             letter,
         )
         yield Action(
             f'the index of the first "{letter}" (the index begins from 0)',
             f'index("{letter}", s)',
-            partial(_index, letter),
+            lambda s, letter=letter: s.index(letter) if letter in s else None,
             letter,
         )
     for letter in _LETTERS[1::2]:
         yield Action(
             f'the position of the last "{letter}" (the first letter has position 1)',
             f'1 + last_index("{letter}", s)',
-            partial(_position_of_last, letter),
+            lambda s, letter=letter: s.rindex(letter) + 1 if letter in s else None,
             letter,
         )
 
@@ -265,58 +239,6 @@ def vowels(string: str) -> int:
 def different(string: str) -> int:
     """Number of different letters."""
     return len(set(string))
-
-
-def _longer(number: int) -> Callable[[str], bool]:
-    return lambda string: len(string) > number
-
-
-def _not(holds: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda string: not holds(string)
-
-
-def _is_vowel(place: int, vowel: bool) -> Callable[[str], bool]:
-    return lambda string: (string[place] in VOWELS) is vowel
-
-
-def _before_n(place: int) -> Callable[[str], bool]:
-    return lambda string: string[place] < "N"
-
-
-def _even(number_of: Callable[[str], int]) -> Callable[[str], bool]:
-    return lambda string: number_of(string) % 2 == 0
-
-
-def _more(number_of: Callable[[str], int], number: int) -> Callable[[str], bool]:
-    return lambda string: number_of(string) > number
-
-
-def _contains(letter: str, string: str) -> bool:
-    return letter in string
-
-
-def _lacks(letter: str, string: str) -> bool:
-    return letter not in string
-
-
-def _once(letter: str, string: str) -> bool:
-    return string.count(letter) == 1
-
-
-def _times(letter: str, string: str) -> int:
-    return string.count(letter)
-
-
-def _in_alphabet(place: int, string: str) -> int:
-    return ascii_uppercase.index(string[place]) + 1
-
-
-def _index(letter: str, string: str) -> int | None:
-    return string.index(letter) if letter in string else None
-
-
-def _position_of_last(letter: str, string: str) -> int | None:
-    return string.rindex(letter) + 1 if letter in string else None
 
 
 QUESTIONS = 1_800
@@ -344,7 +266,7 @@ class StringGame:
 
     @cached_property
     def rule_set(self) -> RuleSet:
-        """The questions with their rules; there are no counterfactual ones."""
+        """The questions with their rules; they have no counterfactual version."""
         rng = random.Random(f"string game {self.split} {self.seed}")
         rules = rules_of(self.split)
         choices = tuple(rules.values())

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import pandas as pd
 from pydantic import Field
@@ -19,11 +19,10 @@ from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study
-from interp_experiments.findings import named_in_brief, named_in_full
-from interp_experiments.rulebench import figures, tables
-from interp_experiments.rulebench.comparisons import comparisons, kinds, kinds_tested
-from interp_experiments.rulebench.items import Quantity, RuleSet
-from interp_experiments.rulebench.layout import read_sets
+from interp_experiments.findings import listed, named_in_brief, named_in_full
+from interp_experiments.rulebench import tables
+from interp_experiments.rulebench.items import Quantity
+from interp_experiments.rulebench.layout import Broken, read_sets
 from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     DIRECT_TOKENS,
@@ -39,43 +38,46 @@ from interp_experiments.rulebench.results import (
     RULE,
     STAGES,
     Results,
+    comparisons,
+    kinds,
+    kinds_tested,
     read_results,
 )
 from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
-from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import in_order, measured_and_published, paper_report
 
 FEW = Setting(quantity="few")
 
+UNREADABLE = 0.9
+"""Share of unparsed texts from which the page begins with a sentence about them."""
+
 COUNTED = (
-    "The table Every setting has the interval of each number, and how many questions and golden "
-    "rules it covers."
+    "The table Every setting gives the interval of each number and its counts of questions and "
+    "golden rules."
 )
-"""Where to look, since the paper's tables have accuracies only."""
+"""A pointer for the tables that have only accuracies, as in the paper."""
 
 NAMES = {
-    "accuracy": "share of texts with the correct answer; a text without any counts as wrong",
-    "score": "a mean of accuracies for a dimension; what an attribution method gives a rule",
-    "golden rule": "the one rule that fits the question; golden rules: how many different ones the "
-    "questions are about",
-    "noise rule": "any other rule that is shown with it",
-    "rules": "how many are shown: no, the golden one, few or all",
-    "form": "rules in natural language, or in first-order logic",
-    "shots": "whether demonstrations come before the question",
-    "thought": "whether the model should reason step by step before it answers",
-    "version": "counterfactual: rules whose conclusions were changed, and the correct answers with "
-    "them; else factual",
-    "side": "the setting of a question; a group is one question under all of them",
-    "unparsed": "a text in which no answer was found; refused: one that declines to answer",
-    "triggering error": "an answer that follows a noise rule; in kinds of failure, a text that "
-    "applies "
-    "a rule other than the golden one",
-    "execution error": "a wrong answer that follows no noise rule; in kinds of failure, a text "
-    "that "
-    "applies the golden rule",
+    "accuracy": "share of texts with the correct answer; a text without an answer counts as wrong",
+    "score": "for a dimension: a mean of accuracies; for a rule: its score by an attribution "
+    "method",
+    "golden rule": "the only rule that fits the question; golden rules: number of different ones",
+    "noise rule": "any other rule shown with it",
+    "rules": "rules shown: no rule, the golden one, few or all",
+    "form": "natural language or first-order logic",
+    "shots": "whether demonstrations precede the question",
+    "thought": "whether the prompt asks for reasoning step by step before the answer",
+    "version": "counterfactual: rules with changed conclusions, and correct answers to match; "
+    "otherwise factual",
+    "side": "the setting of a question; a group is one question under all settings",
+    "unparsed": "a text in which no answer was found; refused: a text that declines to answer",
+    "triggering error": "an answer that follows a noise rule; among kinds of failure, a text that "
+    "applies a rule other than the golden one",
+    "execution error": "a wrong answer that follows no noise rule; among kinds of failure, a text "
+    "that applies the golden rule",
     "hit": "a prompt whose golden rule has the largest score among its rules; chance: the expected "
     "share for a random order",
-    "auc": "share of noise rules with a smaller score than the golden one",
+    "auc": "share of noise rules with a smaller score than the golden rule",
     "long tail": "questions with the rarest answers of their set",
 }
 """Words of the report's page."""
@@ -101,82 +103,61 @@ class RuleBenchStudy(Study):
     """leave out broken items of the data instead of stopping"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Texts under each setting: answers at once, with demonstrations, and after thought.
+        """Texts under each setting: direct answers, with demonstrations, and after thought.
 
         Raises:
             UserError: the data cannot be read, or have broken items.
         """
-        sets = self.rule_sets(source)
-        shown = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
-        settings = [setting for setting in shown if setting.quantity in self.rules]
-        chosen = {
-            "direct": [setting for setting in settings if not setting.shots],
-            "demonstrated": [s for s in settings if s.shots and not s.thought],
-            "thought": [setting for setting in settings if setting.thought],
-        }
-        stages = [
-            self._stage(name, chosen[name], sets, source, self._texts(name))
-            for name in STAGES
-            if chosen[name]
-        ]
-        if self.attribution and FEW in settings:
-            spec = Attribute(methods=CHEAP_METHODS)
-            stages.append(self._stage(ATTRIBUTION, [FEW], sets, source, spec))
-        return tuple(stages)
-
-    def rule_sets(self, source: PromptSource) -> Sequence[RuleSet]:
-        """The sets that are asked about.
-
-        Raises:
-            UserError: the data cannot be read, or have broken items.
-        """
+        broken: Broken = "skip" if self.skip_broken else "stop"
         if source.data is None:
-            return [kinship_set(source.seed), string_game_set(source.seed)]
-        broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
-        return read_sets(Path(source.data), name=self.set_name, broken=broken)
+            sets = [kinship_set(source.seed), string_game_set(source.seed)]
+        else:
+            sets = read_sets(Path(source.data), name=self.set_name, broken=broken)
 
-    def _stage(
-        self,
-        name: str,
-        settings: Sequence[Setting],
-        sets: Sequence[RuleSet],
-        source: PromptSource,
-        spec: Spec,
-    ) -> Stage:
-        system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
-        prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
-        return Stage(name, source.drawn(prompts, self.default_limit), spec)
+        def stage(name: str, settings: Sequence[Setting], spec: Spec) -> Stage:
+            system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
+            prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
+            return Stage(name, source.drawn(prompts, self.default_limit), spec)
 
-    def _texts(self, name: str) -> Spec:
-        tokens = self.max_new_tokens if name == "thought" else DIRECT_TOKENS
-        return Generate(max_new_tokens=tokens)
+        every = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
+        settings = [setting for setting in every if setting.quantity in self.rules]
+        stages = []
+        for name, (shots, thought) in STAGES.items():
+            own = [one for one in settings if (one.shots, one.thought) == (shots, thought)]
+            if own:
+                tokens = self.max_new_tokens if thought else DIRECT_TOKENS
+                stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
+        if self.attribution and FEW in settings:
+            stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))
+        return tuple(stages)
 
     def report(self, folder: StudyFolder) -> Report:
         """The report, from what the study has on disk."""
         results = read_results(folder)
-        compared = comparisons(results)
+        compared, cells = comparisons(results), tables.accuracy(results)
+        brief = named_in_brief(results.models, kinds_tested(compared))
         return paper_report(
             folder,
             title="RuleBench",
             text=(
                 f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
-                f"{_sizes(results.texts)} Accuracy is the share of texts with the correct answer; "
-                "one without an answer is wrong. Intervals are 95%; they and the tests take the "
-                "golden rule as the unit, since answers to questions about one rule are alike. "
-                "Published numbers come from the paper's own data and parsers."
+                f"{_sizes(results.texts)}. Accuracy is the share of texts with the correct answer; "
+                "a text without an answer counts as wrong. Intervals are 95%. The unit of "
+                "intervals and tests is the golden rule, since answers to questions about one "
+                "rule are alike. Published numbers come from the paper's own data and parsers."
             ),
             findings=finding_section(results, compared),
             sections=(
-                dimension_section(results),
-                quantity_section(results),
-                form_section(results),
-                thought_section(results),
-                version_section(results),
+                dimension_section(results, cells),
+                quantity_section(results, cells),
+                form_section(cells),
+                thought_section(cells),
+                version_section(cells),
                 behaviour_section(results),
                 *attribution_sections(results),
-                *tuning_sections(results, tunings(results.models)),
+                *tuning_sections(cells, tables.tunings(results.models)),
             ),
-            answer="\n\n".join(named_in_brief(results.models, kinds_tested(compared))),
+            answer="\n\n".join([*unreadable(results.texts), *brief]),
             prompts=results.prompts,
             answers=results.answers,
             names=NAMES,
@@ -187,28 +168,43 @@ class RuleBenchStudy(Study):
 
 
 def _sizes(texts: pd.DataFrame) -> str:
-    """How many questions each set has, and about how many rules."""
+    """The number of questions in each set, and of their golden rules."""
     counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
-    parts = [
+    return "; ".join(
         f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
         for name, (questions, rules) in counts.iterrows()
-    ]
-    return f"{'; '.join(parts)}."
+    )
+
+
+def unreadable(texts: pd.DataFrame) -> list[str]:
+    """A sentence for each set in which hardly any text of some model could be parsed."""
+    unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
+    counts = unparsed.agg(["sum", "size"]).reset_index()
+    sentences = []
+    for name, rows in counts.groupby("set", sort=False):
+        found = rows[rows["sum"] >= UNREADABLE * rows["size"]]
+        if len(found):
+            by = "" if len(found) == len(rows) else f" by {listed(found['model'])}"
+            sentences.append(
+                f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
+                f"{found['size'].sum():,} texts{by}. An accuracy near 0 there does not show that "
+                "a rule was not followed."
+            )
+    return sentences
 
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """The findings of the comparisons that were named in advance."""
+    """The results of the comparisons that were named in advance."""
     return Section(
         "Findings",
         "\n\n".join(named_in_full(results.models, kinds(compared))),
         (
             TableItem(
                 "comparisons",
-                "Differences of accuracy that were named in advance",
+                "Differences in accuracy that were named in advance",
                 compared,
-                "Each is over the questions that were asked both times; a text without an answer "
-                "counts "
-                "as wrong. clusters: golden rules.",
+                "Each covers the questions that were asked both times; a text without an answer "
+                "counts as wrong. clusters: golden rules.",
             ),
         ),
     )
@@ -220,123 +216,115 @@ def left_out(folder: StudyFolder) -> list[str]:
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 
 
-def dimension_section(results: Results) -> Section:
+def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
     """Figure 2, and every number in it."""
-    cells = tables.accuracy(results)
-    table = tables.dimensions(results)
-    failed = tables.not_measured(results)
+    table, failed = tables.dimensions(results), tables.not_measured(results)
+    lacking = " ".join(tables.missing_dimensions(results))
     return Section(
         "Five dimensions",
-        "Each dimension is a mean accuracy over combinations of set and setting, which count the "
-        "same: executing "
-        "with the golden rule alone, triggering with all rules, formal with rules in logic, "
-        "applying with a chain of thought, counterfactual with changed conclusions. n counts "
-        "questions.",
+        "Each dimension is a mean accuracy over combinations of set and setting, all with the "
+        "same weight: executing with only the golden rule, triggering with all rules, formal with "
+        "rules in logic, applying with a chain of thought, counterfactual with changed "
+        f"conclusions. n counts questions. {lacking}".strip(),
         (
             FigureItem(
                 "figure2_dimensions",
                 "Dimensions of rule following (Figure 2)",
-                lambda: figures.radar(table),
+                lambda: tables.radar(table),
             ),
-            TableItem("dimensions", "Dimensions of rule following", table),
+            TableItem("dimensions", "Dimensions of rule following", table, lacking),
             TableItem("accuracy", "Every setting", cells),
             *([TableItem("not_measured", "Not measured", failed)] if len(failed) else []),
         ),
     )
 
 
-def quantity_section(results: Results) -> Section:
+class Compared(NamedTuple):
+    """A table of the paper and its measured counterpart."""
+
+    number: int
+    title: str
+    measured: pd.DataFrame
+    note: str = COUNTED
+
+
+def _section(
+    title: str,
+    text: str,
+    *compared: Compared,
+    before: Sequence[FigureItem] = (),
+    after: Sequence[TableItem] = (),
+) -> Section:
+    """A section with the published rows below measured ones; without measured rows, a sentence."""
+    found = []
+    for number, name, measured, note in compared:
+        if measured.empty:
+            text += f" Table {number} of the paper is left out: no measured row compares with it."
+        else:
+            both = measured_and_published(measured, tables.published(number))
+            found.append(TableItem(f"table{number}", f"{name} (Table {number})", both, note))
+    return Section(title, text, (*before, *found, *after))
+
+
+def quantity_section(results: Results, cells: pd.DataFrame) -> Section:
     """Figure 4 and Table 4."""
-    table = tables.rule_quantities(tables.accuracy(results))
-    return Section(
+    shown = tables.rule_quantities(cells)
+    title = "Accuracy by rules shown (Figure 4)"
+    return _section(
         "Do rules help?",
         "Without demonstrations, in natural language. n counts questions.",
-        (
-            *_bars(
-                "figure4_rules",
-                "Accuracy by rules that are shown (Figure 4)",
-                table,
-                y="accuracy",
-                hue="rules",
-            ),
-            TableItem(
-                "table4",
-                "All questions, and those with the rarest answers (Table 4)",
-                measured_and_published(tables.long_tail(results), tables.published(4)),
-                f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
-                "questions.",
-            ),
+        Compared(
+            4,
+            "All questions, and those with the rarest answers",
+            tables.long_tail(results),
+            f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
+            "questions.",
         ),
+        before=_bars("figure4_rules", title, shown, y="accuracy", hue="rules"),
     )
 
 
-def form_section(results: Results) -> Section:
+def form_section(cells: pd.DataFrame) -> Section:
     """Table 1."""
-    measured = tables.rule_forms(tables.accuracy(results))
-    return Section(
+    return _section(
         "Natural language or logic?",
-        "Without demonstrations, by set and by rules that are shown.",
-        (
-            TableItem(
-                "table1",
-                "Accuracy by the form of the rules (Table 1)",
-                measured_and_published(measured, tables.published(1)),
-                COUNTED,
-            ),
-        ),
+        "Without demonstrations, by set and rules shown.",
+        Compared(1, "Accuracy by the form of the rules", tables.rule_forms(cells)),
     )
 
 
-def thought_section(results: Results) -> Section:
+def thought_section(cells: pd.DataFrame) -> Section:
     """Figure 5."""
-    table = tables.thoughts(tables.accuracy(results))
+    title = "Accuracy with and without chain of thought (Figure 5)"
+    shown = tables.thoughts(cells)
     return Section(
         "Does a chain of thought help?",
         "With demonstrations. n counts questions.",
-        _bars(
-            "figure5_thought",
-            "Accuracy with and without chain of thought (Figure 5)",
-            table,
-            y="accuracy",
-            hue="setting",
-        ),
+        _bars("figure5_thought", title, shown, y="accuracy", hue="setting"),
     )
 
 
-def version_section(results: Results) -> Section:
+def version_section(cells: pd.DataFrame) -> Section:
     """Table 2."""
-    measured = tables.versions(tables.accuracy(results))
-    return Section(
+    return _section(
         "Are rules followed against what is known?",
-        "With demonstrations and a chain of thought, by set and by rules that are shown.",
-        (
-            TableItem(
-                "table2",
-                "Accuracy with factual and counterfactual rules (Table 2)",
-                measured_and_published(measured, tables.published(2)),
-                COUNTED,
-            ),
-        ),
+        "With demonstrations and a chain of thought, by set and rules shown.",
+        Compared(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
     )
 
 
 def behaviour_section(results: Results) -> Section:
     """Figure 6."""
     table = tables.failures(results)
+    title = "Kinds of failure (Figure 6)"
     return Section(
         "How do models fail?",
         "A failure is a triggering error if the text applies a rule other than the golden one, and "
         "an execution error if it applies the golden one; otherwise it names no rule, or several. "
-        "Few rules, "
-        "with demonstrations and a chain of thought; counterfactual if a set has such rules.",
+        "Few rules, with demonstrations and a chain of thought; only counterfactual texts if a set "
+        "has them.",
         (
-            *_bars(
-                "figure6_failures",
-                "Kinds of failure (Figure 6)",
-                table,
-                y="share_of_failures",
-                hue="behaviour",
-            ),
+            *_bars("figure6_failures", title, table, y="share_of_failures", hue="behaviour"),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
         ),
     )
@@ -346,62 +334,61 @@ def attribution_sections(results: Results) -> Iterator[Section]:
     """Whether attributions find the golden rule."""
     if results.found.empty:
         return
-    by_outcome = decisive_table(in_order(results.found, {"outcome": OUTCOMES}), ["outcome"])
+    found = in_order(results.found, {"outcome": OUTCOMES})
+    by_outcome = decisive_table(found, RULE, ["outcome"])
     summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
+    note = "clusters: golden rules, the unit of the intervals."
     yield Section(
         "Is the golden rule looked at?",
-        "Attributions of the first token of answers at once, with few rules. A hit is a prompt "
+        "Attributions of the first token of direct answers, with few rules. A hit is a prompt "
         "whose golden rule has the largest score among its rules; the AUC is the share of noise "
         "rules with a smaller score. A wrong answer that a noise rule gives is a triggering error, "
-        "any other an execution error; it is only wrong in sets whose rules do not say their "
-        "answers.",
+        "any other an execution error; in sets whose rules do not say their answers it is only "
+        "wrong.",
         (
             FigureItem(
                 "golden_rule",
                 "Does an attribution find the golden rule?",
                 lambda: decisive_segments(summed, hue="outcome"),
-                "Sums over tokens. Length and position are controls; the line is chance.",
+                "Sums over tokens. n counts golden rules, the unit of the intervals. Length and "
+                "position are controls; the line is chance.",
             ),
-            TableItem("golden_rule", "By outcome", by_outcome),
-            TableItem("golden_rule_by_set", "By set", decisive_table(results.found, ["set"])),
+            TableItem("golden_rule", "By outcome", by_outcome, note),
+            TableItem(
+                "golden_rule_by_set", "By set", decisive_table(results.found, RULE, ["set"]), note
+            ),
         ),
     )
 
 
-def tuning_sections(results: Results, tuned: Sequence[Tuning]) -> Iterator[Section]:
+def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iterator[Section]:
     """Tables 3 and 5, if models were measured before and after tuning."""
     if not tuned:
         return
-    cells = tables.accuracy(results)
     on_string_game = tables.tuning(cells, [one for one in tuned if one.is_string_game])
     in_domain = tables.tuning(cells, [one for one in tuned if not one.is_string_game])
-    yield Section(
+    yield _section(
         "What does tuning change?",
         "Models before (base) and after tuning on questions with golden and noise rules (irft).",
-        (
-            TableItem(
-                "table3",
-                "Tuned on StringGame: few rules, without demonstrations (Table 3)",
-                measured_and_published(
-                    tables.tuned_on_string_game(on_string_game), tables.published(3)
-                ),
-                COUNTED,
-            ),
-            TableItem(
-                "table5",
-                "Tuned on questions of a set: golden and few rules (Table 5)",
-                measured_and_published(tables.tuned_in_domain(in_domain), tables.published(5)),
-                f"trained_on of measured rows names the questions; only the column of that set is "
-                f"in-domain. {COUNTED}",
-            ),
-            TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned)),
+        Compared(
+            3,
+            "Tuned on StringGame: few rules, without demonstrations",
+            tables.tuned_on_string_game(on_string_game),
         ),
+        Compared(
+            5,
+            "Tuned on questions of a set: golden and few rules",
+            tables.tuned_in_domain(in_domain),
+            "trained_on names the questions of measured rows; only the column of that set is "
+            f"in-domain. {COUNTED}",
+        ),
+        after=[TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned))],
     )
 
 
 def _bars(
     name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
 ) -> tuple[FigureItem, ...]:
-    """A figure of `figures.bars_by_set`, if the table has rows."""
-    draw = partial(figures.bars_by_set, table, y=y, hue=hue)
-    return () if table.empty else (FigureItem(name, title, draw),)
+    """A figure of `tables.bars_by_set`, if the table has rows."""
+    draw = partial(tables.bars_by_set, table, y=y, hue=hue)
+    return (FigureItem(name, title, draw),) if len(table) else ()

@@ -1,6 +1,6 @@
 """RuleBench as systems that every command can use."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,7 @@ import pandas as pd
 from interp.errors import UserError, shortened
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
-from interp_experiments.rulebench.items import Item, RuleSet, Version
+from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
 from interp_experiments.rulebench.prompts import (
@@ -28,7 +28,7 @@ from interp_experiments.rulebench.string_game import StringGame
 
 @dataclass(frozen=True)
 class RuleBench(System):
-    """Questions under the settings of an experiment; a group is one question under all of them."""
+    """Questions under several settings; a group is one question under all of them."""
 
     name: str
     settings: tuple[Setting, ...]
@@ -37,33 +37,25 @@ class RuleBench(System):
     reads_data: bool = True
 
     cluster = "rule"
-    """Answers to questions about one golden rule are alike, whatever names or letters they have."""
+    """Answers to questions about one golden rule are alike, whatever their names or letters."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """The questions of a seed, or those in a folder of the authors' layout.
+        """The questions generated from a seed, or those in a folder of the authors' layout.
 
         Raises:
             UserError: the data cannot be read, or have none of the settings.
         """
-        return self.prompts_of(self.rule_sets(seed=seed, data=data), seed=seed, data=data)
-
-    def rule_sets(self, *, seed: int, data: str | None) -> Sequence[RuleSet]:
-        """The sets that the questions come from.
-
-        Raises:
-            UserError: the data cannot be read, or the system reads none.
-        """
         if data is None:
-            return [self.generated(seed)]
+            return self.prompts_of([self.generated(seed)], seed=seed, data=None)
         if not self.reads_data:
             raise UserError(
                 f"{self.name} reads no data (got {shortened(data)!r}): none are published, its "
                 "questions are generated; leave --data out"
             )
-        return read_sets(Path(data))
+        return self.prompts_of(read_sets(Path(data)), seed=seed, data=data)
 
     def prompts_of(self, rule_sets: Sequence[RuleSet], *, seed: int, data: str | None) -> PromptSet:
-        """The questions of some sets.
+        """The questions in some sets.
 
         Raises:
             UserError: the sets have none of the settings.
@@ -84,11 +76,27 @@ class RuleBench(System):
         return questions.prompt_set(system=self.name, description=description)
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """One row per question and version: question, correct answer, golden rule in both forms."""
-        return pd.DataFrame(_rows(self.generated(seed)))
+        """One row per question and version: question, correct answer and both forms of the rule."""
+        rule_set = self.generated(seed)
+        versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
+        return pd.DataFrame(
+            {
+                "id": f"{rule_set.name}/{item.id}",
+                "version": name,
+                **item.factors,
+                "question": item.question,
+                "gold": item.gold,
+                "rule": item.rule,
+                "natural": version.rules[item.rule].natural,
+                "logic": version.rules[item.rule].logic,
+            }
+            for name, version in versions.items()
+            if version is not None
+            for item in version.items
+        )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The model it was tuned from, and accuracies measured by setting and kind of rule."""
+        """The untuned model, and accuracies measured by setting and kind of rule."""
         measured = card["measured"]
         return {
             "tuned_from": card["recipe"]["base"] or "-",
@@ -96,27 +104,6 @@ class RuleBench(System):
             "actions": measured["actions"],
             "conditions": measured["conditions"],
         }
-
-
-def _rows(rule_set: RuleSet) -> Iterator[dict[str, object]]:
-    versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
-    for name, version in versions.items():
-        if version is not None:
-            yield from (_row(rule_set.name, name, item, version) for item in version.items)
-
-
-def _row(name: str, which: str, item: Item, version: Version) -> dict[str, object]:
-    rule = version.rules[item.rule]
-    return {
-        "id": f"{name}/{item.id}",
-        "version": which,
-        **item.factors,
-        "question": item.question,
-        "gold": item.gold,
-        "rule": item.rule,
-        "natural": rule.natural,
-        "logic": rule.logic,
-    }
 
 
 @lru_cache(maxsize=4)
@@ -127,18 +114,18 @@ def short_kinship_set(seed: int) -> RuleSet:
 
 @lru_cache(maxsize=4)
 def kinship_set(seed: int) -> RuleSet:
-    """The kinship questions of a seed."""
+    """The kinship questions generated from a seed."""
     return KinshipQuestions(seed).rule_set
 
 
 @lru_cache(maxsize=4)
 def string_game_set(seed: int) -> RuleSet:
-    """The StringGame questions of a seed, about the rules that are held out."""
+    """The StringGame questions generated from a seed, about held-out rules."""
     return StringGame(seed).rule_set
 
 
-# Thirty rules, long stories and demonstrations need models that read several thousand tokens, which
-# small ones seldom do.
+# Small models seldom read the several thousand tokens of thirty rules, long stories and
+# demonstrations.
 system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
 full = RuleBench("rulebench-full", RULES, kinship_set)
 logic = RuleBench("rulebench-logic", FORMS, kinship_set)

@@ -1,12 +1,19 @@
-"""The tables of the study of RuleBench (paper, Tables 1 to 5, and the data of its figures)."""
+"""The tables and figures of the study of RuleBench (paper, Tables 1 to 5, Figures 2 and 4 to 6)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.projections.polar import PolarAxes
 
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.style import distinct, house_style, look, panel_a_model
 from interp.statistics.proportions import proportions
 from interp.training.folder import training_of
+from interp_experiments.findings import listed
 from interp_experiments.rulebench.learning import STRING_GAME, RuleFollowing
 from interp_experiments.rulebench.reading import FAILURES
 from interp_experiments.rulebench.results import RULE, SETTING, Results
@@ -30,16 +37,14 @@ class Tuning(NamedTuple):
 
 def tunings(models: Sequence[str]) -> list[Tuning]:
     """The models that are tuned versions of others among them, in order."""
-    found = (_tuning(model) for model in models)
-    return [tuning for tuning in found if tuning is not None and tuning.base in models]
-
-
-def _tuning(model: str) -> Tuning | None:
-    """The IRFT part of a model's record; None if the record has none."""
-    record = training_of(model)
-    if record is None or record.training.task != RuleFollowing.name:
-        return None
-    return Tuning(model, record.training.model, str(record.training.options.get("data")))
+    records = [(model, training_of(model)) for model in models]
+    return [
+        Tuning(model, record.training.model, str(record.training.options.get("data")))
+        for model, record in records
+        if record is not None
+        and record.training.task == RuleFollowing.name
+        and record.training.model in models
+    ]
 
 
 LONG_TAIL = 0.1
@@ -48,49 +53,64 @@ LONG_TAIL = 0.1
 RULES = "golden_rules"
 """The column that counts clusters."""
 
-DIMENSIONS = ("executing", "triggering", "formal", "applying", "counterfactual")
-"""The dimensions of rule following (Section 4.7, Appendix F)."""
+DIMENSIONS = {
+    "executing": "shows only the golden rule",
+    "triggering": "shows all rules",
+    "formal": "has rules in logic",
+    "applying": "shows rules and asks for a chain of thought",
+    "counterfactual": "has changed conclusions",
+}
+"""The dimensions of rule following (Section 4.7, Appendix F), and what their prompts do."""
 
 
 def accuracy(results: Results) -> pd.DataFrame:
     """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
-    n counts questions, golden_rules the different rules that they are about: the clusters of the
-    intervals. unparsed and refused are shares. A text without an answer is wrong.
-    `accuracy_unrefused` omits refusals, as the paper does for SALAD.
+    n counts questions, golden_rules their different golden rules: the clusters of the intervals.
+    unparsed and refused are shares. A text without an answer is wrong. `accuracy_unrefused` omits
+    refusals, as the paper does for SALAD.
     """
-    rows = results.texts
     by = ["model", *SETTING]
+    rows = results.texts.assign(
+        **{outcome: results.texts["outcome"] == outcome for outcome in ("unparsed", "refused")}
+    )
     table = proportions(rows, values=["correct"], by=by, cluster=RULE)
     table = table.rename(columns={"share": "accuracy", "clusters": RULES})
-    table = table[[*by, "accuracy", "low", "high", "n", RULES]]
-    for outcome in ("unparsed", "refused"):
-        shares = (rows["outcome"] == outcome).groupby([rows[name] for name in by]).mean()
-        table = table.merge(shares.rename(outcome).reset_index(), on=by)
-    table["accuracy_unrefused"] = table["accuracy"] / (1 - table["refused"]).where(
-        table["refused"] < 1
-    )
-    return table
+    shares = rows.groupby(by)[["unparsed", "refused"]].mean().reset_index()
+    table = table[[*by, "accuracy", "low", "high", "n", RULES]].merge(shares, on=by)
+    answered = 1 - table["refused"]
+    return table.assign(accuracy_unrefused=table["accuracy"] / answered.where(answered > 0))
 
 
 def rule_forms(cells: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: few and all rules in logic and in natural language, a row per model and form."""
+    """Table 1: few and all rules in logic and in natural language, one row per model and form."""
     rows = cells[(cells["shots"] == "no") & cells["rules"].isin(["few", "all"])]
-    return _wide(rows, ["model", "form"])
+    return _wide(_with_rules(rows), ["model", "form"])
 
 
 def versions(cells: pd.DataFrame) -> pd.DataFrame:
-    """Table 2: factual and counterfactual rules, a row per model and version."""
+    """Table 2: factual and counterfactual rules, one row per model and version."""
     rows = cells[(cells["shots"] == "yes") & (cells["thought"] == "yes")]
     both = rows.groupby("set")["version"].transform("nunique") == 2
-    return _wide(rows[both], ["model", "version"])
+    return _wide(_with_rules(rows[both]), ["model", "version"])
+
+
+def _with_rules(cells: pd.DataFrame) -> pd.DataFrame:
+    """The rows with sets named "set.rules", as in published columns."""
+    return cells.assign(set=cells["set"] + "." + cells["rules"])
+
+
+def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row per key, sorted, and one column with accuracies per set."""
+    wide = cells.pivot(index=keys, columns="set", values="accuracy")
+    return wide[cells["set"].unique()].rename_axis(columns=None).reset_index()
 
 
 def long_tail(results: Results) -> pd.DataFrame:
     """Table 4: all questions of a set and those with its rarest answers, without demonstrations.
 
-    Columns are model, set, instances, n (questions), golden_rules (that they are about), and the
-    accuracy under each setting.
+    Columns are model, set, instances, n (questions), golden_rules (of these), and the accuracy
+    under each setting.
     """
     rows = results.texts
     rows = rows[(rows["shots"] == "no") & (rows["form"] == "natural")]
@@ -123,9 +143,7 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
     """Figure 5: rows of `accuracy` with and without chain of thought; `setting` says which."""
     rows = cells[(cells["shots"] == "yes") & (cells["version"] == "factual")]
     settings = rows["rules"] + rows["thought"].map({"no": "", "yes": ", with thought"})
-    order = [
-        f"{rules}{thought}" for rules in ("golden", "few") for thought in ("", ", with thought")
-    ]
+    order = ("golden", "golden, with thought", "few", "few, with thought")
     return in_order(rows.assign(setting=settings), {"setting": order})
 
 
@@ -133,8 +151,7 @@ def failures(results: Results) -> pd.DataFrame:
     """Figure 6: one row per model, set and kind of failure: its share of all failures.
 
     Columns are model, set, version, behaviour, share_of_failures with its 95% interval (low and
-    high), n (failures), golden_rules (that they are about), accuracy. A set without failures has
-    no share.
+    high), n (failures), golden_rules (of these), accuracy. A set without failures has no share.
     """
     rows = results.behaviours()
     keys = ["model", "set", "version"]
@@ -142,10 +159,9 @@ def failures(results: Results) -> pd.DataFrame:
     wrong = rows.assign(**kinds)[~rows["correct"]]
     shares = proportions(wrong, values=list(FAILURES), by=keys, cluster=RULE)
     named = {"measure": "behaviour", "share": "share_of_failures", "clusters": RULES}
-    shares = shares.rename(columns=named).drop(columns="note")
     accuracies = rows.groupby(keys, sort=False)["correct"].mean().rename("accuracy").reset_index()
     table = accuracies.merge(pd.DataFrame({"behaviour": FAILURES}), how="cross")
-    table = table.merge(shares, on=[*keys, "behaviour"], how="left")
+    table = table.merge(shares.rename(columns=named), on=[*keys, "behaviour"], how="left")
     counts = table[["n", RULES]].fillna(0).astype(int)
     columns = [*keys, "behaviour", "share_of_failures", "low", "high", "n", RULES, "accuracy"]
     return table.assign(**counts)[columns]
@@ -154,17 +170,16 @@ def failures(results: Results) -> pd.DataFrame:
 def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
     """Rows of `accuracy` of models before and after tuning, the two of a tuned model together.
 
-    Columns `trained_on` and `tuning` ("base" or "irft") are added; `tuned` names the tuned model.
+    The first columns are tuned (the tuned model), trained_on and tuning ("base" or "irft").
     """
-    parts = [
-        cells[cells["model"] == model].assign(
-            trained_on=each.trained_on, tuning=name, tuned=each.model
-        )
-        for each in tuned
-        for name, model in (("base", each.base), ("irft", each.model))
+    pairs = [
+        {"tuned": one.model, "trained_on": one.trained_on, "tuning": name, "model": model}
+        for one in tuned
+        for name, model in (("base", one.base), ("irft", one.model))
     ]
-    columns = ["tuned", "trained_on", "tuning", *cells.columns]
-    return pd.concat([cells.head(0), *parts])[columns] if parts else pd.DataFrame(columns=columns)
+    columns = ["tuned", "trained_on", "tuning"]
+    table = pd.DataFrame(pairs, columns=[*columns, "model"]).merge(cells, on="model")
+    return table[[*columns, *cells.columns]]
 
 
 def tuned_on_string_game(rows: pd.DataFrame) -> pd.DataFrame:
@@ -173,8 +188,7 @@ def tuned_on_string_game(rows: pd.DataFrame) -> pd.DataFrame:
     Args:
         rows: `tuning`, of models that were tuned on StringGame.
     """
-    chosen = rows[_is_plain(rows) & (rows["rules"] == "few")]
-    return _by_set(chosen, ["model", "trained_on", "tuning"])
+    return _plain(rows[rows["rules"] == "few"], ["model", "trained_on", "tuning"])
 
 
 def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
@@ -183,53 +197,71 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
     Args:
         rows: `tuning`, of models that were tuned on other questions than StringGame.
     """
-    chosen = rows[_is_plain(rows) & rows["rules"].isin(["golden", "few"])]
-    return _by_set(chosen, ["model", "trained_on", "rules", "tuning"])
+    chosen = rows[rows["rules"].isin(["golden", "few"])]
+    return _plain(chosen, ["model", "trained_on", "rules", "tuning"])
 
 
-def _is_plain(rows: pd.DataFrame) -> pd.Series:
-    return (rows["shots"] == "no") & (rows["form"] == "natural") & (rows["version"] == "factual")
-
-
-def _by_set(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """One row per key, and one column per set with accuracies."""
+def _plain(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Factual rules in natural language, without demonstrations: one row per key, in order."""
+    plain = rows[["shots", "form", "version"]] == ["no", "natural", "factual"]
     # A base of several tuned models has the same row for each of those with the same data.
-    unique = rows.drop_duplicates([*keys, "set"])
-    wide = unique.pivot(index=keys, columns="set", values="accuracy")
-    order = pd.MultiIndex.from_frame(unique[keys].drop_duplicates())
-    named = wide.reindex(index=order, columns=list(dict.fromkeys(unique["set"])))
-    return named.rename_axis(columns=None).reset_index()
+    chosen = rows[plain.all(axis=1)].drop_duplicates([*keys, "set"])
+    return chosen[keys].drop_duplicates().merge(_wide(chosen, keys), on=keys)
 
 
 def dimensions(results: Results) -> pd.DataFrame:
-    """Figure 2: one row per model and dimension: the mean accuracy over its settings and sets.
+    """Figure 2: one row per model and measured dimension: the mean accuracy over its settings.
 
     Columns are model, dimension, score with its 95% interval (low and high; it also treats the
-    settings' accuracies as a sample, and is rather too wide), settings (how many; 0 if the score is
-    undefined), n (questions), golden_rules.
+    settings' accuracies as a sample, and is rather too wide), settings (combinations of set and
+    setting), n (questions), golden_rules.
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
     rows = rows.assign(weight=1 / sizes, setting=rows[list(SETTING)].agg(" ".join, axis=1))
-    of = {
-        "executing": rows["rules"] == "golden",
-        "triggering": rows["rules"] == "all",
-        "formal": rows["form"] == "logic",
-        "applying": (rows["thought"] == "yes") & (rows["rules"] != "no"),
-        "counterfactual": rows["version"] == "counterfactual",
-    }
-    parts = [rows[chosen].assign(dimension=name) for name, chosen in of.items()]
-    both, keys = pd.concat(parts), ["model", "dimension"]
+    both = pd.concat([_of_dimension(rows, name).assign(dimension=name) for name in DIMENSIONS])
+    keys = ["model", "dimension"]
     shares = proportions(both, values=["correct"], by=keys, cluster=RULE, weight="weight")
-    shares = shares.rename(columns={"share": "score", "clusters": RULES})
+    shares = shares.rename(columns={"share": "score", "clusters": RULES}).drop(columns="n")
     counts = both.groupby(keys).agg(settings=("setting", "nunique"), n=("pair_id", "nunique"))
-    cells = pd.MultiIndex.from_product([rows["model"].unique(), DIMENSIONS], names=keys)
-    table: pd.DataFrame = cells.to_frame(index=False).merge(
-        shares[[*keys, "score", "low", "high", RULES]], on=keys, how="left"
-    )
-    table = table.merge(counts.reset_index(), on=keys, how="left")
-    whole = table[["settings", "n", RULES]].fillna(0).astype(int)
-    return table.assign(**whole)[[*keys, "score", "low", "high", "settings", "n", RULES]]
+    table = shares.merge(counts.reset_index(), on=keys)
+    table = in_order(table, {"model": results.models, "dimension": list(DIMENSIONS)})
+    columns = [*keys, "score", "low", "high", "settings", "n", RULES]
+    return table[columns].reset_index(drop=True)
+
+
+def _of_dimension(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows whose setting belongs to a dimension."""
+    match name:
+        case "executing":
+            return rows[rows["rules"] == "golden"]
+        case "triggering":
+            return rows[rows["rules"] == "all"]
+        case "formal":
+            return rows[rows["form"] == "logic"]
+        case "applying":
+            return rows[(rows["thought"] == "yes") & (rows["rules"] != "no")]
+        case _:
+            return rows[rows["version"] == "counterfactual"]
+
+
+def missing_dimensions(results: Results) -> list[str]:
+    """Sentences on dimensions that were not measured, each with the reason."""
+    found = dimensions(results).groupby("dimension")["model"].agg(set)
+    sentences = []
+    for name, does in DIMENSIONS.items():
+        models = [model for model in results.models if model not in found.get(name, ())]
+        failed = set(_of_dimension(results.failed, name)["model"] if len(results.failed) else ())
+        if tried := [model for model in models if model in failed]:
+            sentences.append(
+                f"{name.capitalize()} was not measured for {listed(tried)}: no prompt that {does} "
+                "could be measured (table Not measured)."
+            )
+        elif models:
+            sentences.append(
+                f"{name.capitalize()} was not measured: no prompt of this study {does}."
+            )
+    return sentences
 
 
 def not_measured(results: Results) -> pd.DataFrame:
@@ -246,11 +278,59 @@ def published(number: int) -> pd.DataFrame:
     return table.assign(**{name: table[name] / 100 for name in values})
 
 
-def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """One row per key, and one column "set.rules" with accuracies."""
-    named = cells.assign(column=cells["set"] + "." + cells["rules"])
-    if named.empty:
-        return pd.DataFrame(columns=keys)
-    order = list(dict.fromkeys(named["column"]))
-    wide = named.pivot(index=keys, columns="column", values="accuracy")[order]
-    return wide.rename_axis(columns=None).reset_index()
+def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """The five dimensions of rule following, one line per model (Figure 2).
+
+    `table` is the table from `dimensions`. Accuracies are shown as they are; the paper stretches
+    each dimension to the range of its models. A dimension that was not measured leaves a gap.
+    """
+    with house_style():
+        ax = ax or Figure(figsize=(6.4, 5.2)).add_subplot(projection="polar")
+        assert isinstance(ax, PolarAxes)
+        ax.set_theta_zero_location("N")
+        ax.set_rlabel_position(36)
+        names = list(DIMENSIONS)
+        angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
+        for index, (model, rows) in enumerate(table.groupby("model", sort=False)):
+            scores = rows.set_index("dimension")["score"].reindex(names).to_numpy(float)
+            style = look(index)
+            ax.plot(
+                np.append(angles, angles[0]),
+                np.append(scores, scores[0]),
+                color=style.colour,
+                marker=style.marker,
+                linestyle=style.line,
+                label=str(model),
+            )
+        counts = table.groupby("dimension")["n"].max()
+        below = [f"n = {counts[name]}" if name in counts else "not measured" for name in names]
+        ax.set_xticks(
+            angles, [f"{name}\n{count}" for name, count in zip(names, below, strict=True)]
+        )
+        ax.tick_params(axis="x", pad=20)
+        ax.set_ylim(0, 1)
+        ax.set_yticks([0.25, 0.5, 0.75, 1.0])
+        ax.grid(visible=True, axis="both")
+        ax.figure.legend(loc="outside lower center", ncols=3)
+        return ax
+
+
+def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
+    """Shares with their intervals by set, one panel per model (Figures 4 to 6).
+
+    Args:
+        table: the table from `rule_quantities`, `thoughts` or `failures`.
+        y: the column with shares.
+        hue: the column that each set has a bar for.
+    """
+    groups = distinct(table[hue])
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
+        grouped_bars(
+            rows, x="set", y=y, hue=hue, n="n", interval=("low", "high"), groups=groups, ax=ax
+        )
+        ax.set_ylim(0, 1)
+        ax.tick_params(axis="x", labelsize=7)
+        return ax
+
+    return panel_a_model(table, draw)

@@ -164,25 +164,28 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     return pd.concat(parts, ignore_index=True)
 
 
-def decisive_table(found: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per model, target, method, reading and combination of `by`: means over prompts.
 
-    Columns are those, hit and auc with their 95% intervals (low and high), share, chance, prompts.
+    Columns are those, hit and auc with their 95% intervals (low and high; undefined for one
+    cluster), share, chance, prompts, clusters.
 
     Args:
-        found: `finds`, with the columns of `by` added.
+        found: `finds`, with the columns `cluster` and `by` added.
+        cluster: the column whose prompts depend on each other; the unit of the intervals.
         by: further columns whose values are counted separately.
     """
     keys = ["model", "target", "method", "reading", *by]
-    shares = proportions(found, values=["hit", "auc"], by=keys, cluster=None)
-    table = found.groupby(keys, sort=False)[["share", "chance"]].mean()
+    shares = proportions(found, values=["hit", "auc"], by=keys, cluster=cluster)
+    grouped = found.groupby(keys, sort=False)
+    table = grouped[["share", "chance"]].mean()
     for measure in ("hit", "auc"):
         own = shares[shares["measure"] == measure].set_index(keys)
         named = {"share": measure, "low": f"{measure}_low", "high": f"{measure}_high"}
         table = table.join(own[list(named)].rename(columns=named))
-    table["prompts"] = found.groupby(keys, sort=False).size()
+    table["prompts"], table["clusters"] = grouped.size(), grouped[cluster].nunique()
     order = ["hit", "hit_low", "hit_high", "auc", "auc_low", "auc_high"]
-    return table[[*order, "share", "chance", "prompts"]].reset_index()
+    return table[[*order, "share", "chance", "prompts", "clusters"]].reset_index()
 
 
 def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:

@@ -190,9 +190,14 @@ class Attributions(Answered):
         if len(found):
             from interp.report.figures.bars import decisive_segments, decisive_title
 
-            table, title = decisive_table(found), decisive_title(self.measured.about.decisive)
-            yield FigureItem("decisive_segments", title, partial(decisive_segments, table))
-            yield TableItem("decisive_table", title, table)
+            cluster = self.cluster or "pair_id"
+            clusters = self.prompts[["prompt_id", cluster]]
+            table = decisive_table(found.merge(clusters, on="prompt_id"), cluster)
+            title = decisive_title(self.measured.about.decisive)
+            note = f"Intervals are clustered: prompts with the same {cluster} are one cluster."
+            draw = partial(decisive_segments, table)
+            yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
+            yield TableItem("decisive_table", title, table, note)
 
     def sections(self) -> Iterator[Section]:
         """The items with the heat maps, and the prompts with all answers."""

@@ -279,9 +279,27 @@ def test_the_table_counts_prompts_of_each_kind_separately():
         **{f"p{n}": {"golden": 0, "noise1": 1} for n in range(4)},
     ).reset_index()
     outcome = rows["prompt_id"].map({"p0": "wrong", "p1": "wrong", "p2": "right", "p3": "right"})
-    table = decisive_table(rows.assign(outcome=outcome), ["outcome"])
+    table = decisive_table(rows.assign(outcome=outcome), "prompt_id", ["outcome"])
     own = table[(table["method"] == "m") & (table["reading"] == SUM)].set_index("outcome")
     assert own["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
     assert own["prompts"].to_dict() == {"wrong": 2, "right": 2}
     assert (own["hit_low"] <= own["hit"]).all() and (own["hit"] <= own["hit_high"]).all()
     assert own.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)
+
+
+def test_prompts_about_one_theory_are_one_cluster_of_the_table():
+    """Twelve theories of four prompts, all of a theory alike: twelve trials, not 48."""
+    names = [f"p{n}" for n in range(48)]
+    rows = found(
+        *[
+            scores(p, golden=(2.0 if n % 12 < 6 else 1.0, 1), noise1=(1.5, 1))
+            for n, p in enumerate(names)
+        ],
+        **{name: {"golden": 0, "noise1": 1} for name in names},
+    ).reset_index()
+    rows["theory"] = rows["prompt_id"].map({name: n % 12 for n, name in enumerate(names)})
+    alike, apart = (decisive_table(rows, unit).iloc[0] for unit in ("theory", "prompt_id"))
+    assert (alike["prompts"], alike["clusters"], apart["clusters"]) == (48, 12, 48)
+    assert alike["hit"] == apart["hit"] == 0.5
+    assert (alike["hit_low"], alike["hit_high"]) == pytest.approx((0.24, 0.76), abs=0.03)
+    assert alike["hit_high"] - alike["hit_low"] > 1.5 * (apart["hit_high"] - apart["hit_low"])

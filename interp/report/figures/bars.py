@@ -123,7 +123,7 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
         grouped_bars(
-            rows, x="method", y="auc", hue=hue, n="prompts", interval=ends, groups=groups, ax=ax
+            rows, x="method", y="auc", hue=hue, n="clusters", interval=ends, groups=groups, ax=ax
         )
         ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
         ax.set_ylim(0, 1)

@@ -10,7 +10,6 @@ from interp_experiments.robustlr.learning import (
     SPLITS,
     TRAINING_SETS,
     RobustLRTraining,
-    StatementMaker,
     TheoryMaker,
     balanced,
     cut,
@@ -67,11 +66,8 @@ def test_defaults_are_the_papers():
         RobustLRTraining(train_set="AND")
 
 
-REAL = Words.of("real")
-
-
 def theories(name, split="train", number=40):
-    maker = TheoryMaker(name, split, 0, REAL)
+    maker = TheoryMaker(name, split, 0)
     return [maker.group(index) for index in range(number)]
 
 
@@ -146,7 +142,7 @@ def test_the_split_of_a_theory_depends_on_neither_order_nor_wording(made):
 
 
 def test_splits_are_as_large_as_whole_theories_allow():
-    sizes = [len(TheoryMaker("All", split, 0, REAL)) for split in SPLITS]
+    sizes = [len(TheoryMaker("All", split, 0)) for split in SPLITS]
     assert sizes == [8333, 1666, 1666]
 
 
@@ -154,7 +150,7 @@ WORDS = Words.of("real")
 
 
 def short(split="train", distractors=0, number=90):
-    maker = StatementMaker("All", split, 0, WORDS, distractors)
+    maker = TheoryMaker("All", split, 0, distractors)
     return [one for index in range(number) for one in maker.group(index)]
 
 
@@ -184,7 +180,7 @@ def test_a_number_of_other_sentences_is_kept():
     for _ in range(40):
         sampled = sample(rng, WORDS)
         statements = balanced(rng, sampled)
-        for statement, label in statements or ():
+        for statement, label in statements:
             bare = cut(rng, sampled.theory, statement, 0)
             more = cut(rng, sampled.theory, statement, 4)
             whole = cut(rng, sampled.theory, statement, 1000)

@@ -54,7 +54,7 @@ def test_a_folder_may_hold_several_edits_of_one_theory(tmp_path):
 
 
 def test_rows_without_a_theory_id_stand_alone(tmp_path):
-    group = TheoryMaker("All", "train", 0, REAL).group(0)
+    group = TheoryMaker("All", "train", 0).group(0)
     rows = [to_row(one) for one in group]
     for name, columns, header in (
         ("hub.csv", COLUMNS[:3], True),

@@ -169,9 +169,7 @@ def test_rows_in_the_authors_columns():
         assert found == ("False", "True")[row.label]
         assert len(row.proofs.split()) == len(places)
     assert set(frame.loc[frame["label"] == 2, "proof_deps"]) == {"-1"}
-    training = rows_of(
-        [type("Few", (TheoryMaker,), {"__len__": lambda _: 1})("NOT", "dev", 0, REAL)]
-    )
+    training = rows_of([type("Few", (TheoryMaker,), {"__len__": lambda _: 1})("NOT", "dev", 0)])
     assert training["label"].tolist() == [1, 1, 0, 0, 2, 2]
     assert set(training["theory_id"]) == {""}
 

@@ -1,16 +1,30 @@
-"""Which rule an answer follows, where rules say what they answer; and what cannot be read."""
+"""Which rule an answer follows, what cannot be read, and the named comparisons."""
 
 from pathlib import Path
 from unittest.mock import create_autospec
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from interp.errors import UserError
+from interp.prompts.systems import Contrast, dependence_factor, load_prompts
 from interp.runs.folder import RunFolder
+from interp.statistics.contrasts import CONFIRMATORY, contrast_table
 from interp.studies.folder import StudyFolder
-from interp_experiments.rulebench.prompts import Setting
-from interp_experiments.rulebench.results import followed, read_results
+from interp_experiments.findings import named_in_brief, named_in_full
+from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
+from interp_experiments.rulebench.results import (
+    MODELS,
+    SETTINGS,
+    Results,
+    comparisons,
+    followed,
+    kinds,
+    kinds_tested,
+    read_results,
+)
 from interp_experiments.rulebench.string_game import string_rules
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set, string_game_set
 
@@ -59,3 +73,141 @@ def test_a_folder_of_an_earlier_version_is_refused_in_words():
     study = create_autospec(StudyFolder, instance=True, runs={"direct": run})
     with pytest.raises(UserError, match=r"the prompts in old/direct lack rule, set, .* again"):
         read_results(study)
+
+
+PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
+
+
+def texts(model, rules, correct, *, rule, set_="kinship", **setting):
+    return pd.DataFrame(
+        {
+            "model": model,
+            "set": set_,
+            "rules": rules,
+            "pair_id": [str(n) for n in range(len(correct))],
+            "rule": [str(one) for one in rule],
+            "correct": np.asarray(correct, dtype=bool),
+            "outcome": "answered",
+            **PLAIN,
+            **setting,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Forty questions about twenty rules: "able" follows the golden rule, "guess" guesses."""
+    rng = np.random.default_rng(3)
+    rule, guess = np.repeat(np.arange(20), 2), rng.random(40) < 0.1
+    able = np.repeat(rng.random(20) < 0.9, 2)
+    parts = [
+        texts("able", "no", guess, rule=rule),
+        texts("able", "golden", able, rule=rule),
+        texts("able", "few", able & (rng.random(40) < 0.6), rule=rule),
+        texts("guess", "no", guess, rule=rule),
+        texts("guess", "golden", guess, rule=rule),
+        texts("guess", "few", rng.random(40) < 0.1, rule=rule),
+    ]
+    return Results(pd.concat(parts, ignore_index=True), pd.DataFrame(columns=["model", "error"]))
+
+
+def test_settings_are_compared_question_by_question_over_rules(results):
+    """The shared table of contrasts finds the same, from the two settings as levels."""
+    table = comparisons(results).set_index(["subject", "model"])
+    for named in SETTINGS[:2]:
+        for model in ("able", "guess"):
+            rows = results.texts[results.texts["model"] == model]
+            (expected,) = contrast_table(
+                rows.assign(paired=rows["correct"]),
+                named=[Contrast("rules", named.levels)],
+                cluster="rule",
+            ).to_dict("records")
+            found = table.loc[(named.subject, model)]
+            assert expected["status"] == CONFIRMATORY
+            for column in ("difference", "low", "high", "p", "excluded_below", "clusters"):
+                assert found[column] == pytest.approx(expected[column], nan_ok=True), column
+            assert found["paired"] and found["n"] == "40 questions, 20 rules"
+
+
+def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
+    table = comparisons(results)
+    assert set(table["subject"]) == {SETTINGS[0].subject, SETTINGS[1].subject, MODELS}
+    verdicts = table.set_index("name")["verdict"]
+    golden = table[table["subject"] == SETTINGS[0].subject].set_index("model")
+    assert golden.loc["able", "verdict"] == "different" and golden.loc["able", "difference"] > 0.5
+    assert golden.loc["guess", "difference"] == 0 and golden.loc["guess", "p_holm"] == 1
+    assert verdicts["able − guess, kinship, golden"] == "different"
+    models = ["able", "guess"]
+    short = named_in_brief(models, kinds_tested(table))
+    full = named_in_full(models, kinds(table))
+    assert short[0].startswith("Golden rule against none: 1 of 2 above, 0 below; largest able, ")
+    assert all(len(sentence.split()) <= 25 for sentence in short) and len(short) <= 5
+    assert "; a difference of 0.1 or more is excluded for guess, kinship (−0.0" in full[1]
+
+
+def test_p_is_corrected_over_all_comparisons_together(results):
+    from statsmodels.stats.multitest import multipletests
+
+    table = comparisons(results)
+    assert len(table) == 6
+    expected = multipletests(table["p"], method="holm")[1]
+    np.testing.assert_allclose(table["p_holm"], expected)
+
+
+def test_only_questions_that_were_answered_both_times_are_compared(results):
+    lost = results.texts[(results.texts["rules"] != "few") | (results.texts["pair_id"] < "3")]
+    table = comparisons(Results(lost, results.failed)).set_index(["subject", "model"])
+    few = table.loc[(SETTINGS[1].subject, "able")]
+    assert few["n"].startswith(f"{lost[lost['rules'] == 'few']['pair_id'].nunique()} questions")
+    assert table.loc[(SETTINGS[0].subject, "able"), "n"] == "40 questions, 20 rules"
+
+
+def test_with_few_rules_nothing_is_tested_and_that_is_said():
+    rows = [texts("m", rules, [1, 0, 1], rule=range(3)) for rules in ("no", "golden")]
+    table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
+    assert table["p"].isna().all()
+    assert named_in_brief(["m"], kinds_tested(table)) == []
+    assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test m, kinship.")
+
+
+def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():
+    assert dependence_factor("rulebench") == "rule"
+    names = [
+        {p.pair_id: p.factors["rule"] for p in load_prompts(name, limit=40, seed=seed)}
+        for name, seed in (("rulebench-versions", 0), ("rulebench", 0))
+    ]
+    shared = names[0].keys() & names[1].keys()
+    assert shared and all(names[0][one] == names[1][one] for one in shared)
+    for prompt in load_prompts("rulebench-versions", limit=40):
+        assert names[0][prompt.pair_id] == prompt.factors["rule"]
+    string_game = [
+        {
+            prompt.factors["rule"]: prompt.text[slice(*prompt.segments["golden"])]
+            for prompt in load_prompts("rulebench-string-game", limit=80, seed=seed)
+            if "golden" in prompt.segments
+        }
+        for seed in (0, 1)
+    ]
+    assert len(string_game[0]) == len(set(string_game[0].values()))
+    same = string_game[0].keys() & string_game[1].keys()
+    assert same and all(string_game[0][rule] == string_game[1][rule] for rule in same)
+
+
+def test_another_case_of_the_counterfactual_version_has_the_name_of_its_own_rule():
+    """The charges of CAIL2018: its versions ask about other cases at the same positions."""
+
+    def version(question, words):
+        return Version((Item("0001", question, "uncle", "1"),), {"1": Rule("1", words)})
+
+    def name(factual, counterfactual):
+        rule_set = RuleSet("clutrr", CLUTRR, factual, counterfactual)
+        own = counterfactual or factual
+        item, setting = (
+            own.items[0],
+            COUNTERFACTUAL[-1] if counterfactual else Setting(quantity="few"),
+        )
+        return to_prompt(rule_set, own, item, setting, "g", seed=0).factors["rule"]
+
+    factual = version("Who?", "if A, then uncle.")
+    assert name(factual, version("Who?", "if A, then son.")) == name(factual, None)
+    assert name(factual, version("What?", "if B, then son.")) != name(factual, None)

@@ -19,10 +19,15 @@ from interp.runs.execute import execute
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.training.folder import RECORD
-from interp_experiments.rulebench import figures, tables
+from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.layout import DATA, RULES
 from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
-from interp_experiments.rulebench.study import RuleBenchStudy, tuning_sections
+from interp_experiments.rulebench.study import (
+    RuleBenchStudy,
+    dimension_section,
+    tuning_sections,
+    unreadable,
+)
 from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import measured_and_published
 from tests.support.pages import prompts_of, right, unused_names
@@ -31,7 +36,6 @@ from tests.support.tokenizers import byte_level
 from tests.support.training import write_training
 
 NO_FAILURES = pd.DataFrame(columns=["model", "error"])
-
 
 NUMBERS = count()
 
@@ -238,10 +242,60 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
 
 
 def test_without_tuned_models_there_is_no_section_on_them():
-    results = results_of(text("uncle", correct=True))
-    assert not list(tuning_sections(results, []))
-    (section,) = tuning_sections(results, [Tuning("tuned", "m", "string-game")])
-    assert [item.name for item in section.items] == ["table3", "table5", "tuning"]
+    cells = tables.accuracy(results_of(text("uncle", correct=True)))
+    assert not list(tuning_sections(cells, []))
+
+
+@pytest.mark.parametrize("trained_on, there, lacking", [("string-game", 3, 5), ("kinship", 5, 3)])
+def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
+    trained_on, there, lacking
+):
+    cells = tables.accuracy(results_of(text("uncle", correct=True)))
+    (section,) = tuning_sections(cells, [Tuning("tuned", "m", trained_on)])
+    assert [item.name for item in section.items] == [f"table{there}", "tuning"]
+    assert set(section.items[0].frame["source"]) == {"measured", "published"}
+    assert f"Table {lacking} of the paper is left out" in section.text
+    assert f"Table {there} " not in section.text
+
+
+def test_a_set_whose_texts_are_not_parsed_is_named_first():
+    texts = pd.DataFrame(
+        [
+            *[
+                text("7", outcome="unparsed", set="kinship", model=m)
+                for m in "ab"
+                for _ in range(9)
+            ],
+            *[text("7", set="kinship", model="c") for _ in range(9)],
+            *[text("7", set="string-game", model="a") for _ in range(9)],
+        ]
+    )
+    (sentence,) = unreadable(texts)
+    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts by a and b.")
+    (sentence,) = unreadable(texts[texts["model"] != "c"])
+    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts. ")
+    assert not unreadable(texts[texts["model"] == "c"])
+
+
+def test_a_dimension_that_was_not_measured_says_so_with_the_reason():
+    asked = [text("uncle", rules="golden", model=model) for model in "ab"]
+    results = results_of(*asked, text("uncle", rules="all", model="a"))
+    failed = pd.DataFrame([text("", rules="all", model="b")]).assign(error="it is too long")
+    results = Results(results.texts, failed)
+    section = dimension_section(results, tables.accuracy(results))
+    assert "Formal was not measured: no prompt of this study has rules in logic." in section.text
+    assert (
+        "Triggering was not measured for b: no prompt that shows all rules could be measured"
+        in section.text
+    )
+    assert "Executing was" not in section.text
+    (table,) = (item for item in section.items if item.name == "dimensions")
+    assert table.frame["score"].notna().all()
+    assert table.frame[["model", "dimension"]].values.tolist() == [
+        ["a", "executing"],
+        ["a", "triggering"],
+        ["b", "executing"],
+    ]
 
 
 def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
@@ -274,20 +328,15 @@ def test_published_numbers():
 
 
 def test_the_radar_shows_each_score_where_it_is():
-    table = pd.DataFrame(
-        {
-            "model": "m",
-            "dimension": list(tables.DIMENSIONS),
-            "score": [0.1, 0.2, 0.3, np.nan, 0.5],
-            "n": [10, 20, 30, 0, 50],
-        }
-    )
-    ax = figures.radar(table)
+    measured = [name for name in tables.DIMENSIONS if name != "applying"]
+    scores, counts = [0.1, 0.2, 0.3, 0.5], [10, 20, 30, 50]
+    table = pd.DataFrame({"model": "m", "dimension": measured, "score": scores, "n": counts})
+    ax = tables.radar(table)
     (line,) = ax.get_lines()
     np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.2, 0.3, np.nan, 0.5, 0.1])
     assert [tick.get_text() for tick in ax.get_xticklabels()][2:4] == [
         "formal\nn = 30",
-        "applying\nn = 0",
+        "applying\nnot measured",
     ]
 
 
