@@ -1,16 +1,8 @@
-"""The study of LogicalForms: what is measured, and what the report shows."""
+"""The page of the study of LogicalForms: its sections, tables and figures."""
 
-from collections.abc import Sequence
-from typing import ClassVar
-
-from interp.measurements.spec import Stage
-from interp.measurements.specs import SoftScore
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.source import PromptSource
 from interp.report.page import Report, Section
 from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
-from interp.studies.study import Study
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.contrasts import confirmatory
 from interp_experiments.logical_forms.effect_sections import (
@@ -19,13 +11,7 @@ from interp_experiments.logical_forms.effect_sections import (
     valid_section,
 )
 from interp_experiments.logical_forms.findings import findings
-from interp_experiments.logical_forms.forms import (
-    distribution_forms,
-    introduction_forms,
-    main_forms,
-)
-from interp_experiments.logical_forms.language import INTERPRETATIONS
-from interp_experiments.logical_forms.results import STAGES, read_results
+from interp_experiments.logical_forms.results import read_results
 from interp_experiments.logical_forms.sections import (
     accuracy_section,
     affirmation_section,
@@ -35,18 +21,8 @@ from interp_experiments.logical_forms.sections import (
     perplexity_section,
     planted_sections,
 )
-from interp_experiments.logical_forms.system import (
-    LogicalForms,
-    distribution,
-    introduction,
-    nonsense,
-    system,
-)
 from interp_experiments.logical_forms.tables import perplexity_correlations
 from interp_experiments.scaffold import paper_report
-
-DEFAULT_LIMIT = 480
-"""In pairs: each of the 24 forms under forty interpretations."""
 
 NAMES = {
     "accuracy": "soft accuracy, where hard is not said",
@@ -69,75 +45,44 @@ NAMES = {
 """Words of the report's page."""
 
 
-class LogicalFormsStudy(Study):
-    """Section 4 and Appendix C of the paper."""
-
-    name: ClassVar[str] = "logical-forms"
-    default_limit: ClassVar[int] = DEFAULT_LIMIT
-    organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
-
-    def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
-
-        Every form of every set is asked under the same interpretations.
-        """
-        limit = source.pairs(self.default_limit)
-        of_each = len(main_forms()) // 2
-        each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
-        # Whole interpretations, so that all forms are asked under the same ones.
-        pairs = limit if limit is not None and limit < of_each else each * of_each
-        limits = {
-            system: pairs,
-            nonsense: pairs,
-            introduction: each * len(introduction_forms()),
-            distribution: each * len(distribution_forms()),
-        }
-        return tuple(
-            Stage(name, self._chosen(chosen, source).spread(some, source.seed), SoftScore())
-            for name, (chosen, some) in zip(STAGES, limits.items(), strict=True)
-        )
-
-    def _chosen(self, system: LogicalForms, source: PromptSource) -> PromptSet:
-        return system.prompts(seed=source.seed, data=source.data)
-
-    def report(self, folder: StudyFolder) -> Report:
-        """The report, from what the study has on disk."""
-        results = read_results(folder)
-        main = results.scores["questions"]
-        valid = confirmatory(results)
-        affirmed = tables.affirmation(results)
-        correlations = perplexity_correlations(results)
-        found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
-        return paper_report(
-            folder,
-            title="Logical forms",
-            text=(
-                f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
-                f"{main['form'].nunique()} forms under the same "
-                f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
-                "of the correct answer in the probability of Yes and No, hard accuracy the share "
-                "of questions whose most probable token is the correct answer. Intervals are 95%, "
-                "with all questions of an interpretation as one cluster, unless models are the "
-                "observations. p_holm: Holm-corrected p "
-                "within the group in the column family. Numbers in brackets refer to the "
-                "formulas of the paper."
-            ),
-            findings=Section("What was found", found),
-            sections=(
-                model_section(results, model_parameters(folder.runs["questions"])),
-                accuracy_section(results),
-                valid_section(valid),
-                models_section(results),
-                adjusted_section(results),
-                perplexity_section(results, correlations),
-                affirmation_section(results, affirmed),
-                introduction_section(results),
-                distribution_section(results),
-                *planted_sections(results),
-            ),
-            prompts=results.prompts,
-            answers=results.answers_of_all,
-            names=NAMES,
-            paper="Wang and Shi (2025): Logical forms complement probability in understanding "
-            "language model (and human) performance.",
-        )
+def report_of(folder: StudyFolder) -> Report:
+    """The report, from what the study has on disk."""
+    results = read_results(folder)
+    main = results.scores["questions"]
+    valid = confirmatory(results)
+    affirmed = tables.affirmation(results)
+    correlations = perplexity_correlations(results)
+    found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
+    return paper_report(
+        folder,
+        title="Logical forms",
+        text=(
+            f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
+            f"{main['form'].nunique()} forms under the same "
+            f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
+            "of the correct answer in the probability of Yes and No, hard accuracy the share "
+            "of questions whose most probable token is the correct answer. Intervals are 95%, "
+            "with all questions of an interpretation as one cluster, unless models are the "
+            "observations. p_holm: Holm-corrected p "
+            "within the group in the column family. Numbers in brackets refer to the "
+            "formulas of the paper."
+        ),
+        findings=Section("What was found", found),
+        sections=(
+            model_section(results, model_parameters(folder.runs["questions"])),
+            accuracy_section(results),
+            valid_section(valid),
+            models_section(results),
+            adjusted_section(results),
+            perplexity_section(results, correlations),
+            affirmation_section(results, affirmed),
+            introduction_section(results),
+            distribution_section(results),
+            *planted_sections(results),
+        ),
+        prompts=results.prompts,
+        answers=results.answers_of_all,
+        names=NAMES,
+        paper="Wang and Shi (2025): Logical forms complement probability in understanding "
+        "language model (and human) performance.",
+    )

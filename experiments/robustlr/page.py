@@ -1,22 +1,14 @@
-"""The study of RobustLR: what is measured, and what the report shows."""
+"""The page of the study of RobustLR: its sections, tables and figures."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import ClassVar
 
 import pandas as pd
 
 from interp.analysis.segments import SUM, decisive_table
-from interp.attribution.registry import CHEAP_METHODS
 from interp.console import counted
-from interp.measurements.spec import Spec, Stage
-from interp.measurements.specs import Attribute, Evaluate
-from interp.prompts.source import PromptSource
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
-from interp.studies.study import Study
 from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons, kinds
@@ -69,87 +61,45 @@ NAMES = {
 """Words of the report's page."""
 
 
-class RobustLRStudy(Study):
-    """Section 6 of the paper, for the models that were measured."""
-
-    name: ClassVar[str] = "robustlr"
-    default_limit: ClassVar[int] = system.DEFAULT_LIMIT
-    organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
-
-    demonstrations: bool = False
-    """show three answered questions before each, for causal language models that were not trained
-    on such questions"""
-    distractors: bool = True
-    """also ask with all facts and rules that decide nothing, and the in-domain test split; such
-    theories have up to 800 tokens and more"""
-
-    def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers to the evaluation sets, with distractors too, and in-domain.
-
-        In-domain theories are asked with increasing numbers of sentences that do not decide the
-        statement; answers to short theories are attributed. With `--data` the evaluation sets are
-        read, and there are no other stages.
-        """
-        stages = [self._stage(SETS, system.system, Evaluate(), source)]
-        if source.data is None:
-            stages.append(self._stage(BARE, system.bare, Evaluate(), source))
-            attribute = Attribute(methods=CHEAP_METHODS)
-            stages.append(self._stage(SHORT, system.short, attribute, source))
-        if self.distractors and source.data is None:
-            stages.append(self._stage(DISTRACTORS, system.distractors, Evaluate(), source))
-            stages.append(self._stage(IN_DOMAIN, system.everything, Evaluate(), source))
-        return tuple(stages)
-
-    def _stage(
-        self,
-        name: str,
-        asked: system.EvaluationSets | system.TrainingSet,
-        spec: Spec,
-        source: PromptSource,
-    ) -> Stage:
-        shown = replace(asked, shown=self.demonstrations)
-        prompts = shown.prompts(seed=source.seed, data=source.data)
-        return Stage(name, source.drawn(prompts, self.default_limit), spec)
-
-    def report(self, folder: StudyFolder) -> Report:
-        """The report, from what the study has on disk."""
-        results = read_results(folder)
-        rows = results.rows[SETS]
-        theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
-        compared = comparisons(results.rows)
-        seed = folder.record.options.get("seed", 0)
-        return paper_report(
-            folder,
-            title="RobustLR",
-            text=(
-                f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
-                f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
-                "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
-                "theories; a theory is consistent if all of its answers are right. Intervals are "
-                "95%; they and the tests take the theory as the unit. Tables of scores include "
-                "constant-guess baselines. Published numbers have separate rows; they were "
-                "measured on other theories."
-            ),
-            findings=finding_section(results, compared),
-            sections=(
-                contrast_section(results),
-                group_section(results),
-                equivalence_section(results),
-                label_section(results),
-                *in_domain_sections(results),
-                *proof_sections(results),
-                *distractor_sections(results),
-                *size_sections(results),
-                feature_section(seed if isinstance(seed, int) else 0),
-            ),
-            answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
-            prompts=results.prompts,
-            answers=results.answers,
-            about_prompts="Those of the evaluation sets, without distractors.",
-            names=NAMES,
-            paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
-            "Logical Robustness of Deductive Reasoners.",
-        )
+def report_of(folder: StudyFolder) -> Report:
+    """The report, from what the study has on disk."""
+    results = read_results(folder)
+    rows = results.rows[SETS]
+    theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
+    compared = comparisons(results.rows)
+    seed = folder.record.options.get("seed", 0)
+    return paper_report(
+        folder,
+        title="RobustLR",
+        text=(
+            f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
+            f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
+            "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
+            "theories; a theory is consistent if all of its answers are right. Intervals are "
+            "95%; they and the tests take the theory as the unit. Tables of scores include "
+            "constant-guess baselines. Published numbers have separate rows; they were "
+            "measured on other theories."
+        ),
+        findings=finding_section(results, compared),
+        sections=(
+            contrast_section(results),
+            group_section(results),
+            equivalence_section(results),
+            label_section(results),
+            *in_domain_sections(results),
+            *proof_sections(results),
+            *distractor_sections(results),
+            *size_sections(results),
+            feature_section(seed if isinstance(seed, int) else 0),
+        ),
+        answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
+        prompts=results.prompts,
+        answers=results.answers,
+        about_prompts="Those of the evaluation sets, without distractors.",
+        names=NAMES,
+        paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
+        "Logical Robustness of Deductive Reasoners.",
+    )
 
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:

@@ -1,17 +1,9 @@
-"""The study of RULEBREAKERS: what is measured, and what the report shows."""
-
-from collections.abc import Sequence
-from typing import ClassVar
+"""The page of the study of RULEBREAKERS: its sections, tables and figures."""
 
 from interp.console import counted
-from interp.measurements.spec import Stage
-from interp.measurements.specs import Attribute, Target
-from interp.prompts.source import PromptSource
-from interp.prompts.systems import load_facts, load_prompts
 from interp.report.page import Report, Section
 from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
-from interp.studies.study import Study
 from interp_experiments.rulebreakers.answer_sections import (
     accuracy_section,
     contrast_section,
@@ -21,7 +13,6 @@ from interp_experiments.rulebreakers.answer_sections import (
     sensitivity_section,
 )
 from interp_experiments.rulebreakers.attribution_sections import (
-    EXAMPLE_PAIRS,
     attribution_section,
     correlation_section,
     example_section,
@@ -31,15 +22,6 @@ from interp_experiments.rulebreakers.attribution_sections import (
 from interp_experiments.rulebreakers.findings import findings
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.scaffold import paper_report
-from interp_probes.specs import Familiarity, Knowledge, Residuals
-
-DEFAULT_LIMIT = 1440
-"""Pairs: six rulebreakers of each verb by both rules in ten phrasings, so that rules are compared
-within 72 entity pairs."""
-
-PROBED_PAIRS = 960
-"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
-
 
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
@@ -51,67 +33,40 @@ NAMES = {
 """Words of the report's page."""
 
 
-class RulebreakersStudy(Study):
-    """Sections 5 and 6 of the paper, its appendices, and linear probes of the residual stream."""
-
-    name: ClassVar[str] = "rulebreakers"
-    default_limit: ClassVar[int] = DEFAULT_LIMIT
-    organisms: ClassVar[tuple[str, ...]] = ("rulebreakers",)
-
-    target: Target = "predicted"
-    """what is attributed: the predicted token, the gold answer, the contrast of the positive and
-    the negative answer, or the margin of the model's own answer over the other"""
-
-    def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers and attributions, what the models know, residual streams, examples."""
-        seed, data = source.seed, source.data
-        pairs = source.pairs(self.default_limit)
-        prompts = load_prompts("rulebreakers", limit=pairs, seed=seed, data=data)
-        facts = load_facts("rulebreakers", data=data)
-        probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
-        examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
-        return (
-            Stage("answers", prompts, Attribute(target=self.target)),
-            Stage("familiarity", facts, Familiarity()),
-            Stage("knowledge", facts, Knowledge()),
-            Stage("residuals", probed, Residuals()),
-            Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
-        )
-
-    def report(self, folder: StudyFolder) -> Report:
-        """The report, from what the study has on disk."""
-        results = read_results(folder)
-        pairs = len(results.prompts) // 2
-        return paper_report(
-            folder,
-            title="RULEBREAKERS",
-            text=(
-                f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
-                "without entity pairs that any of them does not know. Accuracies and means are "
-                "those "
-                "of the whole data set: each prompt counts by its weight (except in the tables of "
-                "confidence and of probes). Intervals are 95%. Tests are over entity pairs, not "
-                "over prompts, and need at least ten; across models, over models. p_holm: p "
-                "corrected by Holm's method over the tests of one table with the same family. "
-                "Numbers in brackets refer to the formulas of the paper."
-            ),
-            findings=Section("Findings", "\n\n".join(findings(results))),
-            sections=(
-                sample_section(results, model_parameters(folder.runs["answers"])),
-                accuracy_section(results),
-                sensitivity_section(results),
-                contrast_section(results),
-                knowledge_section(results),
-                attribution_section(results),
-                correlation_section(results),
-                probe_section(results),
-                phrasing_section(results),
-                entity_section(results),
-                example_section(results),
-            ),
-            prompts=results.prompts,
-            answers=results.answers,
-            names=NAMES,
-            paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
-            "Spot in Large Language Models' Reasoning with Formal Logic.",
-        )
+def report_of(folder: StudyFolder) -> Report:
+    """The report, from what the study has on disk."""
+    results = read_results(folder)
+    pairs = len(results.prompts) // 2
+    return paper_report(
+        folder,
+        title="RULEBREAKERS",
+        text=(
+            f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
+            "without entity pairs that any of them does not know. Accuracies and means are "
+            "those "
+            "of the whole data set: each prompt counts by its weight (except in the tables of "
+            "confidence and of probes). Intervals are 95%. Tests are over entity pairs, not "
+            "over prompts, and need at least ten; across models, over models. p_holm: p "
+            "corrected by Holm's method over the tests of one table with the same family. "
+            "Numbers in brackets refer to the formulas of the paper."
+        ),
+        findings=Section("Findings", "\n\n".join(findings(results))),
+        sections=(
+            sample_section(results, model_parameters(folder.runs["answers"])),
+            accuracy_section(results),
+            sensitivity_section(results),
+            contrast_section(results),
+            knowledge_section(results),
+            attribution_section(results),
+            correlation_section(results),
+            probe_section(results),
+            phrasing_section(results),
+            entity_section(results),
+            example_section(results),
+        ),
+        prompts=results.prompts,
+        answers=results.answers,
+        names=NAMES,
+        paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
+        "Spot in Large Language Models' Reasoning with Formal Logic.",
+    )

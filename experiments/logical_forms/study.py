@@ -1,0 +1,61 @@
+"""The study of LogicalForms: what is measured. Needs no torch, so its options are known at once."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from interp.measurements.spec import Stage
+from interp.measurements.specs import SoftScore
+from interp.prompts.source import PromptSource
+from interp.studies.study import Study
+from interp_experiments.logical_forms.forms import (
+    distribution_forms,
+    introduction_forms,
+    main_forms,
+)
+
+if TYPE_CHECKING:
+    from interp.report.page import Report
+    from interp.studies.folder import StudyFolder
+
+DEFAULT_LIMIT = 480
+"""In pairs: each of the 24 forms under forty interpretations."""
+
+
+class LogicalFormsStudy(Study):
+    """Section 4 and Appendix C of the paper."""
+
+    name: ClassVar[str] = "logical-forms"
+    default_limit: ClassVar[int] = DEFAULT_LIMIT
+    organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.
+
+        Every form of every set is asked under the same interpretations.
+        """
+        from interp_experiments.logical_forms import system as sets
+        from interp_experiments.logical_forms.language import INTERPRETATIONS
+        from interp_experiments.logical_forms.results import STAGES
+
+        limit = source.pairs(self.default_limit)
+        of_each = len(main_forms()) // 2
+        each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
+        # Whole interpretations, so that all forms are asked under the same ones.
+        pairs = limit if limit is not None and limit < of_each else each * of_each
+        limits = {
+            sets.system: pairs,
+            sets.nonsense: pairs,
+            sets.introduction: each * len(introduction_forms()),
+            sets.distribution: each * len(distribution_forms()),
+        }
+        prompts = [
+            asked.prompts(seed=source.seed, data=source.data).spread(some, source.seed)
+            for asked, some in limits.items()
+        ]
+        return tuple(Stage(*stage, SoftScore()) for stage in zip(STAGES, prompts, strict=True))
+
+    def report(self, folder: "StudyFolder") -> "Report":
+        """The page, from what the study has on disk."""
+        from interp_experiments.logical_forms.page import report_of
+
+        return report_of(folder)

@@ -1,0 +1,111 @@
+"""The study of RuleBench: what is measured. Needs no torch, so its options are known at once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from interp import texts
+from interp.attribution.registry import CHEAP_METHODS
+from interp.measurements.spec import Spec, Stage
+from interp.measurements.specs import Attribute, Generate
+from interp.prompts.source import PromptSource
+from interp.studies.study import Study
+from interp_experiments.rulebench.items import Quantity, RuleSet
+from interp_experiments.rulebench.layout import read_sets
+from interp_experiments.rulebench.prompts import (
+    COUNTERFACTUAL,
+    DIRECT_TOKENS,
+    FORMS,
+    QUANTITIES,
+    RULES,
+    THOUGHT,
+    Setting,
+)
+from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
+
+if TYPE_CHECKING:
+    from interp.report.page import Report
+    from interp.studies.folder import StudyFolder
+
+FEW = Setting(quantity="few")
+
+
+class RuleBenchStudy(Study):
+    """Section 4 of the paper, on the authors' sets or on kinship questions and StringGame."""
+
+    name: ClassVar[str] = "rulebench"
+    default_limit: ClassVar[int] = 480
+    organisms: ClassVar[tuple[str, ...]] = ("rulebench",)
+
+    rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
+    """how many rules are shown: none, the golden one, few, or all; all rules need a model that
+    reads several thousand tokens"""
+    max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
+    """maximum number of tokens in a text with a chain of thought"""
+    set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
+    """which set the data are, if the name of their folder does not say"""
+    attribution: bool = True
+    """also attribute answers to the rules, if few are shown"""
+    skip_broken: bool = False
+    """leave out broken items of the data instead of stopping"""
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Texts under each setting: answers at once, with demonstrations, and after thought.
+
+        Raises:
+            UserError: the data cannot be read, or have broken items.
+        """
+        from interp_experiments.rulebench.results import ATTRIBUTION, STAGES
+
+        sets = self.rule_sets(source)
+        shown = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
+        settings = [setting for setting in shown if setting.quantity in self.rules]
+        chosen = {
+            "direct": [setting for setting in settings if not setting.shots],
+            "demonstrated": [s for s in settings if s.shots and not s.thought],
+            "thought": [setting for setting in settings if setting.thought],
+        }
+        stages = [
+            self._stage(name, chosen[name], sets, source, self._texts(name))
+            for name in STAGES
+            if chosen[name]
+        ]
+        if self.attribution and FEW in settings:
+            spec = Attribute(methods=CHEAP_METHODS)
+            stages.append(self._stage(ATTRIBUTION, [FEW], sets, source, spec))
+        return tuple(stages)
+
+    def rule_sets(self, source: PromptSource) -> Sequence[RuleSet]:
+        """The sets that are asked about.
+
+        Raises:
+            UserError: the data cannot be read, or have broken items.
+        """
+        if source.data is None:
+            return [kinship_set(source.seed), string_game_set(source.seed)]
+        broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
+        return read_sets(Path(source.data), name=self.set_name, broken=broken)
+
+    def _stage(
+        self,
+        name: str,
+        settings: Sequence[Setting],
+        sets: Sequence[RuleSet],
+        source: PromptSource,
+        spec: Spec,
+    ) -> Stage:
+        system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
+        prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
+        return Stage(name, source.drawn(prompts, self.default_limit), spec)
+
+    def _texts(self, name: str) -> Spec:
+        tokens = self.max_new_tokens if name == "thought" else DIRECT_TOKENS
+        return Generate(max_new_tokens=tokens)
+
+    def report(self, folder: "StudyFolder") -> "Report":
+        """The page, from what the study has on disk."""
+        from interp_experiments.rulebench.page import report_of
+
+        return report_of(folder)

@@ -1,0 +1,58 @@
+"""The study of RULEBREAKERS: what is measured. Needs no torch, so its options are known at once."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from interp.measurements.spec import Stage
+from interp.measurements.specs import Attribute, Target
+from interp.prompts.source import PromptSource
+from interp.studies.study import Study
+from interp_probes.specs import Familiarity, Knowledge, Residuals
+
+if TYPE_CHECKING:
+    from interp.report.page import Report
+    from interp.studies.folder import StudyFolder
+
+DEFAULT_LIMIT = 1440
+"""Pairs: six rulebreakers of each verb by both rules in ten phrasings, so that rules are compared
+within 72 entity pairs."""
+
+PROBED_PAIRS = 960
+"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
+
+
+class RulebreakersStudy(Study):
+    """Sections 5 and 6 of the paper, its appendices, and linear probes of the residual stream."""
+
+    name: ClassVar[str] = "rulebreakers"
+    default_limit: ClassVar[int] = DEFAULT_LIMIT
+    organisms: ClassVar[tuple[str, ...]] = ("rulebreakers",)
+
+    target: Target = "predicted"
+    """what is attributed: the predicted token, the gold answer, the contrast of the positive and
+    the negative answer, or the margin of the model's own answer over the other"""
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Answers and attributions, what the models know, residual streams, examples."""
+        from interp.prompts.systems import load_facts, load_prompts
+        from interp_experiments.rulebreakers.attribution_sections import EXAMPLE_PAIRS
+
+        seed, data = source.seed, source.data
+        pairs = source.pairs(self.default_limit)
+        prompts = load_prompts("rulebreakers", limit=pairs, seed=seed, data=data)
+        facts = load_facts("rulebreakers", data=data)
+        probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
+        examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
+        return (
+            Stage("answers", prompts, Attribute(target=self.target)),
+            Stage("familiarity", facts, Familiarity()),
+            Stage("knowledge", facts, Knowledge()),
+            Stage("residuals", probed, Residuals()),
+            Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
+        )
+
+    def report(self, folder: "StudyFolder") -> "Report":
+        """The page, from what the study has on disk."""
+        from interp_experiments.rulebreakers.page import report_of
+
+        return report_of(folder)
