@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from interp.errors import UserError, shortened
+from interp.errors import UserError, described, shortened
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
 
@@ -94,7 +94,7 @@ class Choice:
         # "No" is true, and would make Yes the correct answer.
         if gold is not True and gold is not False:
             raise UserError(
-                f"gold is {_described(gold)}; expected True if the positive option is correct, "
+                f"gold is {described(gold)}; expected True if the positive option is correct, "
                 "or False"
             )
         _check_options((positive, negative))
@@ -122,7 +122,7 @@ class Choice:
             not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(names)
         ):
             raise UserError(
-                f"the contrast is {_described(pair)}; expected a tuple of two of the options "
+                f"the contrast is {described(pair)}; expected a tuple of two of the options "
                 f"{', '.join(names)}"
             )
 
@@ -211,7 +211,7 @@ class FreeText:
         _check_texts("accepted answers", self.accepted)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
             raise UserError(
-                f"the parser is {_described(self.parse)}; expected a named function from a text to "
+                f"the parser is {described(self.parse)}; expected a named function from a text to "
                 "an answer or to one of Unanswered"
             )
 
@@ -295,11 +295,11 @@ def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
 
 def _check_options(options: object) -> None:
     if not isinstance(options, tuple):
-        raise UserError(f"options is {_described(options)}; expected a tuple of options")
+        raise UserError(f"options is {described(options)}; expected a tuple of options")
     for option in options:
         if not isinstance(option, AnswerOption):
             raise UserError(
-                f"an option is {_described(option)}; expected one such as "
+                f"an option is {described(option)}; expected one such as "
                 'AnswerOption("Yes", ("Yes", "yes"))'
             )
 
@@ -315,19 +315,15 @@ def _check_names(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check_gold(gold: object, names: tuple[str, ...]) -> None:
     if gold not in names:
-        raise UserError(f"gold is {_described(gold)}; expected one of {', '.join(names)}")
+        raise UserError(f"gold is {described(gold)}; expected one of {', '.join(names)}")
 
 
 def _check_texts(what: str, texts: object) -> None:
     are_texts = isinstance(texts, tuple) and all(isinstance(t, str) and t for t in texts)
     if not texts or not are_texts:
         raise UserError(
-            f"the {what} are {_described(texts)}; expected a tuple of texts that are not empty"
+            f"the {what} are {described(texts)}; expected a tuple of texts that are not empty"
         )
-
-
-def _described(value: object) -> str:
-    return f"{shortened(repr(value))}, a {type(value).__name__}"
 
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
