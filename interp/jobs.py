@@ -33,8 +33,8 @@ from interp.results.result import Result, result_class, write_files
 from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import status_table
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
-from interp.runs.running import Execution, Running
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study, find_study
 
@@ -73,7 +73,7 @@ class Job(Options):
     """Names of the models; the packaged organisms that fit the prompts if there are none."""
     prompts: PromptSource = PromptSource()
     loading: Loading = Loading()
-    running: Running = Running()
+    computing: ComputeOptions = ComputeOptions()
 
     @classmethod
     def of(cls, what: Spec | Study, **rest: Any) -> "Job":
@@ -129,7 +129,7 @@ class Job(Options):
             "folder": folder,
             "models": {**found_models(names, self.loading), **given},
             "loading": self.loading,
-            "running": self.running,
+            "computing": self.computing,
             "command": command,
         }
         if isinstance(what, Study):
@@ -177,7 +177,7 @@ def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel
     return found
 
 
-def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
+def execute_job(job: Job, plan: Plan, execution: ExecutionOptions) -> list[Run]:
     """Execute a plan, in this process or by workers that get the job.
 
     Raises:
@@ -188,7 +188,7 @@ def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
     return execute(plan, execution, job=job.model_dump_json())
 
 
-def check_execution(job: Job, execution: Execution) -> None:
+def check_execution(job: Job, execution: ExecutionOptions) -> None:
     """Refuse options that do not go together, before anything is looked for.
 
     Raises:

@@ -72,9 +72,10 @@ def loaded(point: EntryPoint) -> Any:
 
 
 def named(place: str) -> Any:
-    """The object at a place, "module:name", imported now."""
+    """The object at a place, "module:name", or a whole module, imported now."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    found = import_module(module)
+    return getattr(found, name) if name else found
 
 
 def misfit(point: EntryPoint, found: object, expected: str) -> UserError:

@@ -5,7 +5,6 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
@@ -13,39 +12,36 @@ from typing import Any, Protocol, runtime_checkable
 from interp.cli.measure import Measure
 from interp.cli.parser import Parser, program
 from interp.errors import UserError, printable, shortened
-from interp.measurements.spec import find_spec
-from interp.measurements.specs import Activations, Attribute, Effects, Evaluate, Generate
+from interp.measurements.spec import Spec, find_spec
+from interp.options import OptionError
 from interp.plugins import COMMANDS as GROUP
-from interp.plugins import MEASUREMENTS, loaded, misfit, plugins
+from interp.plugins import MEASUREMENTS, loaded, misfit, named, plugins
 
-COMMANDS = (
-    "attribute",
-    "evaluate",
-    "generate",
-    "patch",
-    "effects",
-    "activations",
-    "faithfulness",
-    "run",
-    "train",
-    "report",
-    "compare",
-    "plan",
-    "status",
-    "validate",
-    "dataset",
-    "export",
-    "methods",
-    "tables",
-    "models",
-    "doctor",
-    "completion",
-    "work",
-)
-"""The toolkit's own commands: of `MEASURING`, or in a module of this package."""
-
-MEASURING = {spec.name: spec for spec in (Attribute, Evaluate, Generate, Effects, Activations)}
-"""Measurements whose command is made only from their spec."""
+COMMANDS = {
+    "attribute": "interp.measurements.specs:Attribute",
+    "evaluate": "interp.measurements.specs:Evaluate",
+    "generate": "interp.measurements.specs:Generate",
+    "patch": "interp.cli.measure:PATCH",
+    "effects": "interp.measurements.specs:Effects",
+    "activations": "interp.measurements.specs:Activations",
+    "faithfulness": "interp.cli.study:FaithfulnessCommand",
+    "run": "interp.cli.study:Run",
+    "train": "interp.cli.train",
+    "report": "interp.cli.study:Report",
+    "compare": "interp.cli.compare:Compare",
+    "plan": "interp.cli.plan:Plan",
+    "status": "interp.cli.folders:Status",
+    "validate": "interp.cli.folders:Validate",
+    "dataset": "interp.cli.prompts:Dataset",
+    "export": "interp.cli.prompts:Export",
+    "methods": "interp.cli.listings:Methods",
+    "tables": "interp.cli.listings:Tables",
+    "models": "interp.cli.listings:Models",
+    "doctor": "interp.cli.doctor",
+    "completion": "interp.cli.listings:Completion",
+    "work": "interp.cli.work:Work",
+}
+"""The toolkit's own commands: specs of measurements, or commands."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -85,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
-        command.run(parsed)
+        _run(command, parsed)
         sys.stdout.flush()
     except UserError as error:
         sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
@@ -112,6 +108,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _run(command: "Command", parsed: argparse.Namespace) -> None:
+    try:
+        command.run(parsed)
+    except OptionError as error:
+        raise UserError(
+            f"{shortened(str(error), LONGEST_MESSAGE)}; see {parsed.program} --help"
+        ) from error
+
+
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """The command that the arguments name, and its options, which include `argv`, the arguments.
 
@@ -124,14 +129,14 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
 
 def build(
-    arguments: Sequence[str], *, named: Sequence[str] | None = None
+    arguments: Sequence[str], *, configured: Sequence[str] | None = None
 ) -> tuple[Parser, dict[str, Command]]:
     """The parser of all commands, and the commands by name.
 
     Args:
         arguments: the command line.
-        named: the commands whose options are added; those among the arguments if not given, because
-            adding the options of all commands takes a while.
+        configured: the commands whose options are added; those among the arguments if not given,
+            because adding the options of all commands takes a while.
     """
     parser = Parser(
         prog=program(),
@@ -146,15 +151,16 @@ def build(
         own = commands.add_parser(
             name, help=command.HELP, description=command.HELP, examples=examples
         )
-        if name in (arguments if named is None else named):
+        if name in (arguments if configured is None else configured):
             own.given = arguments
+            own.set_defaults(program=own.prog)
             command.configure(own)
     return parser, known
 
 
 def find_commands() -> dict[str, Command]:
     """Every command by name, those of other packages last."""
-    own = {name: _own(name) for name in COMMANDS}
+    own = {name: _own(place) for name, place in COMMANDS.items()}
     measurements = {
         name: command
         for name, point in plugins(MEASUREMENTS).items()
@@ -163,11 +169,11 @@ def find_commands() -> dict[str, Command]:
     return own | measurements | {name: _command(point) for name, point in plugins(GROUP).items()}
 
 
-def _own(name: str) -> Command:
-    if name in MEASURING:
-        return Measure(MEASURING[name])
-    module: Any = import_module(f"interp.cli.{name}")
-    command: Command = getattr(module, "COMMAND", module)
+def _own(place: str) -> Command:
+    found: Any = named(place)
+    if isinstance(found, type) and issubclass(found, Spec):
+        return Measure(found)
+    command: Command = found
     return command
 
 

@@ -4,10 +4,9 @@ import argparse
 from contextlib import suppress
 from dataclasses import dataclass
 
-from interp import texts
-from interp.cli.measure import configuration
+from interp.cli.fields import configuration
 from interp.cli.parser import Parser
-from interp.errors import UserError
+from interp.errors import UserError, unknown
 from interp.options import Options
 from interp.plugins import load_plugin, plugins
 
@@ -25,14 +24,8 @@ class Choice:
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the argument that names the plugin."""
-        names = plugins(self.group)
-        parser.add_argument(
-            self.key,
-            nargs="?",
-            type=texts.one_of(self.kind, names),
-            metavar=self.key.upper(),
-            help=f"{', '.join(names)}; a configuration file may name it",
-        )
+        listed = f"{', '.join(plugins(self.group))}; a configuration file may name it"
+        parser.add_argument(self.key, nargs="?", metavar=self.key.upper(), help=listed)
 
     def options(self, parser: Parser) -> type[Options]:
         """The options of the plugin named on the parser's command line; none if no plugin is named.
@@ -44,7 +37,7 @@ class Choice:
         """
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-        first.add_argument("--config", type=texts.path)
+        first.add_argument("--config")
         # Until the flags are known, a flag's value cannot be told from the name of a plugin.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
@@ -61,10 +54,12 @@ class Choice:
         """The name of the plugin.
 
         Raises:
-            UserError: no plugin was named.
+            UserError: no plugin was named, or there is none of this name.
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
+        known = plugins(self.group)
         if not isinstance(name, str):
-            expected = ", ".join(plugins(self.group))
-            raise UserError(f"no {self.key} was named; expected one of {expected}")
+            raise UserError(f"no {self.key} was named; expected one of {', '.join(known)}")
+        if name not in known:
+            raise UserError(unknown(self.kind, name, known))
         return name

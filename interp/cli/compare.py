@@ -1,26 +1,21 @@
 """`python -m interp compare DIR [DIR ...]`: two models, two runs, or runs of several seeds."""
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
+from interp.cli.fields import OptionsCommand
+from interp.cli.folders import answers_run
 from interp.errors import UserError, shortened
 from interp.models.loading import model_name
+from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from interp.runs.folder import RunFolder
-
-HELP = "compare two models or two runs on the same prompts, or runs of several seeds"
-
-EXAMPLES = (
-    "compare runs/all --model organism/llama-deep organism/gemma2",
-    "compare runs/plain runs/with-system-prompt",
-    "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
-)
 
 _SHOWN = ["accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
 _COUNTED = ["only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
@@ -28,48 +23,42 @@ _OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"
 _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument(
-        "folders",
-        nargs="+",
-        type=texts.path,
-        metavar="DIR",
-        help="folders that commands wrote as --out: one, to compare two of its models; two; or "
-        "several that differ in --seed alone, to see what another seed would change",
+class Compare(OptionsCommand):
+    """Compare two models, two runs, or runs of several seeds."""
+
+    HELP: ClassVar[str] = (
+        "compare two models or two runs on the same prompts, or runs of several seeds"
     )
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        type=model_name,
-        default=[],
-        dest="models",
-        metavar="NAME",
-        help="the models a and b; of two folders, one name is for both (default: the only ones); "
-        "of several seeds, any number (default: those of all runs)",
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "compare runs/all --model organism/llama-deep organism/gemma2",
+        "compare runs/plain runs/with-system-prompt",
+        "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
     )
 
+    folders: Annotated[tuple[Path, ...], FromText(texts.path), Flag("DIR", positional=True)]
+    """folders that commands wrote as --out: one, to compare two of its models; two; or several that
+    differ only in --seed, to see what another seed would change"""
+    models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
+    """the models a and b; with two folders, one name serves for both (default: the only ones); with
+    several seeds, any number (default: those of all runs)"""
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
+    def __call__(self) -> None:
+        """Print the differences.
 
-    Raises:
-        UserError: there are not two things to compare, or answers under one seed are to different
-            prompts.
-    """
-    from interp.cli.folders import answers_run
-
-    runs = [answers_run(folder) for folder in arguments.folders]
-    if len({one.record.run.seed for one in runs}) > 1:
-        _print_seeds(runs, arguments.models)
-    else:
-        _print_difference(_chosen(arguments.folders, arguments.models))
+        Raises:
+            UserError: there are not two things to compare, or answers under one seed are to
+                different prompts.
+        """
+        runs = [answers_run(folder) for folder in self.folders]
+        if len({one.record.run.seed for one in runs}) > 1:
+            _print_seeds(runs, self.models)
+        else:
+            _print_difference(_chosen(self.folders, self.models))
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     """Print how two models, or runs, differ on the same prompts."""
     from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-    from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
@@ -107,7 +96,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
         )
 
 
-def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | None]]:
+def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
     """The folders of a and b, each with the named model."""
     if len(folders) > 2 or len(models) > 2:
         raise UserError("more than two were named; expected one or two folders and models")
@@ -116,7 +105,7 @@ def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | No
             f"one model of one folder was named ({models[0]}); name two models, or two folders"
         )
     names: list[str | None] = [*models] if len(models) == 2 else [*models, None][:1] * 2
-    return list(zip(folders if len(folders) == 2 else folders * 2, names, strict=True))
+    return list(zip(folders if len(folders) == 2 else [*folders] * 2, names, strict=True))
 
 
 def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
@@ -147,7 +136,7 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
         raise UserError(f"{changed:,} prompts have the same id and another text; expected the same")
 
 
-def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
+def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     """Print how much accuracy varies from seed to seed, and its sources of variation.
 
     Raises:
@@ -191,7 +180,7 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
             echo(note)
 
 
-def _common_models(runs: list["RunFolder"], named: list[str]) -> list[str]:
+def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
     """The models of all runs, which differ only in their seed; only the named ones, if any are."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.systems import System
 
+Seed = Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)]
+
 
 class PromptSource(Options):
     """Which prompts of which system."""
@@ -29,7 +31,7 @@ class PromptSource(Options):
     ] = None
     """take N pairs, both sides of each, spread evenly over what the system varies, all variants of
     an item together; or all (default: the system's or the study's own)"""
-    seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
+    seed: Seed = 0
     """seed of data and selection"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
     """phrasings of your own pairs, such as "{premise1} {premise2}\\n{question}", instead of one

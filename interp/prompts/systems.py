@@ -46,9 +46,7 @@ class System(ABC):
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from a file, folder or hub name."""
 
-    def load(
-        self, *, limit: int | Literal["all"] | None, seed: int, data: str | None
-    ) -> PromptSet:
+    def load(self, *, limit: int | Literal["all"] | None, seed: int, data: str | None) -> PromptSet:
         """The prompts that a limit draws, checked; see `load_prompts`."""
         prompts = self.prompts(seed=seed, data=data)
         pairs = self.default_limit if limit is None else limit

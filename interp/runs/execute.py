@@ -23,9 +23,9 @@ from interp.measurements.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
-from interp.runs.running import Execution, Running
 from interp.runs.shards import manifests
 from interp.runs.workers import (
     INTERRUPTED,
@@ -54,7 +54,7 @@ class Plan:
     models: Mapping[str, FoundModel | Model]
     """The models by name: either found, to be loaded one after the other, or already loaded."""
     loading: Loading = field(default_factory=Loading)
-    running: Running = field(default_factory=Running)
+    computing: ComputeOptions = field(default_factory=ComputeOptions)
     command: str | None = None
     """The command line, for the record; None for a call from Python."""
     call: str = field(default_factory=lambda: token_hex(6))
@@ -74,7 +74,7 @@ class Plan:
             UserError: the model cannot be loaded.
         """
         model = self.models[name]
-        return model if isinstance(model, Model) else load(model, self.loading, self.running)
+        return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
     def open(self, *, joins: bool = False) -> list[Run]:
         """Take the folders; callers that join, as workers do, change nothing in them.
@@ -88,7 +88,7 @@ class Plan:
                 stage.prompts,
                 stage.spec,
                 models=list(self.models),
-                fail_on_error=self.running.fail_on_error,
+                fail_on_error=self.computing.fail_on_error,
                 joins=joins,
             )
             for folder, stage in self.stages.items()
@@ -130,20 +130,20 @@ class Plan:
         return not any(run.missing(self.models) for run in runs)
 
 
-def load(found: FoundModel, loading: Loading, running: Running) -> Model:
+def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
     """Load a model that was found, ready to be measured.
 
     Raises:
         UserError: the model cannot be loaded.
     """
     model = load_found(found, loading)
-    set_threads(model, running.threads)
+    set_threads(model, computing.threads)
     if model.quantization is not None:
         echo(f"the weights of {model.name} are quantized: {model.quantization}")
     return model
 
 
-def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") -> list[Run]:
+def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str = "") -> list[Run]:
     """Measure everything; finished shards are not measured again.
 
     Args:
@@ -154,7 +154,7 @@ def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") ->
     Raises:
         UserError: the plan or a worker raised it, or workers ended before everything was done.
     """
-    execution = execution or Execution()
+    execution = execution or ExecutionOptions()
     runs = plan.open()
     for run in runs:
         for line in run.repair():
@@ -229,7 +229,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     model = plan.load(name)
     # All are bound before the first one measures: a layer that the model lacks is reported now.
     measurements = [
-        bind(stage.spec, model, batch_tokens=plan.running.batch_tokens)
+        bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)
         for stage in plan.stages.values()
     ]
     measured = [
@@ -239,7 +239,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     return any(measured)
 
 
-def _start(plan: Plan, execution: Execution, job: str) -> Sequence[Worker]:
+def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
     command = WorkerCommand(plan.folder, plan.call, job)
     if execution.executor == "slurm":
         from interp.runs import slurm  # needs an extra

@@ -98,7 +98,7 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
         ({"model": MODEL, "models": MODEL}, "gives both model and models, which are the same"),
         ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
         ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
-        ({"models": 3}, "models is 3; expected a list of names"),
+        ({"models": 3}, "model is 3: expected a list"),
         ({"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
     ],
 )

@@ -23,8 +23,8 @@ from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems, slug
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
-from interp.runs.running import Execution, Running
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
@@ -279,17 +279,17 @@ def poisoned(chance, *, share):
 def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undisturbed):
     folder = tmp_path / "run"
     bad = poisoned(random.Random(0), share=0.6)
-    broken = work_in(folder, spec=bad, running=Running(fail_on_error=0.2))
+    broken = work_in(folder, spec=bad, computing=ComputeOptions(fail_on_error=0.2))
     with pytest.raises(UserError, match=r"\d+ of \d+ prompts of tiny llama failed.*0\.2.*poisoned"):
         execute(broken)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24
     # A larger share lets it go on; what has errors stays so until it is asked for again.
-    (run,) = execute(work_in(folder, spec=bad, running=Running(fail_on_error=1.0)))
+    (run,) = execute(work_in(folder, spec=bad, computing=ComputeOptions(fail_on_error=1.0)))
     assert (run.table("answers")["error"] == "poisoned").any()
     (run,) = execute(work_in(folder))
     assert (run.table("answers")["error"] == "poisoned").any()
-    (run,) = execute(work_in(folder), Execution(retry_errors=True))
+    (run,) = execute(work_in(folder), ExecutionOptions(retry_errors=True))
     with concluding(run.folder):
         pass
     assert tables(folder) == undisturbed

@@ -14,8 +14,8 @@ from interp.runs import shards as shards_module
 from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems
+from interp.runs.options import ExecutionOptions
 from interp.runs.run import in_use
-from interp.runs.running import Execution
 from interp.runs.workers import WorkerCommand
 from tests.support.processes import child, until
 from tests.support.prompts import some_prompts
@@ -184,7 +184,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
         return [worker]
 
     monkeypatch.setattr(execute_module, "start_local", start)
-    execute(work, Execution(executor="local"))
+    execute(work, ExecutionOptions(executor="local"))
     assert worker.stopped
     assert "does not end though all is measured" in capsys.readouterr().err
 
