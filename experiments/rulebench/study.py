@@ -23,7 +23,6 @@ from interp_experiments.rulebench.prompts import (
     THOUGHT,
     Setting,
 )
-from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 
 if TYPE_CHECKING:
     from interp.report.page import Report
@@ -83,6 +82,8 @@ class RuleBenchStudy(Study):
         Raises:
             UserError: the data cannot be read, or have broken items.
         """
+        from interp_experiments.rulebench.system import kinship_set, string_game_set
+
         if source.data is None:
             return [kinship_set(source.seed), string_game_set(source.seed)]
         broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
@@ -96,6 +97,8 @@ class RuleBenchStudy(Study):
         source: PromptSource,
         spec: Spec,
     ) -> Stage:
+        from interp_experiments.rulebench.system import RuleBench, kinship_set
+
         system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
         prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
         return Stage(name, source.drawn(prompts, self.default_limit), spec)
