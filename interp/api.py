@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.errors import UserError, described, shortened, unknown
 from interp.export.activations import ActivationVectors
-from interp.jobs import Job, check_execution, execute_job, finish, finish_study
+from interp.jobs import Job, finish, finish_study
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import (
@@ -77,8 +77,8 @@ def run(
         options, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
     chosen = [models] if isinstance(models, str | Model) else list(models)
-    job = Job.of(
-        what,
+    job = Job(
+        what=what,
         models=tuple(model if isinstance(model, str) else model.name for model in chosen),
         prompts=source,
         loading=loading,
@@ -97,10 +97,8 @@ def run(
             f"the executor {execution.executor} starts other processes, which cannot see models "
             "and prompts of this one; give names of models, and a system with its options"
         )
-    check_execution(job, execution)
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
-    plan = job.plan(execution.out, given=given, prompts=chosen_prompts)
-    runs = execute_job(job, plan, execution)
+    plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
     from interp.report.write import write_report  # matplotlib takes a while to import

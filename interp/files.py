@@ -262,9 +262,21 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
             _unlock(file, descriptor)
 
 
+_OURS = b"lock of interp\n"
+"""Content of the files of locks: one that holds anything else is not ours to remove."""
+
+
 def _lock(file: Path, kind: int) -> int | None:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        try:
+            descriptor = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            os.write(descriptor, _OURS)
+        except FileExistsError:
+            try:
+                descriptor = os.open(file, flags)
+            except FileNotFoundError:
+                continue
         try:
             fcntl.flock(descriptor, kind)
         except BlockingIOError:
@@ -281,12 +293,11 @@ def _lock(file: Path, kind: int) -> int | None:
 
 
 def _unlock(file: Path, descriptor: int) -> None:
-    """Let go of a lock, and remove its file if nobody else holds it."""
+    """Let go of a lock, and remove its file if we made it and nobody else holds it."""
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        state = os.fstat(descriptor)
-        if stat.S_ISREG(state.st_mode) and not state.st_size and _is_opened(file, descriptor):
-            file.unlink()  # ours: empty, and locked by nobody else
+        if os.pread(descriptor, len(_OURS) + 1, 0) == _OURS and _is_opened(file, descriptor):
+            file.unlink()
     os.close(descriptor)
 
 

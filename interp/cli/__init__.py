@@ -3,8 +3,12 @@
 import argparse
 import errno
 import os
+import shlex
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
@@ -54,6 +58,9 @@ USER_ERROR = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
+TERMINATED = 143
+"""Exit code after SIGTERM, which SLURM and `kill` send."""
+
 READER_GONE = 141
 """Exit code if nobody reads standard output any longer, as shells report SIGPIPE."""
 
@@ -80,15 +87,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Characters that an encoding such as latin-1 lacks are written as code points.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
-        _run(command, parsed)
-        sys.stdout.flush()
+        with _interrupted_by_sigterm():
+            command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
+            _run(command, parsed)
+            sys.stdout.flush()
     except UserError as error:
         sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; rerun the same command to resume\n")
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        by_signal = isinstance(stop, _TerminatedError)
+        how = "terminated by SIGTERM" if by_signal else "interrupted"
+        sys.stderr.write(f"{how}; rerun the same command to resume\n")
+        return TERMINATED if by_signal else INTERRUPTED
     except MemoryError:
         sys.stderr.write(
             "error: this process has no memory left; read less at once (--limit, smaller files or "
@@ -108,6 +118,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _TerminatedError(KeyboardInterrupt):
+    """SIGTERM arrived: everything is cleaned up as after Ctrl-C."""
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
 def _run(command: "Command", parsed: argparse.Namespace) -> None:
     try:
         command.run(parsed)
@@ -118,13 +148,13 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that the arguments name, and its options, which include `argv`, the arguments.
+    """The command that the arguments name, and its options, which include `command_line`.
 
     Without any arguments, the help is printed and the program ends.
     """
     parser, known = build(arguments)
     parsed = parser.parse_args(arguments or ["--help"])
-    parsed.argv = list(arguments)
+    parsed.command_line = shlex.join(["interp", *arguments])
     return known[parsed.command], parsed
 
 

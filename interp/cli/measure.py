@@ -1,7 +1,6 @@
 """Measurement commands, made from specs: flags become a job, and the job finished run folders."""
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,6 @@ from interp.runs.options import ComputeOptions, ExecutionOptions
 
 if TYPE_CHECKING:
     from interp.jobs import Job
-    from interp.runs.execute import Plan
-    from interp.runs.run import Run
     from interp.studies.study import Study
 
 
@@ -55,7 +52,7 @@ class Measure:
         from interp.jobs import finish
         from interp.report.console import print_items
 
-        _, (run,) = run_job(arguments, job, execution)
+        _, (run,) = job.run(execution, command=arguments.command_line)
         result = finish(run.folder, self.spec)
         print_items(result.shown)
         self.conclude(arguments, run.folder)
@@ -90,12 +87,12 @@ class PatchCommand(Measure):
         from interp.results.attributions import Attributions
         from interp.results.patches import Patches, agreement_items
         from interp.results.result import write_items
-        from interp.runs.conclusion import concluding
         from interp.runs.folder import RunFolder
+        from interp.runs.merge import merging
 
-        with concluding(folder) as conclusion:
+        with merging(folder) as merged:
             attributed = Attributions.of(RunFolder.read(attributions))
-            items = list(agreement_items(Patches.of(conclusion.run), attributed))
+            items = list(agreement_items(Patches.of(merged.run), attributed))
             write_items(folder, items)
         print_items(items)
 
@@ -168,20 +165,5 @@ def asked(
     sys.stderr.flush()
     from interp.jobs import Job
 
-    job = Job.of(what, models=models.models, prompts=source, loading=loading, computing=computing)
+    job = Job(what=what, models=models.models, prompts=source, loading=loading, computing=computing)
     return job, execution
-
-
-def run_job(
-    arguments: argparse.Namespace, job: "Job", execution: ExecutionOptions
-) -> "tuple[Plan, list[Run]]":
-    """Measure everything that a job asks for, where the command line says.
-
-    Raises:
-        UserError: the work cannot be done.
-    """
-    from interp import jobs
-
-    jobs.check_execution(job, execution)
-    plan = job.plan(execution.out, command=shlex.join(["interp", *arguments.argv]))
-    return plan, jobs.execute_job(job, plan, execution)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from interp import texts
 from interp.cli.choice import Choice
 from interp.cli.fields import Folder, OptionsCommand
-from interp.cli.measure import add_measuring_options, asked, run_job
+from interp.cli.measure import add_measuring_options, asked
 from interp.cli.parser import Parser
 from interp.options import FromText, Options
 from interp.plugins import STUDIES
@@ -87,7 +87,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     pairs = job.prompts.pairs(study.default_limit)
     taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
     echo(f"{study.name}: {taken}")
-    plan, runs = run_job(arguments, job, execution)
+    plan, runs = job.run(execution, command=arguments.command_line)
     finish_study(plan, runs)
     report = _write(plan.folder)
     if report.answer:

@@ -1,7 +1,6 @@
 """`python -m interp train TASK`: train a model, which every command then takes by --model DIR."""
 
 import argparse
-import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     if options.dry_run:
         print_table(_estimate_table(training.estimate()), title="Before training")
         return
-    record = training.run(kept, command=shlex.join(["interp", *arguments.argv]))
+    record = training.run(kept, command=arguments.command_line)
     print_table(_metrics_table(record), title="Held-out splits")
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, remove_plain
 from interp.prompts.source import PromptSource
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan
 from interp.runs.folder import RECORD_LOCK
 from interp.runs.identity import run_identity
-from interp.runs.records import Call, StudyRecord, now, read_record, updated, write_record
+from interp.runs.merge import merging
+from interp.runs.records import StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, take_folder
-from interp.runs.workers import peak_of_workers
+from interp.runs.workers import ended_call
 from interp.studies.folder import RECORD
 from interp.studies.study import Study
 
@@ -97,19 +97,16 @@ class StudyPlan(Plan):
     def finish(self, runs: Sequence[Run]) -> None:
         """Merge the tables of the runs, and note the end of the study."""
         for run in runs:
-            with concluding(run.folder):
+            with merging(run.folder):
                 pass
         with locked(self.folder, RECORD_LOCK):
             record = self._read()
             if record is not None and record.finished is None:
-                history = [self._ended(call) for call in record.history]
+                history = [
+                    ended_call(self.folder, call) if call.id == self.call else call
+                    for call in record.history
+                ]
                 self._write(updated(record, {"history": history, "finished": now()}))
-
-    def _ended(self, call: Call) -> Call:
-        if call.id != self.call:
-            return call
-        peak = peak_of_workers(self.folder, call.id)
-        return updated(call, {"finished": now(), "peak_memory_bytes": peak})
 
     def _check_same(self, earlier: StudyRecord) -> None:
         """Check that the folder holds this study, if with fewer pairs.

@@ -20,7 +20,7 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.results.attributions import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs.conclusion import concluding
+from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
@@ -174,7 +174,7 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     folder = tmp_path / "out"
     stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
     (run,) = execute(Plan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     assert main(["report", str(folder)]) == 0
     assert "Effects by role" in (folder / "report.html").read_text()

@@ -20,7 +20,7 @@ from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.conclusion import concluding
+from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems, slug
 from interp.runs.options import ComputeOptions, ExecutionOptions
@@ -198,7 +198,7 @@ def test_columns_that_hold_lists_are_whole(tmp_path):
     stage = Stage("soft", some_prompts(2), SoftScore())
     models = {"tiny llama": tiny_model("llama")}
     (run,) = execute(Plan(tmp_path / "run", {tmp_path / "run": stage}, models))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []
 
@@ -290,7 +290,7 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     (run,) = execute(work_in(folder))
     assert (run.table("answers")["error"] == "poisoned").any()
     (run,) = execute(work_in(folder), ExecutionOptions(retry_errors=True))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     assert tables(folder) == undisturbed
 

@@ -16,7 +16,7 @@ from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
-from interp.runs.conclusion import concluding
+from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import in_use
@@ -47,7 +47,7 @@ def work_in(folder, *, models=MODELS, spec=EVALUATE, **options):
 def run_in(folder, models=MODELS, spec=EVALUATE):
     Spec.shard_prompts = SHARD_PROMPTS
     (run,) = execute(work_in(folder, models=models, spec=spec))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     return run
 
@@ -57,7 +57,7 @@ def resume(folder, options):
     Spec.shard_prompts = SHARD_PROMPTS
     try:
         (run,) = execute(work_in(folder), ExecutionOptions(**options))
-        with concluding(run.folder):
+        with merging(run.folder):
             pass
     except UserError:
         sys.exit(2)
