@@ -19,8 +19,8 @@ from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
 from interp.results.answers import Completions, Scores
-from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
+from interp.runs.merge import merging
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options

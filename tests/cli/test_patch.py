@@ -20,8 +20,8 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.results.attributions import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
+from interp.runs.merge import merging
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts

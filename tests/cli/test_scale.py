@@ -16,7 +16,7 @@ from tests.support.runs import work_in
 OPTIONS = ["evaluate", "--limit", "4", "--device", "cpu"]
 
 JOB = Job(
-    Evaluate(), prompts=PromptSource(limit=4), loading=Loading(device="cpu")
+    what=Evaluate(), prompts=PromptSource(limit=4), loading=Loading(device="cpu")
 ).model_dump_json()
 """The same as workers are handed it."""
 

@@ -20,9 +20,9 @@ from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems, slug
+from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
 from interp.runs.workers import worker_records

@@ -12,8 +12,8 @@ from interp.measurements.core import bind
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
 from interp.runs import shards as shards_module
-from interp.runs.merge import merging
 from interp.runs.folder import RunFolder, status_table
+from interp.runs.merge import merging
 from interp.runs.run import Run
 from interp.tables import SCHEMAS, note
 from tests.support.prompts import some_prompts

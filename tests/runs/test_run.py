@@ -13,8 +13,8 @@ from interp.measurements.specs import Attribute, Evaluate
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
-from interp.runs.merge import merging
 from interp.runs.folder import slug
+from interp.runs.merge import merging
 from interp.runs.run import Run, take_folder
 from interp.runs.shards import cut
 from tests.support.prompts import some_prompts

@@ -11,9 +11,9 @@ from interp.measurements.specs import Attribute, Evaluate
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems
+from interp.runs.merge import merging
 from interp.runs.options import ExecutionOptions
 from interp.runs.run import in_use
 from interp.runs.workers import WorkerCommand

@@ -16,8 +16,8 @@ from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
-from interp.runs.merge import merging
 from interp.runs.execute import Plan, execute
+from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import in_use
 from tests.support.prompts import some_prompts
