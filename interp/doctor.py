@@ -160,11 +160,7 @@ SAFE = 1e-3
 
 @torch.no_grad()
 def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """Differences between ways to compute the same logits.
-
-    Raises:
-        UserError: logits are not finite.
-    """
+    """Differences between ways to compute the same logits."""
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
     for prompt, logits in zip(prompts, alone, strict=True):

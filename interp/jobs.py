@@ -113,9 +113,6 @@ class Job(Options):
             command: the command line, for the record.
             given: models that are loaded already, by name.
             prompts: the prompts to measure; those of the job's source if not given.
-
-        Raises:
-            UserError: anything that stops the work.
         """
         self._check_execution(execution)
         plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
@@ -131,11 +128,7 @@ class Job(Options):
         given: Mapping[str, Model] = MappingProxyType({}),
         prompts: PromptSet | None = None,
     ) -> Plan:
-        """What there is to do, and where its results go: a folder in runs/ if none is given.
-
-        Raises:
-            UserError: models or prompts cannot be found or loaded.
-        """
+        """What there is to do, and where its results go: a folder in runs/ if none is given."""
         what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
         folder = folder or self._default_folder()
@@ -211,11 +204,7 @@ def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel
 
 
 def finish(folder: Path, spec: type[Spec]) -> Result:
-    """Merge the tables of a run and write its small tables and figures into its folder.
-
-    Raises:
-        UserError: nothing was measured, or something cannot be written.
-    """
+    """Merge the tables of a run and write its small tables and figures into its folder."""
     with merging(folder) as merged:
         result = result_class(spec).of(merged.run)
         merged.summary = result.noted()
@@ -224,11 +213,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
 
 
 def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
-    """Merge the tables of a study's runs, and print what they do not show.
-
-    Raises:
-        UserError: something cannot be written.
-    """
+    """Merge the tables of a study's runs, and print what they do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
     for run in runs:

@@ -31,9 +31,6 @@ class Choice:
         """The options of the plugin named on the parser's command line; none if no plugin is named.
 
         A configuration file that is read here is left for `configuration`.
-
-        Raises:
-            UserError: the plugin cannot be loaded.
         """
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)

@@ -43,12 +43,7 @@ class Compare(OptionsCommand):
     several seeds, any number (default: those of all runs)"""
 
     def __call__(self) -> None:
-        """Print the differences.
-
-        Raises:
-            UserError: there are not two things to compare, or answers under one seed are to
-                different prompts.
-        """
+        """Print the differences."""
         runs = [answers_run(folder) for folder in self.folders]
         if len({one.record.run.seed for one in runs}) > 1:
             _print_seeds(runs, self.models)
@@ -137,11 +132,7 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
 
 
 def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
-    """Print how much accuracy varies from seed to seed, and its sources of variation.
-
-    Raises:
-        UserError: two runs have the same seed, different systems, or no model in common.
-    """
+    """Print how much accuracy varies from seed to seed, and its sources of variation."""
     import pandas as pd
 
     from interp.analysis.comparison import judged_pairs, measures_of, seed_table

@@ -44,11 +44,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
-
-    Raises:
-        UserError: a model or the prompts cannot be loaded, or cannot be measured together.
-    """
+    """Run the command."""
     source = PromptSource(**given(arguments, PromptSource))
     loading = Loading(**given(arguments, Loading))
     options = DoctorOptions(**given(arguments, DoctorOptions))

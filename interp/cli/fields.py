@@ -34,11 +34,7 @@ class OptionsCommand(Options):
 
     @classmethod
     def run(cls, arguments: argparse.Namespace) -> None:
-        """Run the command.
-
-        Raises:
-            UserError: an option is invalid, or the command cannot be carried out.
-        """
+        """Run the command."""
         cls(**given(arguments, cls))()
 
     @abstractmethod
@@ -54,11 +50,7 @@ class Configuration(Options):
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options in the configuration file, which is read once; none if there is no file.
-
-    Raises:
-        UserError: the file cannot be read, or holds something else.
-    """
+    """The options in the configuration file, which is read once; none if there is no file."""
     read: dict[str, Any] | None = getattr(arguments, "configured", None)
     if read is not None:
         return read

@@ -68,11 +68,7 @@ class Validate(OptionsCommand):
     """what a command wrote as --out, or a file of pairs"""
 
     def __call__(self) -> None:
-        """Check everything.
-
-        Raises:
-            UserError: something is missing or wrong.
-        """
+        """Check everything."""
         (_check_pairs if self.path.is_file() else _check_folder)(self.path)
 
 
@@ -134,11 +130,7 @@ def runs_in(folder: Path) -> "dict[str, RunFolder]":
 
 
 def study_in(folder: Path) -> "StudyFolder | None":
-    """The study in a folder; None if it holds none.
-
-    Raises:
-        UserError: the study's record is damaged.
-    """
+    """The study in a folder; None if it holds none."""
     from interp.files import reading
     from interp.studies.folder import RECORD, StudyFolder
 

@@ -67,11 +67,7 @@ class Tables(OptionsCommand):
     """those to describe (default: all)"""
 
     def __call__(self) -> None:
-        """Print the descriptions.
-
-        Raises:
-            UserError: no measurement fills the named table.
-        """
+        """Print the descriptions."""
         from interp.report.dictionary import known_tables, page, sections
 
         tables = known_tables()
@@ -122,11 +118,7 @@ class Completion(OptionsCommand):
     """bash, zsh or tcsh"""
 
     def __call__(self) -> None:
-        """Print the script.
-
-        Raises:
-            UserError: shtab is not installed.
-        """
+        """Print the script."""
         try:
             import shtab
         except ImportError as error:

@@ -42,11 +42,7 @@ class Measure:
         add_measuring_options(parser, self.spec, without=self.spec.unused)
 
     def run(self, arguments: argparse.Namespace) -> None:
-        """Measure, write the small tables, and print them.
-
-        Raises:
-            UserError: an option is invalid, or the work cannot be done.
-        """
+        """Measure, write the small tables, and print them."""
         job, execution = asked(arguments, self.spec)
         from interp.console import echo
         from interp.jobs import finish
@@ -149,11 +145,7 @@ def add_measuring_options(
 def asked(
     arguments: argparse.Namespace, options: "type[Spec] | type[Study]"
 ) -> "tuple[Job, ExecutionOptions]":
-    """The job that a command line asks for, and how it is executed.
-
-    Raises:
-        UserError: an unknown option, or a value that it cannot have.
-    """
+    """The job that a command line asks for, and how it is executed."""
     kinds = (Models, PromptSource, Loading, ComputeOptions, ExecutionOptions, options)
     others = ("study",) if hasattr(arguments, "study") else ()
     config = options_in(arguments, kinds, others=others)

@@ -57,11 +57,7 @@ class Plan(OptionsCommand):
     """how many models' tests are corrected together (default: those of the pilot, or 2)"""
 
     def __call__(self) -> None:
-        """Print the table.
-
-        Raises:
-            UserError: the system names no contrasts, or the pilot does not fit.
-        """
+        """Print the table."""
         _print(self)
 
 
@@ -122,11 +118,7 @@ def _expected(
 def _answered(
     folder: Path, name: str, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "pd.DataFrame":
-    """One row per model and pair of a pilot, with the columns that contrasts need.
-
-    Raises:
-        UserError: the folder has no answers to prompts of the system.
-    """
+    """One row per model and pair of a pilot, with the columns that contrasts need."""
     from interp.analysis.accuracy import pairs_of
     from interp.cli.folders import answers_run
     from interp.statistics.contrasts import MODEL

@@ -56,11 +56,7 @@ class Export(PromptSource, OptionsCommand):
     """folder of the files"""
 
     def __call__(self) -> None:
-        """Write the files.
-
-        Raises:
-            UserError: the format cannot hold the prompts, or the folder cannot be written to.
-        """
+        """Write the files."""
         from interp.console import echo
         from interp.export.prompts import described, inspect_task, lm_eval_task
         from interp.files import write_whole, writing

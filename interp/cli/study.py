@@ -38,11 +38,7 @@ class Run:
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
-        """Run the command.
-
-        Raises:
-            UserError: no study was named, or the study cannot be run.
-        """
+        """Run the command."""
         from interp.studies.study import find_study
 
         _run_study(arguments, find_study(STUDY.name(arguments)))
@@ -114,11 +110,7 @@ class Report(OptionsCommand):
     """write a single file that holds tables/ and figures/ and can be mailed"""
 
     def __call__(self) -> None:
-        """Write the report.
-
-        Raises:
-            UserError: the folder has nothing to report, or a file cannot be written.
-        """
+        """Write the report."""
         _write(self.folder, self.out, embed=self.embed)
 
 

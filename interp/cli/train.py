@@ -51,11 +51,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
-
-    Raises:
-        UserError: no task or no model was named, or the training cannot be done.
-    """
+    """Run the command."""
     kinds = (find_training(TASK.name(arguments)), Loading, CheckpointOptions, TrainOptions)
     config = options_in(arguments, kinds, others=("task",), without=SETTLED)
     spec, loading, kept, options = (kind(**given(arguments, kind, config)) for kind in kinds)

@@ -40,11 +40,7 @@ class Work(OptionsCommand):
     """after --: what is measured, as JSON"""
 
     def __call__(self) -> None:
-        """Measure.
-
-        Raises:
-            UserError: the job is none, or measuring fails.
-        """
+        """Measure."""
         from interp.cli.folders import runs_in
         from interp.jobs import Job
         from interp.runs.execute import take_part

@@ -97,11 +97,7 @@ def tensor_name(site: str, layer: int) -> str:
 
 
 def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """Count the vectors over parts, each of which holds complete prompts.
-
-    Raises:
-        UserError: vectors of one site and layer have different widths.
-    """
+    """Count the vectors over parts, each of which holds complete prompts."""
     found: dict[Key, Count] = {}
     for part in parts:
         for place, rows in part.groupby(_KEY, sort=False):
@@ -201,11 +197,7 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
 
 
 def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table joined with another by prompt; shared columns come from the first.
-
-    Raises:
-        UserError: the other table lacks a prompt.
-    """
+    """A table joined with another by prompt; shared columns come from the first."""
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(

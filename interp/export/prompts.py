@@ -24,11 +24,7 @@ def task_name(system: str) -> str:
 
 
 def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of lm-evaluation-harness, by name.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
-    """
+    """The files of a task of lm-evaluation-harness, by name."""
     name = task_name(prompts.system)
     return _shared(prompts) | {
         f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts),
@@ -37,11 +33,7 @@ def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
 
 
 def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of Inspect, by name.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
-    """
+    """The files of a task of Inspect, by name."""
     name = task_name(prompts.system)
     return _shared(prompts) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
 
@@ -50,9 +42,6 @@ def prompt_lines(prompts: PromptSet) -> str:
     """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
 
     A factor with the name of another field is omitted.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
     """
     rows = (_row(prompt, prompts.weight(prompt)) for prompt in prompts)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
@@ -147,11 +136,7 @@ _FIELDS = {
 
 
 def described(prompts: PromptSet) -> Mapping[str, str]:
-    """The prompts as JSON lines, and croissant.json.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
-    """
+    """The prompts as JSON lines, and croissant.json."""
     file = f"{task_name(prompts.system)}.jsonl"
     lines = prompt_lines(prompts)
     description = json.dumps(_description(prompts, file, lines), indent=2, ensure_ascii=False)

@@ -42,11 +42,7 @@ class Claims:
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
-        """Claim a shard within the block; yields whether that succeeded.
-
-        Raises:
-            UserError: the claim cannot be written.
-        """
+        """Claim a shard within the block; yields whether that succeeded."""
         try:
             yield self._claim(shard)
         finally:

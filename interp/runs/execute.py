@@ -68,20 +68,12 @@ class Plan:
         return {**self.loading.identity(), **model.source, "files": model.fingerprint}
 
     def load(self, name: str) -> Model:
-        """A model of the plan.
-
-        Raises:
-            UserError: the model cannot be loaded.
-        """
+        """A model of the plan."""
         model = self.models[name]
         return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the folders; workers, who join, change nothing in them.
-
-        Raises:
-            UserError: a folder holds something else.
-        """
+        """Take the folders; workers, who join, change nothing in them."""
         return [
             Run.open(
                 folder,
@@ -131,11 +123,7 @@ class Plan:
 
 
 def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
-    """A found model, loaded to be measured.
-
-    Raises:
-        UserError: the model cannot be loaded.
-    """
+    """A found model, loaded to be measured."""
     model = load_found(found, loading)
     set_threads(model, computing.threads)
     if model.quantization is not None:
@@ -181,11 +169,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
 
 
 def take_part(plan: Plan, number: int) -> None:
-    """Work as a worker in folders that another process has opened.
-
-    Raises:
-        UserError: the folders hold something else, or loading, measuring or writing fails.
-    """
+    """Work as a worker in folders that another process has opened."""
     with ExitStack() as used:
         runs = plan.open(joins=True)
         for run in runs:
@@ -194,11 +178,7 @@ def take_part(plan: Plan, number: int) -> None:
 
 
 def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
-    """Measure, as the worker with this number, until every shard is done.
-
-    Raises:
-        UserError: loading, measuring or writing fails.
-    """
+    """Measure, as the worker with this number, until every shard is done."""
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
     waited = False
@@ -284,11 +264,7 @@ def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
 
 
 def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Report how workers failed.
-
-    Raises:
-        UserError: not everything was measured.
-    """
+    """Report how workers failed."""
     records = worker_records(plan.folder, plan.call)
     own_words = {r.number: r.error for r in records if r.error not in (None, INTERRUPTED)}
     problems = [

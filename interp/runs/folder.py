@@ -71,9 +71,6 @@ class RunFolder:
         """The records of the models that were begun, in the order of the tables.
 
         A model that was measured on other prompts, such as those of a smaller limit, is not begun.
-
-        Raises:
-            UserError: a record is damaged.
         """
         return {
             name: record
@@ -161,9 +158,6 @@ class RunFolder:
             columns: columns to read; all if not given.
             prompts: ids of the prompts whose rows are read, all if not given; the prompts table has
                 no such choice.
-
-        Raises:
-            UserError: the run has no such table, or a file of it is damaged.
         """
         chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
         return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
@@ -216,11 +210,7 @@ class RunFolder:
         return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one for each shard, each as it was written.
-
-        Raises:
-            UserError: a file is missing, has changed, or is not a plain file.
-        """
+        """The files of a table of some models, one for each shard, each as it was written."""
         return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
     def rows(self, name: str) -> list[Path]:

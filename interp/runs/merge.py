@@ -32,9 +32,6 @@ def merging(folder: Path) -> Iterator[Merged]:
 
     The CSV files that the block writes into the folder, and the summary that it sets, are noted in
     the record.
-
-    Raises:
-        UserError: a file cannot be written, or is damaged.
     """
     run = RunFolder.read(folder)
     with locked(folder, "tables"):

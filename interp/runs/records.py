@@ -245,11 +245,7 @@ def _format_of(content: bytes) -> object:
 
 
 def write_record(file: Path, record: Record) -> None:
-    """Write a record, whole or not at all.
-
-    Raises:
-        UserError: the record cannot be written.
-    """
+    """Write a record, whole or not at all."""
     text = record.model_dump_json(indent=2) + "\n"
     write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
 

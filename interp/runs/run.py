@@ -179,10 +179,6 @@ class Run(RunFolder):
 
         Returns:
             Whether anything was measured.
-
-        Raises:
-            UserError: the folder holds another model of this name, too many prompts have an error,
-                or the disk is full.
         """
         name = measurement.model.name
         shards = self._begin(measurement, dict(origin or {}))
@@ -244,11 +240,7 @@ class Run(RunFolder):
             shard.rename(place)
 
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
-        """Record a model in the folder; returns its shards.
-
-        Raises:
-            UserError: the folder holds another model of this name, or one loaded differently.
-        """
+        """Record a model in the folder; returns its shards."""
         name = measurement.model.name
         shards = cut(measurement, self.prompts, self.shard_folder(name))
         record = model_record(

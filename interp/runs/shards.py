@@ -110,9 +110,6 @@ def write(
         measurement: how the shard was measured.
         measured: rows of each table, and the prompts that failed.
         seconds: how long measuring took, for estimates of the time left.
-
-    Raises:
-        UserError: the shard cannot be written, as on a full disk; nothing is left behind.
     """
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):

@@ -94,11 +94,7 @@ def start(
 
 
 def _private_folder(call: str) -> Path:
-    """A new folder for the jobs of a call, where only this user may write.
-
-    Raises:
-        UserError: a parent folder belongs to somebody else, or others may write to it.
-    """
+    """A new folder for the jobs of a call, where only this user may write."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     with writing(state):
         state.mkdir(parents=True, exist_ok=True)

@@ -64,11 +64,7 @@ def _threads() -> int:
 
 
 def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
-    """The records of a call's workers, or of all workers, in the order in which they began.
-
-    Raises:
-        UserError: a record is damaged.
-    """
+    """The records of a call's workers, or of all workers, in the order in which they began."""
     home = inside(folder, "workers")
     found = [
         record
@@ -155,9 +151,6 @@ def start_local(
 
     A worker sees only its own GPUs, one of which it shares if there are more workers than GPUs.
     Without GPUs it has its share of the cores. Workers end when this process does.
-
-    Raises:
-        UserError: the logs cannot be written.
     """
     gpus = _gpus() if on_gpus else []
     count = workers or len(gpus) or 2

@@ -33,11 +33,7 @@ class StudyPlan(Plan):
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
-        """The plan of a study; models of earlier calls stay in it.
-
-        Raises:
-            UserError: data that cannot be read.
-        """
+        """The plan of a study; models of earlier calls stay in it."""
         pairs = source.pairs(study.default_limit)
         chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
         if source.template:
@@ -51,11 +47,7 @@ class StudyPlan(Plan):
         )
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the study's folder and those of its stages.
-
-        Raises:
-            UserError: a folder that holds something else.
-        """
+        """Take the study's folder and those of its stages."""
         if joins:
             return super().open(joins=True)
         made = take_folder(self.folder, RECORD)
@@ -109,11 +101,7 @@ class StudyPlan(Plan):
                 self._write(updated(record, {"history": history, "finished": now()}))
 
     def _check_same(self, earlier: StudyRecord) -> None:
-        """Check that the folder holds this study, if with fewer pairs.
-
-        Raises:
-            UserError: it holds another one.
-        """
+        """Check that the folder holds this study, if with fewer pairs."""
         # The path of the data may change; whether it is the same data is checked by the stages.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
         if earlier.study != self.study or before != now or _shrinks(earlier.options, self.options):

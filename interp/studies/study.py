@@ -49,10 +49,6 @@ class Study(Options, ABC):
 
 
 def find_study(name: str) -> type[Study]:
-    """The study of that name.
-
-    Raises:
-        UserError: no such study is installed, or it cannot be loaded.
-    """
+    """The study of that name."""
     study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
     return study

@@ -170,11 +170,7 @@ def take(folder: Path) -> None:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """A new folder for checkpoints that are being saved; removed after the block.
-
-    Raises:
-        UserError: the folder cannot be made.
-    """
+    """A new folder for checkpoints that are being saved; removed after the block."""
     place = unfinished_name(folder.resolve() / "checkpoints")
     with writing(place):
         place.mkdir()
@@ -186,11 +182,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
-    """Move a newly saved checkpoint into its place, then remove earlier ones.
-
-    Raises:
-        UserError: the checkpoint holds anything but plain files, or cannot be moved.
-    """
+    """Move a newly saved checkpoint into its place, then remove earlier ones."""
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
     with writing(place):
@@ -201,11 +193,7 @@ def keep(checkpoint: Path, folder: Path) -> None:
 
 
 def declare_whole(checkpoint: Path) -> None:
-    """Write the manifest of a checkpoint.
-
-    Raises:
-        UserError: the checkpoint holds anything but plain files, or the manifest cannot be written.
-    """
+    """Write the manifest of a checkpoint."""
     files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
     write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
 

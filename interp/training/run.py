@@ -58,12 +58,7 @@ class Training:
     """A prepared training run: the model is found, and its lessons are read."""
 
     def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
-        """Find the model and read the training set.
-
-        Raises:
-            UserError: the model or the prompts cannot be found or loaded, or a loading option does
-                not apply to training.
-        """
+        """Find the model and read the training set."""
         _check_loading(loading)
         loading = loading.model_copy(update={"dtype": "float32"})
         self.spec = spec
@@ -238,11 +233,7 @@ class Training:
 
 @contextmanager
 def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """Within the block, running out of memory becomes an error that says what to do.
-
-    Raises:
-        UserError: memory ran out.
-    """
+    """Within the block, running out of memory becomes an error that says what to do."""
     try:
         yield
     except RuntimeError as error:
@@ -262,9 +253,6 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
         model: model whose tokenizer is saved.
         save: function that saves everything else into an empty folder.
         last: the file that makes the folder a model's, which is moved there last.
-
-    Raises:
-        UserError: the folder cannot be written to.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")

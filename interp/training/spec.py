@@ -72,11 +72,7 @@ class TrainSpec(Options, ABC):
 
     @abstractmethod
     def prompts(self, split: Split) -> "Sequence[Prompt]":
-        """The prompts of a split; the model learns the correct answer to each.
-
-        Raises:
-            UserError: the prompts cannot be loaded.
-        """
+        """The prompts of a split; the model learns the correct answer to each."""
 
     def target(self, prompt: "Prompt") -> str:
         """The text that a generative model learns: the first form of the correct answer."""
@@ -131,10 +127,6 @@ class CheckpointOptions(Options):
 
 
 def find_training(name: str) -> type[TrainSpec]:
-    """The training task registered under a name.
-
-    Raises:
-        UserError: no task has this name.
-    """
+    """The training task registered under a name."""
     spec: type[TrainSpec] = load_plugin(TRAINING, "training task", name, base=TrainSpec)
     return spec

@@ -63,11 +63,7 @@ class Start:
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
 
     def model(self) -> Model:
-        """The model with its weights.
-
-        Raises:
-            UserError: the weights cannot be loaded, or do not belong to the configuration.
-        """
+        """The model with its weights."""
         return self._made(self.weights())
 
     def outline(self) -> Model:
