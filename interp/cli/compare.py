@@ -24,11 +24,8 @@ _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
 class Compare(OptionsCommand):
-    """Compare two models, two runs, or runs of several seeds."""
+    """Compare two models or two runs on the same prompts, or runs of several seeds."""
 
-    HELP: ClassVar[str] = (
-        "compare two models or two runs on the same prompts, or runs of several seeds"
-    )
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "compare runs/all --model organism/llama-deep organism/gemma2",
         "compare runs/plain runs/with-system-prompt",
@@ -42,8 +39,7 @@ class Compare(OptionsCommand):
     """the models a and b; with two folders, one name serves for both (default: the only ones); with
     several seeds, any number (default: those of all runs)"""
 
-    def __call__(self) -> None:
-        """Print the differences."""
+    def _execute(self) -> None:
         runs = [answers_run(folder) for folder in self.folders]
         if len({one.record.run.seed for one in runs}) > 1:
             _print_seeds(runs, self.models)

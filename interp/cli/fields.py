@@ -22,10 +22,15 @@ Folder = Annotated[Path, FromText(texts.path, "DIR"), Flag("DIR", positional=Tru
 
 
 class OptionsCommand(Options):
-    """A command with these options as its flags."""
+    """A command with these options as its flags; its docstring is its help."""
 
     HELP: ClassVar[str]
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        doc = " ".join((cls.__doc__ or "").split())
+        cls.HELP = f"{doc[:1].lower()}{doc[1:]}".removesuffix(".")
 
     @classmethod
     def configure(cls, parser: Parser) -> None:
@@ -35,10 +40,10 @@ class OptionsCommand(Options):
     @classmethod
     def run(cls, arguments: argparse.Namespace) -> None:
         """Run the command."""
-        cls(**given(arguments, cls))()
+        cls(**given(arguments, cls))._execute()
 
     @abstractmethod
-    def __call__(self) -> None:
+    def _execute(self) -> None:
         """Carry the command out."""
 
 

@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 
 
 class Status(OptionsCommand):
-    """`python -m interp status DIR`: how far a run or a study is."""
+    """Show how far a run or a study is: done, running, failed, rate, time left."""
 
-    HELP: ClassVar[str] = "show how far a run or a study is: done, running, failed, rate, time left"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("status runs/all", "status runs/study")
 
     folder: Folder
     """what a command wrote as --out"""
 
-    def __call__(self) -> None:
-        """Print a table of runs and models, and a line on each worker."""
+    def _execute(self) -> None:
         from interp.console import echo
         from interp.report.console import print_table
         from interp.runs.folder import status_table
@@ -55,9 +53,8 @@ def _time_left(prompts: int, seconds: float) -> str:
 
 
 class Validate(OptionsCommand):
-    """`python -m interp validate PATH`: whether a folder is complete, or a file of pairs sound."""
+    """Check the files that a command left, or a file of your own pairs."""
 
-    HELP: ClassVar[str] = "check the files that a command left, or a file of your own pairs"
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "validate runs/all",
         "validate runs/study",
@@ -67,8 +64,7 @@ class Validate(OptionsCommand):
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
     """what a command wrote as --out, or a file of pairs"""
 
-    def __call__(self) -> None:
-        """Check everything."""
+    def _execute(self) -> None:
         (_check_pairs if self.path.is_file() else _check_folder)(self.path)
 
 

@@ -21,13 +21,11 @@ donor, `N` all k segments.
 
 
 class Methods(OptionsCommand):
-    """`python -m interp methods`: the attribution methods, what each computes and what it costs."""
+    """List the attribution methods with formula, paper, sign and cost."""
 
-    HELP: ClassVar[str] = "list the attribution methods with formula, paper, sign and cost"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("methods",)
 
-    def __call__(self) -> None:
-        """Print all methods."""
+    def _execute(self) -> None:
         sys.stdout.write(listing())
 
 
@@ -58,16 +56,14 @@ def _described(method: Method) -> str:
 
 
 class Tables(OptionsCommand):
-    """`python -m interp tables`: the tables of a run, with the meaning and unit of each column."""
+    """Describe the tables of a run: columns, units, signs."""
 
-    HELP: ClassVar[str] = "describe the tables of a run: columns, units, signs"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("tables", "tables answers patches")
 
     tables: Annotated[tuple[str, ...], Flag("TABLE", positional=True)] = ()
     """those to describe (default: all)"""
 
-    def __call__(self) -> None:
-        """Print the descriptions."""
+    def _execute(self) -> None:
         from interp.report.dictionary import known_tables, page, sections
 
         tables = known_tables()
@@ -79,13 +75,11 @@ class Tables(OptionsCommand):
 
 
 class Models(OptionsCommand):
-    """`python -m interp models`: the packaged organisms, with planted and measured values."""
+    """List the packaged organisms with what was planted and what was measured."""
 
-    HELP: ClassVar[str] = "list the packaged organisms with what was planted and what was measured"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("models",)
 
-    def __call__(self) -> None:
-        """Print one table for each system that organisms were trained on."""
+    def _execute(self) -> None:
         import pandas as pd
 
         from interp.models.organisms import organism_card, organism_layers, organism_names
@@ -109,16 +103,14 @@ class Models(OptionsCommand):
 
 
 class Completion(OptionsCommand):
-    """`python -m interp completion SHELL`: a script that completes commands and options."""
+    """Print a script with which bash, zsh or tcsh completes commands."""
 
-    HELP: ClassVar[str] = "print a script with which bash, zsh or tcsh completes commands"
     EXAMPLES: ClassVar[tuple[str, ...]] = ("completion bash", "completion zsh")
 
     shell: Annotated[Literal["bash", "zsh", "tcsh"], Flag("SHELL", positional=True)]
     """bash, zsh or tcsh"""
 
-    def __call__(self) -> None:
-        """Print the script."""
+    def _execute(self) -> None:
         try:
             import shtab
         except ImportError as error:

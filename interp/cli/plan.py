@@ -33,9 +33,8 @@ Share = Annotated[float | None, FromText(texts.share, "SHARE")]
 
 
 class Plan(OptionsCommand):
-    """What a set of prompts can show."""
+    """Print the smallest differences that so many prompts can show."""
 
-    HELP: ClassVar[str] = "print the smallest differences that so many prompts can show"
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "plan --system rulebreakers --limit 240",
         "plan --pilot runs/small --limit 1440",
@@ -56,33 +55,28 @@ class Plan(OptionsCommand):
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
     """how many models' tests are corrected together (default: those of the pilot, or 2)"""
 
-    def __call__(self) -> None:
-        """Print the table."""
-        _print(self)
+    def _execute(self) -> None:
+        from interp.console import counted
+        from interp.prompts.systems import find_system, load_prompts
+        from interp.report.console import print_table
+        from interp.statistics.power import family_size, plan_table
 
-
-def _print(options: Plan) -> None:
-    from interp.console import counted
-    from interp.prompts.systems import find_system, load_prompts
-    from interp.report.console import print_table
-    from interp.statistics.power import family_size, plan_table
-
-    system = find_system(options.system)
-    cluster = system.cluster
-    if not system.contrasts or cluster is None:
-        raise UserError(
-            f"the system {options.system!r} names no contrasts; expected one with the attributes "
-            f"contrasts and cluster, such as {DEFAULT_SYSTEM}"
-        )
-    planned, models, source = _expected(options, system.contrasts, cluster)
-    models = options.models or models
-    tests = family_size(system.contrasts, models)
-    prompts = load_prompts(options.system, limit=options.limit or "all", seed=options.seed)
-    pairs = prompts.to_frame().drop_duplicates("pair_id")
-    table = plan_table(pairs, planned, cluster=cluster, tests=tests)
-    clusters = counted(pairs[cluster].nunique(), "cluster")
-    print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
-    _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
+        system = find_system(self.system)
+        cluster = system.cluster
+        if not system.contrasts or cluster is None:
+            raise UserError(
+                f"the system {self.system!r} names no contrasts; expected one with the attributes "
+                f"contrasts and cluster, such as {DEFAULT_SYSTEM}"
+            )
+        planned, models, source = _expected(self, system.contrasts, cluster)
+        models = self.models or models
+        tests = family_size(system.contrasts, models)
+        prompts = load_prompts(self.system, limit=self.limit or "all", seed=self.seed)
+        pairs = prompts.to_frame().drop_duplicates("pair_id")
+        table = plan_table(pairs, planned, cluster=cluster, tests=tests)
+        clusters = counted(pairs[cluster].nunique(), "cluster")
+        print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
+        _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
 
 
 def _expected(

@@ -11,9 +11,8 @@ from interp.prompts.source import PromptSource, Seed
 
 
 class Dataset(OptionsCommand):
-    """`python -m interp dataset SYSTEM --out FILE`: write a generated data set."""
+    """Write a system's generated data set as Parquet, CSV or JSONL."""
 
-    HELP: ClassVar[str] = "write a system's generated data set as Parquet, CSV or JSONL"
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "dataset rulebreakers --out rulebreakers.parquet",
         "dataset rulebreakers --seed 1 --out rulebreakers.csv",
@@ -26,8 +25,7 @@ class Dataset(OptionsCommand):
     seed: Seed = 0
     """seed"""
 
-    def __call__(self) -> None:
-        """Write the data set."""
+    def _execute(self) -> None:
         from interp.console import echo
         from interp.prompts.files import check_writable, write_table
         from interp.prompts.systems import find_system
@@ -39,11 +37,8 @@ class Dataset(OptionsCommand):
 
 
 class Export(PromptSource, OptionsCommand):
-    """`python -m interp export FORMAT --system S --out DIR`: prompts for other libraries."""
+    """Write prompts as a task of lm-eval or inspect, or as a data set described by croissant."""
 
-    HELP: ClassVar[str] = (
-        "write prompts as a task of lm-eval or inspect, or as a data set described by croissant"
-    )
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "export lm-eval --system rulebreakers --limit 480 --out tasks",
         "export inspect --data pairs.csv --out tasks",
@@ -55,8 +50,7 @@ class Export(PromptSource, OptionsCommand):
     out: Annotated[Path, FromText(texts.path, "DIR")]
     """folder of the files"""
 
-    def __call__(self) -> None:
-        """Write the files."""
+    def _execute(self) -> None:
         from interp.console import echo
         from interp.export.prompts import described, inspect_task, lm_eval_task
         from interp.files import write_whole, writing

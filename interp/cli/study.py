@@ -91,11 +91,8 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
 
 
 class Report(OptionsCommand):
-    """`python -m interp report DIR`: tables, figures and one HTML page from a folder's files."""
+    """Write tables, figures and one HTML page from a folder of results, finished or not."""
 
-    HELP: ClassVar[str] = (
-        "write tables, figures and one HTML page from a folder of results, finished or not"
-    )
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "report runs/study",
         "report runs/study --out study.html",
@@ -109,8 +106,7 @@ class Report(OptionsCommand):
     embed: bool = False
     """write a single file that holds tables/ and figures/ and can be mailed"""
 
-    def __call__(self) -> None:
-        """Write the report."""
+    def _execute(self) -> None:
         _write(self.folder, self.out, embed=self.embed)
 
 

@@ -19,11 +19,8 @@ from interp.options import Flag, FromText
 
 
 class Work(OptionsCommand):
-    """Take part in a run that another process began."""
+    """Take part, as one worker of several, in a run or a study (executors start this)."""
 
-    HELP: ClassVar[str] = (
-        "take part, as one worker of several, in a run or a study (executors start this)"
-    )
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         """work runs/all 4 --call 0123456789ab -- '{"what": {...}, ...}'""",
     )
@@ -39,8 +36,7 @@ class Work(OptionsCommand):
     job: Annotated[str, Flag("JOB", positional=True)]
     """after --: what is measured, as JSON"""
 
-    def __call__(self) -> None:
-        """Measure."""
+    def _execute(self) -> None:
         from interp.cli.folders import runs_in
         from interp.jobs import Job
         from interp.runs.execute import take_part
