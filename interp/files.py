@@ -1,7 +1,7 @@
 """Files that appear whole or not at all, and folders without links out of them.
 
-Entries of a folder that others can write to may be links, pipes or devices. Within such a
-folder everything is reached through `inside`, and read through `read_bytes`.
+If others can write to a folder, its entries may be links, pipes or devices. Everything in such a
+folder is reached through `inside`, and read through `read_bytes`.
 """
 
 import errno
@@ -30,19 +30,16 @@ _UNFINISHED = re.compile(
 )
 
 _ADVICE = {
-    errno.ENOSPC: "Free some space",
-    errno.EDQUOT: "Free some space",
-    errno.EACCES: "Give a folder that you may write to",
-    errno.EPERM: "Give a folder that you may write to",
-    errno.EROFS: "Give a folder that you may write to",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space"),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "Give a folder that you may write to"
+    ),
     errno.ENOENT: "Put the folder back, or give another one",
 }
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """The path root/parts, none of whose parts leads out of `root` or is a link.
-
-    The root itself may be a link: it is the user's own choice.
+    """The path root/parts, if no part is a link or leads out of `root`, which may be a link itself.
 
     Raises:
         UserError: a part is not a plain name, or is a link.
@@ -50,7 +47,7 @@ def inside(root: Path, *parts: str) -> Path:
     path = root
     for part in parts:
         if part in ("", ".", "..") or "/" in part or os.sep in part or "\0" in part:
-            raise UserError(f"{part[:80]!r} is no name of a file in {root}")
+            raise UserError(f"{part[:80]!r} is not the name of a file in {root}")
         path = path / part
         if path.is_symlink():
             raise UserError(f"{path} is a link; nothing is followed out of {root}. Remove the link")
@@ -74,7 +71,7 @@ def open_plain(file: Path) -> BufferedReader:
         raise UserError(f"cannot read {file}: {reason_of(error)}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UserError(f"{file} is no plain file; remove it")
+        raise UserError(f"{file} is not a plain file; remove it")
     return os.fdopen(descriptor, "rb")
 
 
@@ -93,7 +90,7 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
 
 def check_fits(file: Path) -> None:
-    """Refuse a file that is to be read as a whole but is larger than the free memory.
+    """Refuse a file that is larger than the free memory, into which it would be read.
 
     Raises:
         UserError: the file is too large, or cannot be examined.
@@ -148,15 +145,13 @@ def _make_one(path: Path) -> None:
         try:
             path.mkdir()
         except FileExistsError:
-            # Another process may just have made it, or removed the previous entry.
+            # Another process may just have made it, or removed what was there.
             if os.path.lexists(path) and not is_folder(path):
-                raise UserError(f"{path} is no folder; remove it") from None
+                raise UserError(f"{path} is not a folder; remove it") from None
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file next to `file`, then rename it into place.
-
-    The path given to `write_to` is absolute.
+    """Let `write_to` fill an empty file, given by its absolute path, and rename it to `file`.
 
     Raises:
         UserError: the file cannot be written, as on a full disk.
@@ -174,16 +169,13 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
 
 
 def unfinished_name(path: Path) -> Path:
-    """The temporary path of an entry that will be renamed to `path`: an unpredictable name."""
+    """The temporary, unpredictable path of an entry that will be renamed to `path`."""
     mark = f"{process_space()}.{os.getpid()}.{token_hex(8)}"
     return path.absolute().with_name(f".{path.name}.{mark}.unfinished")
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove half-written entries that ended processes of this machine left in a folder.
-
-    Within a half-written folder, plain files are removed, and folders that hold only plain files.
-    """
+    """Remove half-written entries that ended processes of this machine left in a folder."""
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
         if found and has_ended(found["space"], int(found["process"])):
@@ -239,14 +231,14 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
 def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
     """Hold a lock on a folder within the block; yields whether the lock is held.
 
-    A lock ends with its process, however the process ends. If the file system has no locks,
-    everybody is given every lock.
+    A lock ends with its process, however that ends. If the file system has no locks, everybody gets
+    every lock.
 
     Args:
         folder: an existing folder.
         name: name of the lock.
-        shared: share the lock with others; if not, hold it exclusively.
-        wait: wait until nobody else holds the lock; if not, a held lock is not given.
+        shared: share the lock with others who do so.
+        wait: wait while others hold the lock.
 
     Raises:
         UserError: the file system refused, or something else is in the place of the lock's file.
@@ -311,7 +303,7 @@ def _is_opened(file: Path, descriptor: int) -> bool:
 
 @cache
 def process_space() -> str:
-    """The space in which a process's number is unique: this machine, or a container on it."""
+    """The machine, or the container on it, in which a process's number is unique."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
         (Loading, {"device": "cpu", "device_map": "auto"}, "give one of them"),
         (Loading, {"system_prompt": "Be brief.", "chat_template": False}, "no chat template"),
         (ComputeOptions, {"fail_on_error": 2.0}, "fail_on_error is 2.0"),
-        (ExecutionOptions, {"slurm_options": ["time"]}, "is no option such as"),
+        (ExecutionOptions, {"slurm_options": ["time"]}, "is not an option such as"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(kind, values, message):

@@ -1,4 +1,4 @@
-"""The plan of a study, and its record: each stage is a run folder, so a study can be resumed."""
+"""The plan of a study: a run folder for each stage, and a record of the whole."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,11 +25,9 @@ class StudyPlan(Plan):
     """The plan of a study: one run folder per stage, and a record of the whole."""
 
     study: str
-    """Its name."""
     options: Mapping[str, object]
-    """What its stages were made with."""
     made: list[Path] = field(default_factory=list)
-    """The folders that were made for it, innermost first; none where its record was there."""
+    """The folders made for a new study, innermost first."""
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
@@ -77,7 +75,7 @@ class StudyPlan(Plan):
         super().note(runs)
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """Leave no trace of a call that has failed before it measured anything in new folders."""
+        """Remove new folders if nothing was measured in them, after a call has failed."""
         super().withdraw(runs)
         there = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
@@ -102,9 +100,10 @@ class StudyPlan(Plan):
 
     def _check_same(self, earlier: StudyRecord) -> None:
         """Check that the folder holds this study, if with fewer pairs."""
-        # The path of the data may change; whether it is the same data is checked by the stages.
+        # The path of the data may change; the stages check that it is the same data.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
-        if earlier.study != self.study or before != now or _shrinks(earlier.options, self.options):
+        shrinks = _limit(self.options) < _limit(earlier.options)
+        if earlier.study != self.study or before != now or shrinks:
             raise UserError(
                 f"{self.folder} belongs to a different study: {earlier.study} with "
                 f"{earlier.options}, this one is {self.study} with {dict(self.options)}; repeat "
@@ -123,12 +122,7 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
     return {name: value for name, value in options.items() if name not in names}
 
 
-def _shrinks(earlier: Mapping[str, object], now: Mapping[str, object]) -> bool:
-    """Whether the limit has become smaller; None is all."""
-    before, limit = (
-        float("inf") if options.get("limit") is None else options["limit"]
-        for options in (earlier, now)
-    )
-    return (
-        not (isinstance(before, int | float) and isinstance(limit, int | float)) or limit < before
-    )
+def _limit(options: Mapping[str, object]) -> float:
+    """The number of pairs; infinite for all."""
+    limit = options.get("limit")
+    return float(limit) if isinstance(limit, int) else float("inf")

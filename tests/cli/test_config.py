@@ -135,7 +135,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, m
     for path in (file, tmp_path / "none.yaml", tmp_path):
         assert main(["attribute", "--config", str(path)]) == 2
         told = capsys.readouterr().err
-        assert any(words in told for words in (message, "cannot be read", "is no plain file"))
+        assert any(words in told for words in (message, "cannot be read", "is not a plain file"))
 
 
 def test_no_study_is_named(capsys):

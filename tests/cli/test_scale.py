@@ -133,7 +133,7 @@ def test_options_that_do_not_go_together(tmp_path, capsys, options, told):
     [
         (["--workers", "0"], "workers is 0: expected a whole number from 1"),
         (["--fail-on-error", "2"], "got '2', expected a number from 0 to 1"),
-        (["--slurm-options", "mem"], "'mem' is no option such as partition=gpu"),
+        (["--slurm-options", "mem"], "'mem' is not an option such as partition=gpu"),
         (["--executor", "ray"], "'ray'; expected one of inline, local, slurm"),
     ],
 )

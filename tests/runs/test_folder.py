@@ -86,7 +86,7 @@ def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
     (file,) = run.files("answers", run.models())
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a plain file"):
         run.files("answers", run.models())
 
 
