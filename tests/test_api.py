@@ -43,7 +43,7 @@ def test_ids_are_unique(call, organism, pair):
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (interp.attribute, {"methods": 3}, "methods is 3: input should be a valid tuple"),
+        (interp.attribute, {"methods": 3}, "methods is 3: expected a list"),
         (interp.attribute, {"methods": "attentive"}, "unknown method 'attentive'"),
         (interp.patch, {"sites": "resid"}, "unknown site 'resid'"),
         (interp.patch, {"layers": 1}, "layers is 1: expected a list"),

@@ -1,6 +1,6 @@
 """The records of run folders, each with a schema; a file that does not fit it is refused.
 
-Names and ids in records become names of files, so each must match the pattern of the names that
+Names and ids in records become names of files, so they must match the patterns of the names that
 this program makes.
 """
 
@@ -164,7 +164,7 @@ class ModelRecord(Record):
     device: Text
     attn_implementation: Text
     chat: dict[str, JsonValue]
-    """How messages are written for the model, and what its chat template writes around them."""
+    """How messages are written for the model, and the text that its template adds around them."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

@@ -196,12 +196,17 @@ class LocalWorker:
 
     def stop(self) -> None:
         """Interrupt the worker, and kill it if it does not stop."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        interrupt(self.process, PATIENCE)
+
+
+def interrupt(process: "subprocess.Popen[bytes]", patience: float) -> None:
+    """Interrupt a process, and kill it if it has not ended after some seconds."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _gpus() -> list[str]:

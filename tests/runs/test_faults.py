@@ -241,7 +241,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     other = tiny_model("qwen2")
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
-    with pytest.raises(UserError, match="holds another model as tiny llama: its identity is"):
+    with pytest.raises(UserError, match="holds another model named tiny llama: its identity is"):
         work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
     assert tables(folder) == before
 

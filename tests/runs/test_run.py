@@ -141,7 +141,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompts": "changed"}, "the content of the data has changed since"),
+        ({"prompts": "changed"}, "its data are others, or have changed since"),
         ({"prompts": "other"}, "holds 24 prompts, this run would have 10"),
         (
             {"spec": Attribute(target="gold")},

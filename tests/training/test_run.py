@@ -171,7 +171,7 @@ def test_links_in_the_place_of_a_model_are_not_written_through(
     elsewhere.mkdir()
     (elsewhere / "file").write_text("mine")
     (out / name).symlink_to(elsewhere / "file")
-    with pytest.raises(UserError, match=r"is a link|is no folder"):
+    with pytest.raises(UserError, match=r"is a link|is not a folder"):
         train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
     assert [file.read_text() for file in elsewhere.iterdir()] == ["mine"]
 
