@@ -196,7 +196,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     name = next((m.name.lower() for m in field.metadata if isinstance(m, Flag)), name)
     what = name.removesuffix("s").replace("_", " ")
     if kind == "missing":
-        return f"{flag(name)} is missing: {field.description}"
+        return f"{flag(name)} is missing: {' '.join((field.description or '').split())}"
     if kind == "too_short":
         hint = f"expected some of {', '.join(known)}" if known else f"leave {name} out to take all"
         return f"no {what} given; {hint}"

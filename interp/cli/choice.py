@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from interp.cli.fields import configuration
 from interp.cli.parser import Parser
-from interp.errors import UserError, unknown
+from interp.errors import UserError
 from interp.options import Options
 from interp.plugins import load_plugin, plugins
 
@@ -24,8 +24,10 @@ class Choice:
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the argument that names the plugin."""
-        listed = f"{', '.join(plugins(self.group))}; a configuration file may name it"
-        parser.add_argument(self.key, nargs="?", metavar=self.key.upper(), help=listed)
+        names = tuple(plugins(self.group))
+        help_ = f"{', '.join(names)}; a configuration file may name it"
+        metavar = self.key.upper()
+        parser.add_argument(self.key, nargs="?", choices=names, metavar=metavar, help=help_)
 
     def options(self, parser: Parser) -> type[Options]:
         """The options of the plugin named on the parser's command line; none if no plugin is named.
@@ -51,12 +53,10 @@ class Choice:
         """The name of the plugin.
 
         Raises:
-            UserError: no plugin was named, or there is none of this name.
+            UserError: no plugin was named.
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
         known = plugins(self.group)
         if not isinstance(name, str):
             raise UserError(f"no {self.key} was named; expected one of {', '.join(known)}")
-        if name not in known:
-            raise UserError(unknown(self.kind, name, known))
         return name

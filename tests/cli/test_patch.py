@@ -276,7 +276,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
         ({"policy": "first"}, "expected one of last, mean, all"),
         ({"estimate": "magic"}, "expected one of gradient, integrated"),
         ({"verify": 3}, "nothing is estimated"),
-        ({"estimate": "gradient", "verify": -1}, "greater than or equal to 0"),
+        ({"estimate": "gradient", "verify": -1}, "expected a whole number from 0 to"),
         ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
         ({"remote": True}, "does not run remotely"),
         ({"batch_tokens": 0}, "expected at least 1"),
