@@ -128,11 +128,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def make_folder(root: Path, *parts: str) -> Path:
-    """The folder root/parts, made if it is missing; `root` must exist.
-
-    Raises:
-        UserError: something else is in the folder's place, or the folder cannot be made.
-    """
+    """The folder root/parts, made if it is missing; `root` must exist."""
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
         with writing(path):
@@ -151,11 +147,7 @@ def _make_one(path: Path) -> None:
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file, given by its absolute path, and rename it to `file`.
-
-    Raises:
-        UserError: the file cannot be written, as on a full disk.
-    """
+    """Let `write_to` fill an empty file, given by its absolute path, and rename it to `file`."""
     with writing(file):
         unfinished = unfinished_name(file)
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -184,11 +176,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that holds only plain files.
-
-    Raises:
-        OSError: the path cannot be removed, or is a folder that holds something else.
-    """
+    """Remove a file, or a folder that holds only plain files."""
     if not is_folder(path):
         path.unlink(missing_ok=True)  # removes a link itself, not its target
         return
@@ -197,11 +185,7 @@ def remove_own(path: Path) -> None:
 
 
 def remove_unfinished_folder(folder: Path) -> None:
-    """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them.
-
-    Raises:
-        OSError: the folder cannot be removed, or holds something else.
-    """
+    """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them."""
     for name in names_in(folder):
         if is_folder(folder / name):
             remove_own(folder / name)
@@ -212,9 +196,6 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
     """Remove plain files of a folder by name; anything else with one of the names stays.
 
     The folder is opened once, so that nothing put in its place meanwhile leads elsewhere.
-
-    Raises:
-        OSError: the path is a link or not a folder, or a file cannot be removed.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -239,9 +220,6 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
         name: name of the lock.
         shared: share the lock with others who do so.
         wait: wait while others hold the lock.
-
-    Raises:
-        UserError: the file system refused, or something else is in the place of the lock's file.
     """
     file = inside(folder, f".{name}.lock")
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
@@ -373,11 +351,6 @@ def sync(path: Path) -> None:
 
 
 def checksum(file: Path) -> str:
-    """SHA-256 of a plain file's content.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        UserError: the path is not a plain file, or cannot be read.
-    """
+    """SHA-256 of a plain file's content."""
     with open_plain(file) as stream, reading(file):
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -43,11 +43,7 @@ class Columns(NamedTuple):
     others: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read from a file with the given columns.
-
-        Raises:
-            ValueError: the file lacks a column, or has a column twice.
-        """
+        """The columns to read from a file with the given columns."""
         read = [*self.required, *(name for name in self.optional if name in found)]
         if self.others:
             read += [name for name in found if name not in read]
@@ -165,11 +161,7 @@ def _line_of_second(key: str, text: str) -> str:
 
 
 def write_table(frame: "pd.DataFrame", file: Path) -> None:
-    """Write a table in the format of the file's suffix.
-
-    Raises:
-        UserError: the suffix is unknown, the folder does not exist, or the file cannot be written.
-    """
+    """Write a table in the format of the file's suffix."""
     check_writable(file)
     write_whole(file, lambda path: _WRITERS[file.suffix](frame, path))
 

@@ -119,12 +119,6 @@ class Prompt:
     """Other texts for some of its segments."""
 
     def __post_init__(self) -> None:
-        """Refuse prompts that would silently be measured wrongly.
-
-        Raises:
-            UserError: an id, side or text is not a text, the answer has another class, or a span is
-                outside the text.
-        """
         # A set may have 256,000 prompts, so the usual case must be fast.
         if not isinstance(self.answer, Answer):
             raise self._wrong(

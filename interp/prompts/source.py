@@ -59,19 +59,11 @@ class PromptSource(Options):
         return self
 
     def load(self) -> "PromptSet":
-        """The prompts, drawn and checked.
-
-        Raises:
-            UserError: the system is unknown, or the data cannot be read.
-        """
+        """The prompts, drawn and checked."""
         return self._system().load(limit=self.limit, seed=self.seed, data=self.data)
 
     def whole(self) -> "PromptSet":
-        """All prompts to draw from, not yet checked.
-
-        Raises:
-            UserError: the system is unknown, or the data cannot be read.
-        """
+        """All prompts to draw from, not yet checked."""
         return self._system().prompts(seed=self.seed, data=self.data)
 
     def _system(self) -> "System":
