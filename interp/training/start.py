@@ -269,8 +269,8 @@ class Small:
 SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
-        # Learned positions, and norms after the layers, needed about twice as many prompts. With the
-        # usual standard deviation of 0.02, initial weights learn nothing for a long time.
+        # Learned positions and norms after the layers needed about twice as many prompts, and with
+        # the usual standard deviation of 0.02, initial weights learned nothing for a long time.
         "modernbert",
         {
             "hidden_size": 64,
