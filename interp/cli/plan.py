@@ -19,17 +19,10 @@ if TYPE_CHECKING:
     from interp.prompts.systems import Contrast
     from interp.statistics.power import Planned
 
-ACCURACY = 0.5
-"""Assumed accuracy: differences are hardest to find here."""
-
-CORRELATION = 0.8
-"""Assumed correlation of a model's answers about one cluster: the median of the packaged organisms
-on the default system is 0.82."""
-
 MODELS = 2
 """Assumed number of models."""
 
-Share = Annotated[float | None, FromText(texts.share, "SHARE")]
+Share = Annotated[float, FromText(texts.share, "SHARE")]
 
 
 class Plan(OptionsCommand):
@@ -48,10 +41,11 @@ class Plan(OptionsCommand):
     """seed"""
     pilot: Annotated[Path | None, FromText(texts.path, "DIR")] = None
     """a run or study of the same system, whose answers say what to expect of its models"""
-    accuracy: Share = None
-    """expected without a pilot; differences are hard to find at 0.5 (default: 0.5)"""
-    correlation: Share = None
-    """of a model's answers about one cluster, expected without a pilot (default: 0.8)"""
+    accuracy: Share = 0.5
+    """expected accuracy without a pilot; differences are hardest to find at 0.5"""
+    correlation: Share = 0.8
+    """expected correlation of a model's answers about one cluster, without a pilot; its median is 0.82
+    for the packaged organisms on the default system"""
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
     """how many models' tests are corrected together (default: those of the pilot, or 2)"""
 
@@ -85,23 +79,19 @@ def _expected(
     """The comparisons, the number of models, and the source of the expected values."""
     from interp.statistics.power import assumed, of_pilot
 
-    given = (options.accuracy, options.correlation)
+    accuracy, correlation = options.accuracy, options.correlation
     if options.pilot is None:
-        accuracy, correlation = (
-            default if value is None else value
-            for value, default in zip(given, (ACCURACY, CORRELATION), strict=True)
-        )
         return (
             assumed(contrasts, accuracy=accuracy, correlation=correlation),
             MODELS,
             f"assumed: an accuracy of {accuracy:g}; between answers about one {cluster} a "
-            f"correlation of {correlation:g} at one level, of half of that at two, and none "
+            f"correlation of {correlation:g} at one level, half of that at two, and none "
             "between models. --pilot DIR takes all of this from a run",
         )
-    if given != (None, None):
+    if options.model_fields_set & {"accuracy", "correlation"}:
         raise UserError(
-            "--pilot says what to expect, and so do --accuracy and --correlation; expected one or "
-            "the other"
+            "--pilot says what to expect, and so do --accuracy and --correlation; give one or the "
+            "other"
         )
     answered = _answered(options.pilot, options.system, contrasts, cluster)
     planned = of_pilot(answered, contrasts, cluster=cluster)
@@ -134,7 +124,6 @@ def _answered(
 
 
 def _explain(source: str, family: str) -> None:
-    """Print what the columns mean, and what they are based on."""
     from interp.console import echo
     from interp.statistics.power import STUDIES
 
