@@ -44,8 +44,8 @@ class Plan(OptionsCommand):
     accuracy: Share = 0.5
     """expected accuracy without a pilot; differences are hardest to find at 0.5"""
     correlation: Share = 0.8
-    """expected correlation of a model's answers about one cluster, without a pilot; its median is 0.82
-    for the packaged organisms on the default system"""
+    """expected correlation of a model's answers about one cluster, without a pilot (0.82 is the
+    median of the packaged organisms on the default system)"""
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
     """how many models' tests are corrected together (default: those of the pilot, or 2)"""
 
@@ -90,8 +90,8 @@ def _expected(
         )
     if options.model_fields_set & {"accuracy", "correlation"}:
         raise UserError(
-            "--pilot says what to expect, and so do --accuracy and --correlation; give one or the "
-            "other"
+            "--pilot says what to expect, and so do --accuracy and --correlation; expected one or "
+            "the other"
         )
     answered = _answered(options.pilot, options.system, contrasts, cluster)
     planned = of_pilot(answered, contrasts, cluster=cluster)
