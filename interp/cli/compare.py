@@ -48,7 +48,6 @@ class Compare(OptionsCommand):
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
-    """Print how two models, or runs, differ on the same prompts."""
     from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
     from interp.console import echo
     from interp.prompts.systems import dependence_factor
@@ -69,12 +68,12 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     measures = measures_of(a, cluster=cluster)
     table = comparison_table(a, b, measures=measures, cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
-    print_table(table[["measure", *_COUNTED]], title="Pairs that one alone has right")
+    print_table(table[["measure", *_COUNTED]], title="Pairs that only one has right")
     for side, (folder, _), model in zip("ab", chosen, models, strict=True):
         echo(f"{side}: {model} in {folder}")
     echo(
-        f"intervals and p take {cluster} as the unit, p_mcnemar pairs; detectable: the difference "
-        "that is found with a power of 80%"
+        f"the unit of intervals and p is {cluster}, that of p_mcnemar the pair; detectable: the "
+        "difference found with a power of 80%"
     )
     for note in table["note"].drop_duplicates():
         if note:
@@ -82,13 +81,12 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     unshown = table.loc[table["p"] >= SIGNIFICANT, ["measure", "excluded_below", "excluded_above"]]
     if not unshown.empty:
         echo(
-            "where p is 0.05 or more, by two one-sided tests at 5%: "
+            "if p is 0.05 or more, by two one-sided tests at 5%: "
             f"{left_open(unshown.itertuples(index=False, name=None))}"
         )
 
 
 def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
-    """The folders of a and b, each with the named model."""
     if len(folders) > 2 or len(models) > 2:
         raise UserError("more than two were named; expected one or two folders and models")
     if len(folders) == 1 and len(models) == 1:
@@ -100,7 +98,6 @@ def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, 
 
 
 def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
-    """The model of that name, or the only one."""
     models = list(run.models())
     if name is None and len(models) == 1:
         return models[0]
@@ -111,7 +108,6 @@ def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
 
 
 def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
-    """Refuse answers to different prompts."""
     texts_a, texts_b = (table.set_index("prompt_id")["text"] for table in (a, b))
     alone = [
         len(one.index.difference(other.index))
@@ -128,7 +124,6 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
 
 
 def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
-    """Print how much accuracy varies from seed to seed, and its sources of variation."""
     import pandas as pd
 
     from interp.analysis.comparison import judged_pairs, measures_of, seed_table
@@ -141,7 +136,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     system = installed_system(name)
     if system is None or (cluster := system.cluster) is None:
         raise UserError(
-            f"the system {name!r} names no cluster that all seeds share; expected a system with "
+            f"the system {name!r} has no cluster that all seeds share; expected a system with "
             f"the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
@@ -158,9 +153,9 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     print_table(table[[*first, *_OF_SEEDS]], title="Accuracy from seed to seed")
     print_table(table[[*first, *_COMPONENTS]], title="Components of its standard deviation")
     echo(
-        "sd_of_mean: of the overall accuracy between seeds, with its 95% interval; sd_seed: common "
-        f"to every {cluster} under one seed; sd_cluster: between them; sd_residual: of each from "
-        "seed to seed"
+        "sd_of_mean: standard deviation of the overall accuracy between seeds, with its 95% "
+        f"interval; sd_seed: the part that every {cluster} under one seed shares; sd_cluster: the "
+        "part between them; sd_residual: the part of each from seed to seed"
     )
     for note in table["note"].drop_duplicates():
         if note:
@@ -175,7 +170,7 @@ def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequenc
         raise UserError(f"the runs have the seeds {got}; expected one seed, or all different")
     systems = dict.fromkeys(one.record.run.system for one in runs)
     if len(systems) > 1:
-        raise UserError(f"the runs are of the systems {', '.join(systems)}; expected one")
+        raise UserError(f"the runs have the systems {', '.join(systems)}; expected one")
     common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
     if not common:
         raise UserError("no model is in all of these runs; measure one with every seed")

@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))
 
     def _check_text(self, argument: str) -> None:
-        """Refuse text that no option can hold, before argparse or the file system fails on it."""
+        """Refuse text on which argparse or the file system would fail."""
         if "\0" in argument or any("\ud800" <= letter <= "\udfff" for letter in argument):
             shown = shortened(ascii(argument))
             self.error(f"{shown} holds characters that are not valid UTF-8 text")

@@ -1,12 +1,11 @@
 """Activations for other tools: a safetensors file per model, and one index of all vectors.
 
-1. One pass over the shards counts the vectors of each tensor: a site of a layer.
-2. A second pass writes each shard's vectors into their place, one shard in memory at a time.
+1. One pass over the shards counts the vectors of each tensor, which is a site in a layer.
+2. A second pass writes each shard's vectors into their places, one shard in memory at a time.
 3. The index gives the tensor and row of each vector, with its prompt's factors and answer.
 
-A safetensors file begins with the length of its header as 8 bytes, little-endian. The header, JSON
-with each tensor's type, shape and place, and then the tensors follow
-(https://huggingface.co/docs/safetensors).
+A safetensors file has the length of its header in 8 bytes, little-endian, the header, which is JSON
+with each tensor's type, shape and place, and the tensors (https://huggingface.co/docs/safetensors).
 """
 
 import json
@@ -45,7 +44,7 @@ Part = tuple[str, Float32[ndarray, "row width"]]
 """The name of a tensor and its next rows."""
 
 _ALIGNED = 8
-"""The header's length is a multiple of this many bytes, to align tensors."""
+"""The header's length in bytes is a multiple of this, to align tensors."""
 
 Key = tuple[str, str, int]
 """Model, site and layer."""
@@ -201,7 +200,7 @@ def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(
-            "some vectors are of prompts that the run does not have; measure them again"
+            "some vectors belong to prompts that the run does not have; measure them again"
         )
     for name in other.column_names:
         if name not in table.column_names:
