@@ -297,7 +297,6 @@ def _check_what(what: object) -> None:
 
 
 def _check_model(model: object) -> None:
-    """Refuse arguments that would fail far from here."""
     if not isinstance(model, Model):
         raise UserError(
             f"model is {described(model)}; expected a Model, as interp.load_model gives it"

@@ -137,7 +137,6 @@ def _across(prompts: Sequence[TokenizedPrompt]) -> str:
 
 
 def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
-    """The outputs that count for each option."""
     counted = AnswerTokenizer(model)(first)
     for name, ids in counted.of.items():
         if isinstance(first.prompt.answer, Label):

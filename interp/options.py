@@ -203,7 +203,9 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     if kind == "literal_error":
         return unknown(what, str(problem["input"]), known)
     reason = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
-    reason = reason.replace("a valid tuple", "a list")
+    reason = reason.replace("a valid tuple", "a list").replace(
+        "String should", "expected a text to"
+    )
     if kind == "value_error" and not reason.startswith("expected"):
         return reason if reason.startswith(("unknown", "no ")) else f"{name}: {reason}"
     if kind.startswith(("int_", "greater", "less")) and is_whole_number(field.annotation):

@@ -163,7 +163,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
 
 
 def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
-    """The models of all runs, which differ only in their seed; only the named ones, if any are."""
+    """The models that all runs have, or the named ones among them; runs differ only in seed."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)

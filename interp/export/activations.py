@@ -151,7 +151,6 @@ def _write_tensors(
 
 
 def _by_tensor(shard: pa.Table) -> Iterator[Part]:
-    """The vectors of a shard, tensor by tensor."""
     vectors = shard["vector"].combine_chunks()
     names = _tensors(shard)
     for name, rows in names.groupby(names, sort=False).indices.items():
@@ -160,7 +159,6 @@ def _by_tensor(shard: pa.Table) -> Iterator[Part]:
 
 
 def _tensors(shard: pa.Table) -> pd.Series:
-    """The name of the tensor of each row."""
     places = zip(shard["site"].to_pylist(), shard["layer"].to_pylist(), strict=True)
     return pd.Series([tensor_name(site, layer) for site, layer in places], dtype=object)
 
@@ -180,7 +178,6 @@ def _texts(frame: pd.DataFrame, names: Iterable[str]) -> pa.Table:
 
 
 def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The index of the vectors of a model, shard by shard."""
     counted = Counter[str]()
     for shard in run.done(model):
         places = _read(run, model, shard, _TABLE, _PLACE)

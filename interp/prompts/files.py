@@ -186,7 +186,6 @@ _WRITERS: "dict[str, Callable[[pd.DataFrame, Path], object]]" = {
 
 
 def _files(source: str) -> list[Path]:
-    """The data files that a source names."""
     if not source.strip():
         raise UserError(f"the name of the data is empty; {_EXPECTED}")
     path = Path(source)

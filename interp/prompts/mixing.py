@@ -83,7 +83,6 @@ def _donors(
 
 
 def _roles_in(prompt: Prompt, segment: str) -> dict[str, Span]:
-    """The roles within a segment, as spans of its text."""
     first, last = prompt.segments[segment]
     return {
         role: (start - first, end - first)

@@ -211,7 +211,6 @@ class PromptSet(Sequence[Prompt]):
 
     @cached_property
     def _design(self) -> Design:
-        """The facts about the prompts that `spread` needs."""
         cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Cell] = []

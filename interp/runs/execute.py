@@ -264,7 +264,6 @@ def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
 
 
 def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Report how workers failed."""
     records = worker_records(plan.folder, plan.call)
     own_words = {r.number: r.error for r in records if r.error not in (None, INTERRUPTED)}
     problems = [

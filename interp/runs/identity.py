@@ -231,6 +231,6 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
 
 
 def _limit(run: RunIdentity) -> float:
-    """The number of pairs chosen; infinite if all were."""
+    """The number of pairs that a limit chose; infinite without a limit."""
     pairs = run.data.get("pairs", "")
     return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")

@@ -256,7 +256,6 @@ def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
 
 
 def _first(error: ValidationError) -> str:
-    """The first of the problems, in one line."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part)[:60] for part in problem["loc"]) or "the file"
     return f"{place[:200]}: {problem['msg'][:200]}"

@@ -144,7 +144,6 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
 
 
 def _refusal(said: str) -> str:
-    """The error message if sbatch has submitted nothing."""
     if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
             f"SLURM did not answer: {said}; nothing was submitted. Rerun this when its controller "

@@ -221,7 +221,7 @@ def _gpus() -> list[str]:
 
 
 def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
-    """The settings of a worker's environment for its GPUs or its cores."""
+    """The environment variables that give a worker its GPUs or its cores."""
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}

@@ -99,7 +99,7 @@ class StudyPlan(Plan):
                 self._write(updated(record, {"history": history, "finished": now()}))
 
     def _check_same(self, earlier: StudyRecord) -> None:
-        """Check that the folder holds this study, if with fewer pairs."""
+        """Check that the folder holds this study, perhaps with fewer pairs."""
         # The path of the data may change; the stages check that it is the same data.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
         shrinks = _limit(self.options) < _limit(earlier.options)

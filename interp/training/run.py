@@ -134,7 +134,6 @@ class Training:
                 return record
 
     def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
-        """Train the model in place, and save it."""
         if self.lessons.too_long:
             echo(f"{self.lessons.too_long:,} prompts are too long for the model and omitted")
         if self.spec.lora_rank is None:

@@ -127,7 +127,6 @@ def _factors(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
-    """The columns that templates name."""
     named: set[str] = set()
     for template in templates:
         try:

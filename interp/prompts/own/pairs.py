@@ -171,7 +171,7 @@ def _texts(cells: Mapping[str, object]) -> dict[str, str]:
 
 
 def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: Collection[str]) -> Iterator[str]:
-    """Missing or repeated sides, or equal texts; not sides missing in pairs with a faulty row."""
+    """Missing or repeated sides, and equal texts; a pair with a faulty row may lack sides."""
     sides = dict.fromkeys(prompt.side for _, prompt in made)
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
