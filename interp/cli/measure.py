@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from interp import texts
 from interp.cli.fields import Configuration, add_options, given, options_in
@@ -149,9 +149,8 @@ def asked(
     kinds = (Models, PromptSource, Loading, ComputeOptions, ExecutionOptions, options)
     others = ("study",) if hasattr(arguments, "study") else ()
     config = options_in(arguments, kinds, others=others)
-    models, source, loading, computing, execution, what = (
-        kind(**given(arguments, kind, config)) for kind in kinds
-    )
+    made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
+    models, source, loading, computing, execution, what = made
     # Importing torch takes seconds; mistakes in the options are known by now.
     sys.stderr.write("loading libraries and prompts ...\n")
     sys.stderr.flush()

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from interp.cli.choice import Choice
 from interp.cli.fields import Configuration, add_options, given, options_in
@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     kinds = (find_training(TASK.name(arguments)), Loading, CheckpointOptions, TrainOptions)
     config = options_in(arguments, kinds, others=("task",), without=SETTLED)
-    spec, loading, kept, options = (kind(**given(arguments, kind, config)) for kind in kinds)
+    made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
+    spec, loading, kept, options = made
     # Importing torch takes seconds; mistakes in the options are known by now.
     sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
