@@ -102,8 +102,8 @@ def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterat
         else:
             read = tokenized.token_ids
             target = model.tokenizer(text_target=spec.target(prompt))["input_ids"]
-        ids = (np.asarray(tokens, dtype=np.int32) for tokens in (read, target))
-        yield Lesson(*ids, prompt.pair_id)
+        ids, answer = (np.asarray(tokens, dtype=np.int32) for tokens in (read, target))
+        yield Lesson(ids, answer, prompt.pair_id)
 
 
 def _class(model: Model, prompt: Prompt) -> int:
@@ -165,7 +165,8 @@ def _short_first(
     def size(places: list[int]) -> float:
         return sum(lengths[place] for place in places) / len(places) * (1 + blur * rng.random())
 
-    return list(chain.from_iterable(sorted(members.values(), key=size)))
+    ordered = sorted(members.values(), key=size)
+    return list(chain.from_iterable(ordered))
 
 
 def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:

@@ -193,6 +193,7 @@ def _from_scratch(
     origin: dict[str, Any] = {}
     source: dict[str, str] = {}
     chat = ChatFormat()
+    tokenizer: PreTrainedTokenizerBase
     if name in SMALL:
         kind, config, tokenizer = small_configuration(name, prompts)
     else:
