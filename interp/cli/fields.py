@@ -122,16 +122,16 @@ def options_in(
     """
     file = getattr(arguments, "config", None)
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
-    names = {name: name for name in (*fields, *others) if name not in without}
+    negated = {f"no_{n}": n for n in fields if n not in without and _switches_off(fields[n])}
+    names = {name: name for name in (*fields, *others) if name not in without} | negated
     for name, field in fields.items():
         names |= {mark.name: name for mark in field.metadata if isinstance(mark, Flag)}
-    negated = {f"no_{n}": n for n in fields if n not in without and _switches_off(fields[n])}
     found: dict[str, Any] = {}
     spelling: dict[str, str] = {}
     for key, value in configuration(arguments).items():
-        if key not in names | negated:
-            raise UserError(f"{file}: {unknown('option', key, names | negated)}")
-        name = (names | negated)[key]
+        if key not in names:
+            raise UserError(f"{file}: {unknown('option', key, names)}")
+        name = names[key]
         if name in found:
             raise UserError(
                 f"{file} gives both {spelling[name]} and {key}, which are the same option; leave "
