@@ -113,7 +113,8 @@ def read_json(text: str) -> Any:
     except DoubledKeyError as error:
         raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
     try:
-        json.dumps(found, ensure_ascii=False).encode()
+        if "\\ud" in text.lower():  # only an escape can write half of a character
+            json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         raise ValueError(f"it holds {half}, which is half of a character; correct it") from None
