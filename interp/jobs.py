@@ -20,7 +20,6 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     ValidationError,
-    model_validator,
 )
 
 from interp.analysis.accuracy import notes_without_answer
@@ -75,17 +74,6 @@ class Job(Options):
     loading: Loading = Loading()
     computing: ComputeOptions = ComputeOptions()
 
-    @model_validator(mode="after")
-    def _check_system(self) -> "Job":
-        what, source = self.what, self.prompts
-        if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
-            raise UserError(
-                f"the study {what.name} loads its own prompts, and was given the system "
-                f"{source.system!r}; leave it out, or run a study of any system, such as "
-                "faithfulness"
-            )
-        return self
-
     @classmethod
     def of_json(cls, text: str) -> "Job":
         """The job that another process has written as JSON.
@@ -114,7 +102,7 @@ class Job(Options):
             given: models that are loaded already, by name.
             prompts: the prompts to measure; those of the job's source if not given.
         """
-        self._check_execution(execution)
+        self._check(execution)
         plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
         for folder, stage in plan.stages.items():
             echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
@@ -159,9 +147,15 @@ class Job(Options):
             f"no packaged organism is made for {' or '.join(systems)}; name a model by --model"
         )
 
-    def _check_execution(self, execution: ExecutionOptions) -> None:
+    def _check(self, execution: ExecutionOptions) -> None:
         """Refuse options that do not go together, before anything is looked for."""
-        device = self.loading.device
+        what, source, device = self.what, self.prompts, self.loading.device
+        if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
+            raise UserError(
+                f"the study {what.name} loads its own prompts, and was given the system "
+                f"{source.system!r}; leave it out, or run a study of any system, such as "
+                "faithfulness"
+            )
         if execution.slurm_options and execution.executor != "slurm":
             raise UserError("slurm_options were given without the executor slurm")
         if execution.executor == "local" and re.search(r":\d", device or ""):
