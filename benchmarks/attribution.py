@@ -28,7 +28,7 @@ from interp.measurements.specs import Attribute
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
-from interp.runs.conclusion import concluding
+from interp.runs.merge import merging
 from interp.runs.run import Run
 
 PAIRS = 96
@@ -105,7 +105,7 @@ def whole_run(model: interp.Model, prompts: PromptSet, budget: int) -> None:
         Run.open(folder, prompts, Attribute()).measure(
             bind(Attribute(), model, batch_tokens=budget)
         )
-        with concluding(folder):
+        with merging(folder):
             pass
 
 

@@ -1,13 +1,13 @@
 """The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
-from interp.errors import UserError, shortened, unknown
+from interp.errors import UserError, described, shortened, unknown
 from interp.export.activations import ActivationVectors
-from interp.jobs import Job, check_execution, execute_job, finish, finish_study
+from interp.jobs import Job, finish, finish_study
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import (
@@ -31,7 +31,7 @@ from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
 from interp.runs.execute import load
-from interp.runs.running import Execution, Running
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
@@ -59,10 +59,11 @@ def run(
         prompts: from `load_prompts`, or any sequence of prompts; of a measurement only. Without
             them they are loaded as the options of `PromptSource` say: system, data, limit, seed,
             template.
-        options: those of `PromptSource`, `Loading` (dtype, device ...), `Running` (batch_tokens
-            ...) and `Execution` (out, executor, workers ...), under the names of the flags. With
-            `out` results go to a run folder, where the same call resumes; a measurement without it
-            stays in memory. Workers in other processes need names of models, and no prompts.
+        options: those of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
+            (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
+            of the flags. With `out` results go to a run folder, where the same call resumes; a
+            measurement without it stays in memory. Workers in other processes need names of
+            models, and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -72,14 +73,16 @@ def run(
             found, loaded or measured.
     """
     _check_what(what)
-    source, loading, running, execution = _parted(options)
+    source, loading, computing, execution = _parted(
+        options, PromptSource, Loading, ComputeOptions, ExecutionOptions
+    )
     chosen = [models] if isinstance(models, str | Model) else list(models)
-    job = Job.of(
-        what,
+    job = Job(
+        what=what,
         models=tuple(model if isinstance(model, str) else model.name for model in chosen),
         prompts=source,
         loading=loading,
-        running=running,
+        computing=computing,
     )
     given = {model.name: model for model in chosen if isinstance(model, Model)}
     if prompts is not None:
@@ -94,10 +97,8 @@ def run(
             f"the executor {execution.executor} starts other processes, which cannot see models "
             "and prompts of this one; give names of models, and a system with its options"
         )
-    check_execution(job, execution)
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
-    plan = job.plan(execution.out, given=given, prompts=chosen_prompts)
-    runs = execute_job(job, plan, execution)
+    plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
     from interp.report.write import write_report  # matplotlib takes a while to import
@@ -175,9 +176,8 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         UserError: an option is unknown or has an invalid value, the model or prompts cannot be
             found or loaded, or the folder holds something else.
     """
-    _check_known(options, Loading, CheckpointOptions)
-    training = Training(spec, model, Loading(**_chosen(options, Loading)))
-    return training.run(CheckpointOptions(**_chosen(options, CheckpointOptions)))
+    loading, kept = _parted(options, Loading, CheckpointOptions)
+    return Training(spec, model, loading).run(kept)
 
 
 @_measuring(Evaluate)
@@ -252,9 +252,9 @@ def _in_memory(
         model = (
             given[name]
             if name in given
-            else load(find_model(name, job.loading), job.loading, job.running)
+            else load(find_model(name, job.loading), job.loading, job.computing)
         )
-        parts.append(collect(bind(spec, model, batch_tokens=job.running.batch_tokens), prompts))
+        parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
@@ -268,30 +268,18 @@ def _noted(result: _Kind) -> _Kind:
     return result
 
 
-def _parted(options: Mapping[str, Any]) -> tuple[PromptSource, Loading, Running, Execution]:
-    """Sort options into those of prompts, loading, running and execution."""
-    _check_known(options, PromptSource, Loading, Running, Execution)
-    return (
-        PromptSource(**_chosen(options, PromptSource)),
-        Loading(**_chosen(options, Loading)),
-        Running(**_chosen(options, Running)),
-        Execution(**_chosen(options, Execution)),
-    )
-
-
-def _check_known(options: Mapping[str, Any], *kinds: type[Options]) -> None:
+def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
+    """Options sorted into several kinds."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
             raise UserError(unknown("option", name, known))
+    for kind in kinds:
+        yield kind(**{name: options[name] for name in kind.model_fields if name in options})
 
 
-def _chosen(options: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
-    return {name: options[name] for name in kind.model_fields if name in options}
-
-
-def _check_inline(execution: Execution) -> None:
-    if execution != Execution():
+def _check_inline(execution: ExecutionOptions) -> None:
+    if execution != ExecutionOptions():
         raise UserError(
             "without out, results stay in memory and everything is measured in this process; give "
             "out, a folder, to have workers or to retry errors"
@@ -303,16 +291,15 @@ def _check_what(what: object) -> None:
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
-            f"what is to be run is {_described(what)}; expected a measurement or a study, such as "
+            f"what is to be run is {described(what)}; expected a measurement or a study, such as "
             f"interp.measurement({name!r}) or interp.study('faithfulness')"
         )
 
 
 def _check_model(model: object) -> None:
-    """Refuse arguments that would fail far from here."""
     if not isinstance(model, Model):
         raise UserError(
-            f"model is {_described(model)}; expected a Model, as interp.load_model gives it"
+            f"model is {described(model)}; expected a Model, as interp.load_model gives it"
         )
 
 
@@ -320,13 +307,13 @@ def _check_prompts(prompts: object) -> None:
     """Refuse prompts that would fail far from here, or be silently measured wrongly."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
-            f"prompts is {_described(prompts)}; expected a list of prompts, as "
+            f"prompts is {described(prompts)}; expected a list of prompts, as "
             "interp.load_prompts gives it"
         )
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
         if not isinstance(prompt, Prompt):
-            raise UserError(f"prompts[{place}] is {_described(prompt)}; expected a Prompt")
+            raise UserError(f"prompts[{place}] is {described(prompt)}; expected a Prompt")
         if prompt.id in ids:
             raise UserError(
                 f"prompts[{place}] has the id {shortened(prompt.id)!r}, as one before it; give "
@@ -348,7 +335,3 @@ def _check_source(what: Spec | Study, source: PromptSource) -> None:
             f"both prompts and {names} were given; leave one of the two out: prompts are measured "
             "as they are, the others say which ones to load"
         )
-
-
-def _described(value: object) -> str:
-    return f"{shortened(repr(value), 100)}, a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Progress of long tasks with rate and time left: a bar on a terminal, plain lines elsewhere."""
+"""Lines on standard error, and progress: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -67,7 +67,7 @@ class Progress:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
-        """Count `count` more items as done; a note stays until the next one replaces it."""
+        """Count `count` more items as done; a note stays until another replaces it."""
         self._done += count
         self._note = note or self._note
         if self._bar:
@@ -85,11 +85,8 @@ class Progress:
         rate = self._rate()
         left = (self._total - self._done) / rate if rate else float("inf")
         note = f", {self._note}" if self._note else ""
-        line = (
-            f"{self._task}: {self._done}/{self._total} {self._unit}, {rate:.1f}/s, "
-            f"{clock(left)} left{note}"
-        )
-        echo(line)
+        done = f"{self._done}/{self._total} {self._unit}"
+        echo(f"{self._task}: {done}, {rate:.1f}/s, {clock(left)} left{note}")
 
 
 def clock(seconds: float) -> str:

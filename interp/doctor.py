@@ -27,14 +27,11 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 
 class Finding(NamedTuple):
-    """One row of the doctor's table."""
+    """One row of the doctor's table: a subject, such as "padding token", what it is, and a note."""
 
     about: str
-    """Subject, such as "padding token"."""
     found: str
-    """The finding itself, such as a name or a number."""
     note: str = ""
-    """Consequence of the finding, if any."""
 
 
 def size(count: float) -> str:
@@ -106,13 +103,13 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
 
 
 def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
-    """Whether plain use would write the beginning of the text twice."""
+    """Whether tokenizer(text) would write the beginning of the text twice."""
     if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
         return
     plain = model.tokenizer(first.chat.text)["input_ids"]
     begins = [own == model.tokenizer.bos_token_id for own in plain[:2]]
     if begins == [True, True]:
-        note = "tokenizer(text) would write it a second time behind the template; here it is once"
+        note = "tokenizer(text) would write it again before the template's own; here it is once"
     elif first.token_ids[0] != model.tokenizer.bos_token_id:
         note = "this prompt begins without it, as the template or tokenizer has it"
     else:
@@ -123,16 +120,15 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
 def _special(model: Model) -> Iterator[Finding]:
     pad, end = model.tokenizer.pad_token, model.tokenizer.eos_token
     if pad is None:
-        note = "no padding token: any token serves, since padding is masked"
+        note = "no padding token; any token will do, since padding is masked"
     elif pad == end:
-        note = "the same as the end of text: padding is masked by place, not by token"
+        note = "the same as the end of text; padding is masked by position, not by token"
     else:
         note = ""
     yield Finding("padding token", str(pad), note)
 
 
 def _across(prompts: Sequence[TokenizedPrompt]) -> str:
-    """Whether tokens belong to two segments at once."""
     shared = sum(
         any(start < end for (_, end), (start, _) in pairwise(spans))
         for spans in (sorted(own.segments.values()) for own in prompts)
@@ -141,7 +137,6 @@ def _across(prompts: Sequence[TokenizedPrompt]) -> str:
 
 
 def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
-    """The outputs that count for each option."""
     counted = AnswerTokenizer(model)(first)
     for name, ids in counted.of.items():
         if isinstance(first.prompt.answer, Label):
@@ -155,16 +150,12 @@ def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
 Logits = Float[Tensor, "prompt output"]
 
 SAFE = 1e-3
-"""Differences of logits above this, in fp32, deserve a look."""
+"""Larger differences of logits deserve a look in fp32."""
 
 
 @torch.no_grad()
 def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """Differences between ways to compute the same logits.
-
-    Raises:
-        UserError: logits are not finite.
-    """
+    """Differences between ways to compute the same logits."""
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
     for prompt, logits in zip(prompts, alone, strict=True):
@@ -202,13 +193,7 @@ def _difference(about: str, one: Logits, other: Logits) -> Finding:
 
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
-    """Time and disk space that `whole` prompts take, and peak memory.
-
-    Args:
-        model: the model to run.
-        prompts: a few prompts to measure.
-        whole: the number of prompts in a whole run.
-    """
+    """Time and disk space for a run of `whole` prompts, estimated from a few; peak memory."""
     for spec in (Evaluate(), Attribute()):
         seconds, stored = _measured(spec, model, prompts)
         yield Finding(

@@ -25,6 +25,11 @@ def shortened(text: str, most: int = QUOTED) -> str:
     return f"{text[:kept]}...{text[-kept:]}"
 
 
+def described(value: object, most: int = QUOTED) -> str:
+    """A value and its type, for a message about a wrong value."""
+    return f"{shortened(repr(value), most)}, a {type(value).__name__}"
+
+
 def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
     """The text on one line, shortened, with control characters escaped."""
     return shortened(" ".join(printable(text).split()), most)

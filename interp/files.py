@@ -1,7 +1,7 @@
 """Files that appear whole or not at all, and folders without links out of them.
 
-Entries of a folder that others can write to may be links, pipes or devices. Within such a
-folder everything is reached through `inside`, and read through `read_bytes`.
+If others can write to a folder, its entries may be links, pipes or devices. Everything in such a
+folder is reached through `inside`, and read through `read_bytes`.
 """
 
 import errno
@@ -30,19 +30,16 @@ _UNFINISHED = re.compile(
 )
 
 _ADVICE = {
-    errno.ENOSPC: "Free some space",
-    errno.EDQUOT: "Free some space",
-    errno.EACCES: "Give a folder that you may write to",
-    errno.EPERM: "Give a folder that you may write to",
-    errno.EROFS: "Give a folder that you may write to",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space"),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "Give a folder that you may write to"
+    ),
     errno.ENOENT: "Put the folder back, or give another one",
 }
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """The path root/parts, none of whose parts leads out of `root` or is a link.
-
-    The root itself may be a link: it is the user's own choice.
+    """The path root/parts, if no part is a link or leads out of `root`, which may be a link itself.
 
     Raises:
         UserError: a part is not a plain name, or is a link.
@@ -50,7 +47,7 @@ def inside(root: Path, *parts: str) -> Path:
     path = root
     for part in parts:
         if part in ("", ".", "..") or "/" in part or os.sep in part or "\0" in part:
-            raise UserError(f"{part[:80]!r} is no name of a file in {root}")
+            raise UserError(f"{part[:80]!r} is not the name of a file in {root}")
         path = path / part
         if path.is_symlink():
             raise UserError(f"{path} is a link; nothing is followed out of {root}. Remove the link")
@@ -74,7 +71,7 @@ def open_plain(file: Path) -> BufferedReader:
         raise UserError(f"cannot read {file}: {reason_of(error)}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UserError(f"{file} is no plain file; remove it")
+        raise UserError(f"{file} is not a plain file; remove it")
     return os.fdopen(descriptor, "rb")
 
 
@@ -93,7 +90,7 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
 
 def check_fits(file: Path) -> None:
-    """Refuse a file that is to be read as a whole but is larger than the free memory.
+    """Refuse a file that is larger than the free memory, into which it would be read.
 
     Raises:
         UserError: the file is too large, or cannot be examined.
@@ -131,11 +128,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def make_folder(root: Path, *parts: str) -> Path:
-    """The folder root/parts, made if it is missing; `root` must exist.
-
-    Raises:
-        UserError: something else is in the folder's place, or the folder cannot be made.
-    """
+    """The folder root/parts, made if it is missing; `root` must exist."""
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
         with writing(path):
@@ -148,19 +141,13 @@ def _make_one(path: Path) -> None:
         try:
             path.mkdir()
         except FileExistsError:
-            # Another process may just have made it, or removed the previous entry.
+            # Another process may just have made it, or removed what was there.
             if os.path.lexists(path) and not is_folder(path):
-                raise UserError(f"{path} is no folder; remove it") from None
+                raise UserError(f"{path} is not a folder; remove it") from None
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file next to `file`, then rename it into place.
-
-    The path given to `write_to` is absolute.
-
-    Raises:
-        UserError: the file cannot be written, as on a full disk.
-    """
+    """Let `write_to` fill an empty file, given by its absolute path, and rename it to `file`."""
     with writing(file):
         unfinished = unfinished_name(file)
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -174,16 +161,13 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
 
 
 def unfinished_name(path: Path) -> Path:
-    """The temporary path of an entry that will be renamed to `path`: an unpredictable name."""
+    """The temporary, unpredictable path of an entry that will be renamed to `path`."""
     mark = f"{process_space()}.{os.getpid()}.{token_hex(8)}"
     return path.absolute().with_name(f".{path.name}.{mark}.unfinished")
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove half-written entries that ended processes of this machine left in a folder.
-
-    Within a half-written folder, plain files are removed, and folders that hold only plain files.
-    """
+    """Remove half-written entries that ended processes of this machine left in a folder."""
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
         if found and has_ended(found["space"], int(found["process"])):
@@ -192,11 +176,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that holds only plain files.
-
-    Raises:
-        OSError: the path cannot be removed, or is a folder that holds something else.
-    """
+    """Remove a file, or a folder that holds only plain files."""
     if not is_folder(path):
         path.unlink(missing_ok=True)  # removes a link itself, not its target
         return
@@ -205,11 +185,7 @@ def remove_own(path: Path) -> None:
 
 
 def remove_unfinished_folder(folder: Path) -> None:
-    """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them.
-
-    Raises:
-        OSError: the folder cannot be removed, or holds something else.
-    """
+    """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them."""
     for name in names_in(folder):
         if is_folder(folder / name):
             remove_own(folder / name)
@@ -220,9 +196,6 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
     """Remove plain files of a folder by name; anything else with one of the names stays.
 
     The folder is opened once, so that nothing put in its place meanwhile leads elsewhere.
-
-    Raises:
-        OSError: the path is a link or not a folder, or a file cannot be removed.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -239,17 +212,14 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
 def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
     """Hold a lock on a folder within the block; yields whether the lock is held.
 
-    A lock ends with its process, however the process ends. If the file system has no locks,
-    everybody is given every lock.
+    A lock ends with its process, however that ends. If the file system has no locks, everybody gets
+    every lock.
 
     Args:
         folder: an existing folder.
         name: name of the lock.
-        shared: share the lock with others; if not, hold it exclusively.
-        wait: wait until nobody else holds the lock; if not, a held lock is not given.
-
-    Raises:
-        UserError: the file system refused, or something else is in the place of the lock's file.
+        shared: share the lock with others who do so.
+        wait: wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
@@ -262,9 +232,21 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
             _unlock(file, descriptor)
 
 
+_OURS = b"lock of interp\n"
+"""Content of the files of locks: one that holds anything else is not ours to remove."""
+
+
 def _lock(file: Path, kind: int) -> int | None:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        try:
+            descriptor = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            os.write(descriptor, _OURS)
+        except FileExistsError:
+            try:
+                descriptor = os.open(file, flags)
+            except FileNotFoundError:
+                continue
         try:
             fcntl.flock(descriptor, kind)
         except BlockingIOError:
@@ -281,12 +263,11 @@ def _lock(file: Path, kind: int) -> int | None:
 
 
 def _unlock(file: Path, descriptor: int) -> None:
-    """Let go of a lock, and remove its file if nobody else holds it."""
+    """Let go of a lock, and remove its file if we made it and nobody else holds it."""
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        state = os.fstat(descriptor)
-        if stat.S_ISREG(state.st_mode) and not state.st_size and _is_opened(file, descriptor):
-            file.unlink()  # ours: empty, and locked by nobody else
+        if os.pread(descriptor, len(_OURS) + 1, 0) == _OURS and _is_opened(file, descriptor):
+            file.unlink()
     os.close(descriptor)
 
 
@@ -300,7 +281,7 @@ def _is_opened(file: Path, descriptor: int) -> bool:
 
 @cache
 def process_space() -> str:
-    """The space in which a process's number is unique: this machine, or a container on it."""
+    """The machine, or the container on it, in which a process's number is unique."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -370,11 +351,6 @@ def sync(path: Path) -> None:
 
 
 def checksum(file: Path) -> str:
-    """SHA-256 of a plain file's content.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        UserError: the path is not a plain file, or cannot be read.
-    """
+    """SHA-256 of a plain file's content."""
     with open_plain(file) as stream, reading(file):
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,10 +1,9 @@
-"""Jobs: what is measured of which models, as the command line, a YAML file or Python says it.
+"""Jobs: what is measured for which models, from the command line, a YAML file or Python.
 
 A job is data: a worker in another process gets it as JSON.
 
-1. `Job.plan` finds the models, loads the prompts, and says where everything goes.
-2. `execute_job` executes the plan, in this process or by workers.
-3. `finish` merges the tables of a run and makes the small ones; `finish_study` those of a study.
+1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
+2. `finish` merges the tables of a run and makes the small ones; `finish_study` those of a study.
 """
 
 import hashlib
@@ -15,7 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, InstanceOf, JsonValue, PlainSerializer, ValidationError
+from pydantic import (
+    BeforeValidator,
+    InstanceOf,
+    JsonValue,
+    PlainSerializer,
+    ValidationError,
+)
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import counted, echo
@@ -30,26 +35,20 @@ from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.result import Result, result_class, write_files
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import status_table
+from interp.runs.merge import merging
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
-from interp.runs.running import Execution, Running
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study, find_study
 
 
 def _as_data(what: Spec | Study) -> dict[str, JsonValue]:
-    """A measurement or a study as a worker is handed it."""
     return {"kind": _kind(what), "name": what.name, "options": what.as_json()}
 
 
 def _of_data(given: object) -> object:
-    """The measurement or the study that such data names.
-
-    Raises:
-        UserError: there is none of this name, or it has no such options.
-    """
     match given:
         case {"kind": "measurement", "name": str(name), "options": dict(options)}:
             return find_spec(name).model_validate(options)
@@ -63,7 +62,7 @@ def _kind(what: Spec | Study) -> str:
 
 
 class Job(Options):
-    """What is measured of which models, and how."""
+    """What is measured for which models, and how."""
 
     what: Annotated[
         InstanceOf[Spec] | InstanceOf[Study], BeforeValidator(_of_data), PlainSerializer(_as_data)
@@ -73,23 +72,7 @@ class Job(Options):
     """Names of the models; the packaged organisms that fit the prompts if there are none."""
     prompts: PromptSource = PromptSource()
     loading: Loading = Loading()
-    running: Running = Running()
-
-    @classmethod
-    def of(cls, what: Spec | Study, **rest: Any) -> "Job":
-        """The job of a measurement or a study.
-
-        Raises:
-            UserError: a study of its own systems was given another.
-        """
-        source: PromptSource = rest.get("prompts", PromptSource())
-        if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
-            raise UserError(
-                f"the study {what.name} loads prompts of its own, and was given the system "
-                f"{source.system!r}; leave it out, or run a study of any system, such as "
-                "faithfulness"
-            )
-        return cls(what=what, **rest)
+    computing: ComputeOptions = ComputeOptions()
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
@@ -103,6 +86,28 @@ class Job(Options):
         except ValidationError as error:
             raise UserError(f"{shortened(text)} is not a job: {shortened(str(error))}") from None
 
+    def run(
+        self,
+        execution: ExecutionOptions,
+        *,
+        command: str | None = None,
+        given: Mapping[str, Model] = MappingProxyType({}),
+        prompts: PromptSet | None = None,
+    ) -> tuple[Plan, list[Run]]:
+        """Measure everything, in this process or by workers that get the job.
+
+        Args:
+            execution: where results go, and who measures.
+            command: the command line, for the record.
+            given: models that are loaded already, by name.
+            prompts: the prompts to measure; those of the job's source if not given.
+        """
+        self._check(execution)
+        plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
+        for folder, stage in plan.stages.items():
+            echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+        return plan, execute(plan, execution, job=self.model_dump_json())
+
     def plan(
         self,
         folder: Path | None = None,
@@ -111,17 +116,7 @@ class Job(Options):
         given: Mapping[str, Model] = MappingProxyType({}),
         prompts: PromptSet | None = None,
     ) -> Plan:
-        """What there is to do, and where its results go.
-
-        Args:
-            folder: of the results; one in runs/ if not given.
-            command: the command line, for the record.
-            given: models that are loaded already, by name.
-            prompts: those to measure; those of the job's source if not given.
-
-        Raises:
-            UserError: models or prompts that cannot be found or loaded.
-        """
+        """What there is to do, and where its results go: a folder in runs/ if none is given."""
         what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
         folder = folder or self._default_folder()
@@ -129,7 +124,7 @@ class Job(Options):
             "folder": folder,
             "models": {**found_models(names, self.loading), **given},
             "loading": self.loading,
-            "running": self.running,
+            "computing": self.computing,
             "command": command,
         }
         if isinstance(what, Study):
@@ -138,13 +133,47 @@ class Job(Options):
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
 
     def default_models(self) -> list[str]:
-        """The models that are measured if none is named."""
-        if isinstance(self.what, Study):
-            return _organisms_for(self.what.organisms_for(self.prompts))
-        return [default_organism(self.prompts.system)]
+        """The models that are measured if none is named.
+
+        Raises:
+            UserError: no packaged organism is made for the prompts.
+        """
+        if not isinstance(self.what, Study):
+            return [default_organism(self.prompts.system)]
+        systems = self.what.organisms_for(self.prompts)
+        if names := organism_names(*systems):
+            return names
+        raise UserError(
+            f"no packaged organism is made for {' or '.join(systems)}; name a model by --model"
+        )
+
+    def _check(self, execution: ExecutionOptions) -> None:
+        """Refuse options that do not go together, before anything is looked for."""
+        what, source, device = self.what, self.prompts, self.loading.device
+        if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
+            raise UserError(
+                f"the study {what.name} loads its own prompts, and was given the system "
+                f"{source.system!r}; leave it out, or run a study of any system, such as "
+                "faithfulness"
+            )
+        if execution.slurm_options and execution.executor != "slurm":
+            raise UserError("slurm_options were given without the executor slurm")
+        if execution.executor == "local" and re.search(r":\d", device or ""):
+            raise UserError(
+                f"the device {device} was named, but with the executor local each worker has its "
+                "own; give cuda, cpu, or nothing"
+            )
+        if execution.executor == "inline":
+            if execution.workers not in (None, 1):
+                raise UserError(
+                    f"{execution.workers} workers need the executor local or slurm; without it, "
+                    "everything is measured in this process"
+                )
+            # Other executors may start workers where there are other devices.
+            if device is not None:
+                check_device(device)
 
     def _default_folder(self) -> Path:
-        """In runs/, named after what is measured, and a hash of the options."""
         kind, name = _kind(self.what), self.what.name
         identity = [kind, self.what.as_json(), self.prompts.as_json()]
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
@@ -153,20 +182,11 @@ class Job(Options):
         return Path("runs") / f"{name}{subject}{pairs}-{digest}"
 
 
-def _organisms_for(systems: Sequence[str]) -> list[str]:
-    names = organism_names(*systems)
-    if not names:
-        raise UserError(
-            f"no packaged organism is made for {' or '.join(systems)}; name a model by --model"
-        )
-    return names
-
-
 def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:
-    """Models by name, each found to be there before anything long begins.
+    """The models by name, found before anything long begins.
 
     Raises:
-        UserError: a model that is named twice, cannot be found or is incomplete.
+        UserError: a model is named twice, cannot be found or is incomplete.
     """
     found: dict[str, FoundModel] = {}
     for name in names:
@@ -177,61 +197,17 @@ def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel
     return found
 
 
-def execute_job(job: Job, plan: Plan, execution: Execution) -> list[Run]:
-    """Execute a plan, in this process or by workers that get the job.
-
-    Raises:
-        UserError: anything that stops the work.
-    """
-    for folder, stage in plan.stages.items():
-        echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
-    return execute(plan, execution, job=job.model_dump_json())
-
-
-def check_execution(job: Job, execution: Execution) -> None:
-    """Refuse options that do not go together, before anything is looked for.
-
-    Raises:
-        UserError: they do not, or there is no such device here.
-    """
-    device = job.loading.device
-    if execution.slurm_options and execution.executor != "slurm":
-        raise UserError("slurm_options were given without the executor slurm")
-    if execution.executor == "local" and re.search(r":\d", device or ""):
-        raise UserError(
-            f"the device {device} was named, but with the executor local each worker has its own; "
-            "give cuda, cpu, or nothing"
-        )
-    if execution.executor == "inline":
-        if execution.workers not in (None, 1):
-            raise UserError(
-                f"{execution.workers} workers need the executor local or slurm; without, all is "
-                "measured in this process"
-            )
-        # Other executors may start workers where there are other devices.
-        if device is not None:
-            check_device(device)
-
-
 def finish(folder: Path, spec: type[Spec]) -> Result:
-    """Merge the tables of a run and write its small tables and figures into its folder.
-
-    Raises:
-        UserError: nothing was measured, or something cannot be written.
-    """
-    with concluding(folder) as conclusion:
-        result = result_class(spec).of(conclusion.run)
-        conclusion.summary = result.noted()
-        write_files(conclusion.run, result)
+    """Merge the tables of a run and write its small tables and figures into its folder."""
+    with merging(folder) as merged:
+        result = result_class(spec).of(merged.run)
+        merged.summary = result.noted()
+        write_files(merged.run, result)
     return result
 
 
 def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
-    """Merge the tables of a study's runs, and say what they do not show.
-
-    Raises:
-        UserError: something cannot be written.
-    """
+    """Merge the tables of a study's runs, and print what they do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
     for run in runs:

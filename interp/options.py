@@ -2,15 +2,18 @@
 
 A field's type and docstring are its documentation everywhere: `interp.cli.fields` makes flags from
 them, `--config` reads them from YAML, Python gives them by name, and records hold them as JSON.
+Flags give texts; only the classes here turn them into values.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, Signature, cleandoc, signature
+from itertools import chain
 from textwrap import fill
-from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+from annotated_types import Ge, Le
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -29,11 +32,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class OptionError(UserError):
+    """An option is unknown, missing, or has an invalid value."""
+
+
 class Options(BaseModel):
     """A group of options. Two groups are equal if all their options are.
 
     Raises:
-        UserError: an option is unknown, or has an invalid value.
+        OptionError: an option is unknown, missing, or has an invalid value.
     """
 
     model_config = ConfigDict(
@@ -42,14 +49,17 @@ class Options(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _refused_in_words(cls, given: Any, handler: ModelWrapValidatorHandler["Options"]) -> Any:
+    def _read(cls, given: Any, handler: ModelWrapValidatorHandler["Options"]) -> Any:
         if isinstance(given, Mapping):
-            # YAML and JSON have only lists.
-            given = {key: tuple(v) if isinstance(v, list) else v for key, v in given.items()}
+            fields = cls.model_fields
+            given = {
+                name: _of_text(fields[name], value) if name in fields else value
+                for name, value in given.items()
+            }
         try:
             return handler(given)
         except ValidationError as error:
-            raise UserError(_explained(cls, error)) from None
+            raise OptionError(_explained(cls, error)) from None
 
     def as_json(self) -> dict[str, JsonValue]:
         """Every option with its value, as JSON holds it."""
@@ -61,7 +71,7 @@ class FromText:
     """Marks a field whose value may be given as text, by a flag, in YAML or in Python."""
 
     read: Callable[[str], Any]
-    """The value of a text; raises ValueError for an invalid text."""
+    """The value of a text, or a tuple of values; raises ValueError for an invalid text."""
     metavar: str | None = None
     """Name of the value in the help."""
 
@@ -69,7 +79,22 @@ class FromText:
         return BeforeValidator(self._value).__get_pydantic_core_schema__(source, handler)
 
     def _value(self, given: Any) -> Any:
-        return self.read(given) if isinstance(given, str) else given
+        if not isinstance(given, tuple):
+            return self.read(given) if isinstance(given, str) else given
+        found = tuple(self.read(one) if isinstance(one, str) else one for one in given)
+        if any(isinstance(one, tuple) for one in found):
+            several = (one if isinstance(one, tuple) else (one,) for one in found)
+            return tuple(dict.fromkeys(chain.from_iterable(several)))
+        return found
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Marks a field whose flag is not named after it, or that is given without a flag."""
+
+    name: str
+    """The flag's name without dashes; of a value without a flag, its name in the help."""
+    positional: bool = False
 
 
 def choices(annotation: Any) -> tuple[str, ...]:
@@ -77,6 +102,33 @@ def choices(annotation: Any) -> tuple[str, ...]:
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(choice for part in get_args(annotation) for choice in choices(part))
+
+
+def marks(field: FieldInfo) -> Iterator[Any]:
+    """The metadata of a field and of the types within its type."""
+    yield from field.metadata
+    yield from _marks_within(field.annotation)
+
+
+def _marks_within(annotation: Any) -> Iterator[Any]:
+    inner = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        for mark in inner[1:]:
+            yield from mark.metadata if isinstance(mark, FieldInfo) else [mark]
+        inner = inner[:1]
+    for part in inner:
+        yield from _marks_within(part)
+
+
+def is_tuple(annotation: Any) -> bool:
+    """Whether a type is a tuple, or a union with one."""
+    origin = get_origin(annotation)
+    return origin is tuple or (origin is not Literal and any(map(is_tuple, get_args(annotation))))
+
+
+def is_whole_number(annotation: Any) -> bool:
+    """Whether a type is int, or contains it."""
+    return annotation is int or any(map(is_whole_number, get_args(annotation)))
 
 
 def flag(name: str) -> str:
@@ -101,38 +153,72 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
         ]
         # By their types, functions have no such attribute.
         call.__signature__ = Signature([*own, *given])  # type: ignore[attr-defined]
-        described = "".join(_entry(name, field) for name, field in fields)
-        call.__doc__ = _OPTIONS_ENTRY.sub(lambda _: described, cleandoc(call.__doc__ or ""))
+        entries = "".join(
+            fill(
+                f"{name}: {' '.join((field.description or '').split())}",
+                92,
+                initial_indent=" " * 4,
+                subsequent_indent=" " * 8,
+            )
+            + "\n"
+            for name, field in fields
+        )
+        call.__doc__ = _OPTIONS_ENTRY.sub(lambda _: entries, cleandoc(call.__doc__ or ""))
         return call
 
     return documented
 
 
-def _entry(name: str, field: FieldInfo) -> str:
-    """An argument's entry in a docstring."""
-    text = " ".join(_what(field).split())
-    return fill(f"{name}: {text}", 92, initial_indent=" " * 4, subsequent_indent=" " * 8) + "\n"
+def _of_text(field: FieldInfo, value: Any) -> Any:
+    """A value as pydantic takes it: YAML and JSON have only lists, and flags give only texts."""
+    if isinstance(value, list):
+        value = tuple(value)
+    reads = any(isinstance(mark, FromText) for mark in marks(field))
+    if is_tuple(field.annotation):
+        value = (value,) if isinstance(value, str) else value
+        if not reads and choices(field.annotation) and isinstance(value, tuple):
+            parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
+            value = tuple(dict.fromkeys(part for own in parts for part in own if part))
+    elif not reads and isinstance(value, str) and is_whole_number(field.annotation):
+        # Python refuses to convert thousands of digits, which are beyond any bound.
+        return int(value) if re.fullmatch(r"[+-]?[0-9]{1,30}", value) else value
+    return value
 
 
 def _explained(options: type[Options], error: ValidationError) -> str:
     """The first problem, in one line that names the option."""
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
-    got = problem["input"]
-    field = options.model_fields.get(name)
-    if problem["type"] == "extra_forbidden":
+    kind, field = problem["type"], options.model_fields.get(name)
+    if kind == "extra_forbidden" or field is None:
         return unknown("option", name, options.model_fields)
-    if problem["type"] == "missing":
-        return f"{options.__name__} needs {name}: {_what(field)}"
-    if problem["type"] == "too_short" and field is not None:
-        known = choices(field.annotation)
+    known = choices(field.annotation)
+    name = next((m.name.lower() for m in field.metadata if isinstance(m, Flag)), name)
+    what = name.removesuffix("s").replace("_", " ")
+    if kind == "missing":
+        return f"{flag(name)} is missing: {' '.join((field.description or '').split())}"
+    if kind == "too_short":
         hint = f"expected some of {', '.join(known)}" if known else f"leave {name} out to take all"
-        return f"no {name.removesuffix('s')} given; {hint}"
-    if problem["type"] == "literal_error" and field is not None:
-        return unknown(name, str(got), choices(field.annotation))
-    reason = problem["msg"].removeprefix("Value error, ")
-    return f"{name} is {shortened(repr(got), 100)}: {reason[0].lower()}{reason[1:]}"
+        return f"no {what} given; {hint}"
+    if kind == "literal_error":
+        return unknown(what, str(problem["input"]), known)
+    reason = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
+    reason = reason.replace("a valid tuple", "a list").replace(
+        "String should", "expected a text to"
+    )
+    if kind == "value_error" and not reason.startswith("expected"):
+        return reason if reason.startswith(("unknown", "no ")) else f"{name}: {reason}"
+    if kind.startswith(("int_", "greater", "less")) and is_whole_number(field.annotation):
+        reason = _whole_number(field) or reason
+    got = problem["input"]
+    shown = (
+        " ".join(got) if isinstance(got, tuple) and all(isinstance(g, str) for g in got) else got
+    )
+    return f"{name} is {shortened(repr(shown), 100)}: {reason[0].lower()}{reason[1:]}"
 
 
-def _what(field: FieldInfo | None) -> str:
-    return (field.description or "") if field else ""
+def _whole_number(field: FieldInfo) -> str:
+    least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
+    most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
+    bounds = f" from {least[0]} to {most[0]}" if least and most else ""
+    return f"expected a whole number{bounds}"

@@ -1,4 +1,4 @@
-"""Additions by other packages, found by entry point: systems, studies, tasks, commands, methods."""
+"""Plugins, found by entry point: systems, studies, measurements, tasks, commands, methods."""
 
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -34,17 +34,16 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:
-    """The object that the entry point of this name gives.
+    """The object of the entry point with this name.
 
     Args:
         group: group of entry points.
         kind: name of the kind in messages, such as "study".
         name: name of the entry point.
-        base: class of which the object must be a subclass, if it must be a class.
+        base: class that the object must be a subclass of, if any.
 
     Raises:
-        UserError: nothing of this name is installed, or the object cannot be loaded or is not a
-            `base`.
+        UserError: nothing of this name is installed, or it cannot be loaded or is no `base`.
     """
     points = plugins(group)
     if name not in points:
@@ -72,9 +71,10 @@ def loaded(point: EntryPoint) -> Any:
 
 
 def named(place: str) -> Any:
-    """The object at a place, "module:name", imported now."""
+    """The object at a place, "module:name", or a whole module, imported now."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    found = import_module(module)
+    return getattr(found, name) if name else found
 
 
 def misfit(point: EntryPoint, found: object, expected: str) -> UserError:

@@ -1,7 +1,4 @@
-"""Texts of options: a function for each kind reads a text, or raises a ValueError.
-
-Mistakes that can be found in the text itself are refused here, before anything is loaded.
-"""
+"""Readers of options given as text, one for each kind; an invalid text raises a ValueError."""
 
 import math
 import re
@@ -19,20 +16,15 @@ MOST_PAIRS = 10**9
 LARGEST_SEED = 2**32 - 1
 """The largest seed that every generator of random numbers takes."""
 
-MOST_WORKERS = 1024
-"""The largest value of --workers: each worker is a separate process with a model."""
+MOST_WORKERS = MOST_THREADS = 1024
 
 MOST_TOKENS = 2**31 - 1
 """The largest value of --batch-tokens."""
 
 MOST_LAYERS = 10_000
-"""Layers and heads are below this; a range may not hold more."""
-
-MOST_THREADS = 1024
-"""The largest value of --threads."""
+"""Layers and heads have numbers below this."""
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
-"""Kinds of devices, which a number may follow, as in cuda:1."""
 
 _LONGEST_NAME = 255
 """Bytes that file systems allow in a name."""
@@ -70,21 +62,6 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """A whole number within bounds."""
-
-    def read(text: str) -> int:
-        # Python refuses to convert thousands of digits, which are beyond any bound.
-        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,30}", text) else None
-        if number is None or not least <= number <= most:
-            raise ValueError(
-                f"got {shortened(text)!r}, expected a whole number from {least:,} to {most:,}"
-            )
-        return number
-
-    return read
-
-
 def numbers(text: str) -> tuple[int, ...]:
     """Numbers and ranges of them, separated by commas: 0,2,5 or 0-2."""
     found: list[int] = []
@@ -103,10 +80,13 @@ def limit(text: str) -> int | str:
     """The value of --limit: a number of pairs, or "all"."""
     if text == "all":
         return text
-    try:
-        return whole_number(1, MOST_PAIRS)(text)
-    except ValueError as error:
-        raise ValueError(f"{error} pairs, or all") from error
+    # Python refuses to convert thousands of digits.
+    if not re.fullmatch(r"[0-9]{1,30}", text) or not 1 <= int(text) <= MOST_PAIRS:
+        raise ValueError(
+            f"got {shortened(text)!r}, expected a whole number from 1 to {MOST_PAIRS:,} pairs, or "
+            "all"
+        )
+    return int(text)
 
 
 def system(text: str) -> str:
@@ -115,7 +95,7 @@ def system(text: str) -> str:
 
 
 def template(text: str) -> tuple[str, ...]:
-    r"""One phrasing of a prompt; "\n" in it is a line break, which is awkward in a shell."""
+    r"""One phrasing of a prompt, in which "\n" is a line break, since shells make one awkward."""
     if not text.strip():
         raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
     return (text.replace("\\n", "\n"),)
@@ -148,7 +128,7 @@ def iso_date(text: str) -> str:
     try:
         dates.fromisoformat(text)
     except ValueError as error:
-        raise ValueError(f"{shortened(text)!r} is no date such as 2024-07-26") from error
+        raise ValueError(f"{shortened(text)!r} is not a date such as 2024-07-26") from error
     return text
 
 
@@ -191,11 +171,9 @@ def name(text: str) -> str:
 def folder(text: str) -> Path:
     """A folder that exists, or that can be made."""
     found = path(text)
-    for part in (found, *found.parents):
-        if part.exists():
-            if not part.is_dir():
-                raise ValueError(f"{shortened(str(part))!r} is a file; expected a folder")
-            break
+    nearest = next((part for part in (found, *found.parents) if part.exists()), found)
+    if nearest.exists() and not nearest.is_dir():
+        raise ValueError(f"{shortened(str(nearest))!r} is a file; expected a folder")
     return found
 
 
@@ -204,7 +182,7 @@ def slurm_option(text: str) -> str:
     option, sign, value = text.partition("=")
     if not option or not sign:
         raise ValueError(
-            f"{shortened(text)!r} is no option such as partition=gpu or gpus-per-node=1"
+            f"{shortened(text)!r} is not an option such as partition=gpu or gpus-per-node=1"
         )
     if not text.isprintable():
         # A line break would begin a new line in the job's script.

@@ -43,10 +43,10 @@ def test_ids_are_unique(call, organism, pair):
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (interp.attribute, {"methods": 3}, "methods is 3: input should be a valid tuple"),
+        (interp.attribute, {"methods": 3}, "methods is 3: expected a list"),
         (interp.attribute, {"methods": "attentive"}, "unknown method 'attentive'"),
-        (interp.patch, {"sites": "resid"}, "unknown sites 'resid'"),
-        (interp.patch, {"layers": 1}, "layers is 1: input should be a valid tuple"),
+        (interp.patch, {"sites": "resid"}, "unknown site 'resid'"),
+        (interp.patch, {"layers": 1}, "layers is 1: expected a list"),
         (interp.patch, {"heads": "a-b"}, "expected numbers such as 0,2,5"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import interp
-from interp.cli.methods import listing
+from interp.cli.listings import listing
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -142,3 +142,11 @@ def test_a_file_system_without_locks_gives_every_lock(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", flock)
     with locked(tmp_path, "record") as one, locked(tmp_path, "record", wait=False) as other:
         assert one and other
+
+
+def test_a_file_with_the_name_of_a_lock_that_is_not_ours_stays(tmp_path):
+    for content in ("", "a user's own"):
+        (tmp_path / ".record.lock").write_text(content)
+        with locked(tmp_path, "record") as held:
+            assert held
+        assert (tmp_path / ".record.lock").read_text() == content

@@ -12,7 +12,7 @@ from interp.measurements.specs import Attribute, Patch
 from interp.models.loading import Loading
 from interp.options import FromText, Options, choices
 from interp.prompts.source import PromptSource
-from interp.runs.running import Execution, Running
+from interp.runs.options import ComputeOptions, ExecutionOptions
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
 
@@ -39,8 +39,8 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
         (Loading, {"dtype": "int8"}, "unknown dtype 'int8'"),
         (Loading, {"device": "cpu", "device_map": "auto"}, "give one of them"),
         (Loading, {"system_prompt": "Be brief.", "chat_template": False}, "no chat template"),
-        (Running, {"fail_on_error": 2.0}, "fail_on_error is 2.0"),
-        (Execution, {"slurm_options": ["time"]}, "is no option such as"),
+        (ComputeOptions, {"fail_on_error": 2.0}, "fail_on_error is 2.0"),
+        (ExecutionOptions, {"slurm_options": ["time"]}, "is not an option such as"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(kind, values, message):
@@ -54,7 +54,7 @@ def test_lists_of_yaml_and_texts_of_the_command_line_are_values():
     assert Patch(layers=[0, 2]) == Patch(layers="0,2") == Patch(layers=(0, 2))
     assert Attribute(methods="attention").methods == ("attention",)
     assert Loading(dtype="bf16").dtype == "bfloat16"
-    assert Execution(slurm_options=["gpus-per-node=1"]).slurm_options == ("gpus_per_node=1",)
+    assert ExecutionOptions(slurm_options=["gpus-per-node=1"]).slurm_options == ("gpus_per_node=1",)
 
 
 LAYERS = st.none() | st.lists(st.integers(0, 50), min_size=1, max_size=4).map(tuple)
@@ -91,6 +91,6 @@ def test_a_field_of_ones_own_reads_texts():
         """a share"""
 
     assert Own(share="0.25").share == 0.25
-    with pytest.raises(UserError, match="share is '2': got '2', expected a number from 0 to 1"):
+    with pytest.raises(UserError, match="share: got '2', expected a number from 0 to 1"):
         Own(share="2")
     assert Own.model_fields["share"].description == "a share"

@@ -19,8 +19,8 @@ from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
 from interp.results.answers import Completions, Scores
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
+from interp.runs.merge import merging
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options
@@ -37,8 +37,8 @@ def run_of(folder, system, spec):
         {"tiny gpt2": tiny_model("gpt2")},
     )
     (run,) = execute(plan)
-    with concluding(run.folder) as conclusion:
-        return conclusion.run
+    with merging(run.folder) as merged:
+        return merged.run
 
 
 def test_each_system_takes_few_lines():

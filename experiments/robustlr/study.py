@@ -1,72 +1,25 @@
-"""The study of RobustLR: what is measured, and what the report shows."""
+"""The study of RobustLR: what is measured. Needs no torch, so its options are known at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import pandas as pd
-
-from interp.analysis.segments import SUM, decisive_table
 from interp.attribution.registry import CHEAP_METHODS
-from interp.console import counted
 from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
-from interp.report.figures.bars import decisive_segments
-from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.studies.folder import StudyFolder
 from interp.studies.study import Study
-from interp_experiments.findings import named_in_brief, named_in_full
-from interp_experiments.robustlr import figures, system, tables
-from interp_experiments.robustlr.comparisons import comparisons, kinds
-from interp_experiments.robustlr.learning import TheoryMaker
-from interp_experiments.robustlr.results import (
-    BARE,
-    DISTRACTORS,
-    IN_DOMAIN,
-    SETS,
-    SHORT,
-    Results,
-    read_results,
-)
-from interp_experiments.scaffold import paper_report
 
-THEORIES = "theories: number in each set; low and high: 95% interval, with the theory as the unit"
-
-COUNTED = 300
-"""Theories of the training set All whose features are counted."""
-
-NAMES = {
-    "accuracy": "share of statements whose label is the best guess from one count",
-    "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
-    "theory": "facts and rules by which a statement is judged; a group is a theory with its "
-    "variants",
-    "side": "the member of a group that a prompt is, such as base or neg1",
-    "base": "the theory of a group that the others edit or paraphrase",
-    "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
-    "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
-    "one body",
-    "conj": "edits by and; disj: by or; neg: by not; conj+neg: by both",
-    "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
-    "rounded is rounded by theory before the average, as in the authors' code",
-    "consistency": "share of theories with every answer right",
-    "baseline": "a constant guess; two of these know the label of each theory's base",
-    "Unknown": "neither the statement nor its negation follows",
-    "distractors": "facts and rules that do not decide the statement",
-    "proof": "the facts and rules that prove the statement or its negation",
-    "hit": "share of prompts in which a sentence of the proof has the largest score; chance: the "
-    "expected share for a random order",
-    "auc": "probability that a sentence of the proof has a larger score than another sentence",
-}
-"""Words of the report's page."""
+if TYPE_CHECKING:
+    from interp.report.page import Report
+    from interp.studies.folder import StudyFolder
 
 
 class RobustLRStudy(Study):
     """Section 6 of the paper, for the models that were measured."""
 
     name: ClassVar[str] = "robustlr"
-    default_limit: ClassVar[int] = system.DEFAULT_LIMIT
+    default_limit: ClassVar[int] = 240
     organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
 
     demonstrations: bool = False
@@ -82,6 +35,9 @@ class RobustLRStudy(Study):
         Statements of the test split are asked with more and more sentences that do not decide them;
         answers to short theories are attributed. With `--data` only the evaluation sets are asked.
         """
+        from interp_experiments.robustlr import system
+        from interp_experiments.robustlr.results import BARE, DISTRACTORS, IN_DOMAIN, SETS, SHORT
+
         asked: list[tuple[str, system.RobustLR, Spec]] = [(SETS, system.system, Evaluate())]
         if source.data is None:
             asked += [
@@ -100,297 +56,8 @@ class RobustLRStudy(Study):
             stages.append(Stage(name, source.drawn(prompts, self.default_limit), spec))
         return stages
 
-    def report(self, folder: StudyFolder) -> Report:
-        """The report, from what the study has on disk."""
-        results = read_results(folder)
-        rows = results.rows[SETS]
-        theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
-        compared = comparisons(results.rows)
-        seed = folder.record.options.get("seed", 0)
-        return paper_report(
-            folder,
-            title="RobustLR",
-            text=(
-                f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
-                f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
-                "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
-                "theories; a theory is consistent if all of its answers are right. Intervals are "
-                "95%. The unit of intervals and tests is the theory. Tables of scores include "
-                "constant guesses. Published numbers are in separate rows; they were measured on "
-                "other theories."
-            ),
-            findings=finding_section(results, compared),
-            sections=(
-                contrast_section(results),
-                group_section(results),
-                equivalence_section(results),
-                label_section(results),
-                *in_domain_sections(results),
-                *proof_sections(results),
-                *distractor_sections(results),
-                *size_sections(results),
-                feature_section(seed if isinstance(seed, int) else 0),
-            ),
-            answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
-            prompts=results.prompts,
-            answers=results.answers,
-            about_prompts="The prompts of the evaluation sets, without distractors.",
-            names=NAMES,
-            paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
-            "Logical Robustness of Deductive Reasoners.",
-        )
+    def report(self, folder: "StudyFolder") -> "Report":
+        """The page, from what the study has on disk."""
+        from interp_experiments.robustlr.page import report_of
 
-
-def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """The results of the comparisons that were named in advance."""
-    return Section(
-        "Findings",
-        "\n\n".join(named_in_full(results.models, kinds(compared))),
-        (
-            TableItem(
-                "comparisons",
-                "Differences in weighted F1 that were named in advance",
-                compared,
-                "The best constant guess for a set is the label that scores highest if every "
-                "statement gets it. All sets of a mean count the same. clusters: theories; in the "
-                "bare test split, statements, each with only the sentences that decide it, so its "
-                "F1 is the share of right answers.",
-            ),
-        ),
-    )
-
-
-def _each(rows: pd.DataFrame) -> str:
-    """The number of theories in a set, as in a sentence."""
-    low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def contrast_section(results: Results) -> Section:
-    """Tables 2 and 5."""
-    rows = results.rows[SETS]
-    return Section(
-        "Logical contrast sets",
-        "A base theory and its minimal edits by conjunction (C-CS), disjunction (D-CS) and "
-        "negation (N-CS).",
-        (
-            TableItem(
-                "contrast",
-                "Weighted F1 of the contrast sets (Tables 2 and 5)",
-                tables.sets(rows, "contrast", 2, 5),
-                "; ".join([THEORIES, *results.notes]),
-            ),
-            TableItem(
-                "scores",
-                "Every score of every set, with intervals",
-                tables.scores(rows),
-                "f1_rounded is rounded as the authors' code does it: by theory, then the mean.",
-            ),
-            *(
-                TableItem(
-                    f"{kind}_without_unknown",
-                    f"The {kind} sets without the instances whose label is Unknown (Table 6)",
-                    tables.without_unknown(rows, kind),
-                    "Measured models know the third answer; one published model was trained "
-                    "without it, as its row says.",
-                )
-                for kind in tables.SETS
-            ),
-        ),
-    )
-
-
-def group_section(results: Results) -> Section:
-    """Figure 4 and Tables 14 to 16."""
-    by_operator = tables.operators(results.rows[SETS])
-    return Section(
-        "Groups of edits",
-        "An edit adds to the base conj, disj or neg, or conj or disj with negation.",
-        (
-            FigureItem(
-                "figure4_groups",
-                "Weighted F1 by group of edits (Figure 4)",
-                lambda: figures.operators(_measured(by_operator)),
-                "n counts theories.",
-            ),
-            TableItem(
-                "groups",
-                "By set and group (Tables 14 to 16)",
-                tables.groups(results.rows[SETS]),
-                "theories: number that each score averages.",
-            ),
-            TableItem("operators", "By group, over all contrast sets", by_operator),
-        ),
-    )
-
-
-def equivalence_section(results: Results) -> Section:
-    """Tables 4 and 5."""
-    return Section(
-        "Logical equivalence sets",
-        "A theory and its paraphrase by contraposition (C-ES), by one head for two rules (D1-ES) "
-        "and by one body (D2-ES).",
-        (
-            TableItem(
-                "equivalence",
-                "Weighted F1 of the equivalence sets (Tables 4 and 5)",
-                tables.sets(results.rows[SETS], "equivalence", 4, 5),
-                f"{THEORIES}. The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 in "
-                "Table 5; the first is shown.",
-            ),
-        ),
-    )
-
-
-def label_section(results: Results) -> Section:
-    """Tables 17 to 22."""
-    rows = results.rows[SETS]
-    title = "Weighted F1 of the instances of each label"
-    return Section(
-        "Labels",
-        "With instances of only one label, a theory's weighted F1 is that label's F1, and its "
-        "precision is always 1: a model that always gives the label has an F1 of 1.",
-        (
-            TableItem(
-                "contrast_labels",
-                f"{title}, contrast sets (Tables 17, 19 and 21)",
-                tables.labels(rows, "contrast", 17, 19, 21),
-            ),
-            TableItem(
-                "equivalence_labels",
-                f"{title}, equivalence sets (Tables 18, 20 and 22)",
-                tables.labels(rows, "equivalence", 18, 20, 22),
-            ),
-        ),
-    )
-
-
-def in_domain_sections(results: Results) -> list[Section]:
-    """Table 3, and the same with shorter theories."""
-    named = ((BARE, "nothing else"), (SHORT, f"up to {system.SHORT} sentences"))
-    columns = (*named, (IN_DOMAIN, tables.WHOLE))
-    asked = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
-    if not asked:
-        return []
-    table = TableItem(
-        "in_domain",
-        "Weighted F1 of the test split (Table 3), by the sentences that do not decide a statement",
-        tables.in_domain(asked),
-        "Over all instances together, since training sets have no groups of variants. Published "
-        "models were trained on whole theories.",
-    )
-    return [Section("In-domain", "Statements of the test split of All.", (table,))]
-
-
-def proof_sections(results: Results) -> list[Section]:
-    """Whether attributions find what proves a statement."""
-    if results.found.empty:
-        return []
-    table = decisive_table(results.found, "pair_id", ["outcome"])
-    summed = table[table["reading"].isin([SUM, ""])]
-    note = "clusters: theories, the unit of the intervals."
-    items = (
-        FigureItem(
-            "proof",
-            "Does an attribution find the proof?",
-            lambda: decisive_segments(summed, hue="outcome"),
-            "Sums over tokens. n counts theories, the unit of the intervals. Length and position "
-            "are controls; the line is chance.",
-        ),
-        TableItem("proof", "By outcome", table, note),
-        TableItem(
-            "proof_by_label", "By label", decisive_table(results.found, "pair_id", ["gold"]), note
-        ),
-    )
-    return [
-        Section(
-            "Is the proof looked at?",
-            "Statements of the test split of All, each with its own theory: the sentences that "
-            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal proofs "
-            "are known. A hit is a prompt in which one of them has the largest absolute score; the "
-            "AUC is the probability that one of them has a larger score than another sentence. A "
-            "statement whose label is Unknown has no proof; prompts in which every sentence is "
-            "part of a proof are left out.",
-            items,
-        )
-    ]
-
-
-def distractor_sections(results: Results) -> list[Section]:
-    """Figure 6, if the long theories were asked."""
-    if DISTRACTORS not in results.rows:
-        return []
-    rows = results.rows[DISTRACTORS]
-    table = tables.distractors({"no distractors": results.rows[SETS], "distractors": rows})
-    figure = FigureItem(
-        "figure6_distractors",
-        "Weighted F1 without and with distractors (Figure 6)",
-        lambda: figures.distractors(_measured(table)),
-        "n counts theories.",
-    )
-    by_kind = [
-        TableItem(
-            f"{kind}_with_distractors",
-            f"Weighted F1 of the {kind} sets with distractors",
-            tables.sets(rows, kind),
-        )
-        for kind in tables.SETS
-    ]
-    every = TableItem("distractors", "Every score without and with distractors", table)
-    text = "Facts and rules that do not decide the statement."
-    return [Section("Distractors", text, (figure, every, *by_kind))]
-
-
-def size_sections(results: Results) -> list[Section]:
-    """Figure 5, if models were trained on sets of several sizes."""
-    table = tables.size_table(results.rows[SETS], tables.training_sizes(results.models))
-    if table.empty:
-        return []
-    drawn = [
-        FigureItem(
-            f"figure5_sizes_{place}",
-            f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
-            partial(figures.sizes, rows),
-            "Whiskers: 95%, with the theory as the unit.",
-        )
-        for place, ((begun, train_set), rows) in enumerate(
-            table.groupby(["begun_as", "train_set"], sort=False), start=1
-        )
-    ]
-    return [
-        Section(
-            "Size of the training set",
-            "Models trained from the same start, by their training records.",
-            (*drawn, TableItem("sizes", "Every score by size of the training set", table)),
-        )
-    ]
-
-
-def feature_section(seed: int) -> Section:
-    """Figure 8."""
-    maker = TheoryMaker("All", "train", seed)
-    features = tables.feature_table([one for index in range(COUNTED) for one in maker.group(index)])
-    return Section(
-        "Counts that predict nothing",
-        f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
-        "count gave the label away, its lines would differ.",
-        (
-            FigureItem(
-                "figure8_features",
-                "Labels by statistical feature (Figure 8)",
-                lambda: figures.features(features),
-                "Grey: instances with each value, as a share of those with the most frequent one.",
-            ),
-            TableItem(
-                "feature_guesses",
-                "How often the best guess from one count is right",
-                tables.guess_table(features),
-                "gain: above the share of the most frequent label.",
-            ),
-            TableItem("features", "Labels by count", features),
-        ),
-    )
-
-
-def _measured(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["source"] == "measured"]
+        return report_of(folder)

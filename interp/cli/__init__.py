@@ -3,9 +3,12 @@
 import argparse
 import errno
 import os
+import shlex
+import signal
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
@@ -13,39 +16,36 @@ from typing import Any, Protocol, runtime_checkable
 from interp.cli.measure import Measure
 from interp.cli.parser import Parser, program
 from interp.errors import UserError, printable, shortened
-from interp.measurements.spec import find_spec
-from interp.measurements.specs import Activations, Attribute, Effects, Evaluate, Generate
+from interp.measurements.spec import Spec, find_spec
+from interp.options import OptionError
 from interp.plugins import COMMANDS as GROUP
-from interp.plugins import MEASUREMENTS, loaded, misfit, plugins
+from interp.plugins import MEASUREMENTS, loaded, misfit, named, plugins
 
-COMMANDS = (
-    "attribute",
-    "evaluate",
-    "generate",
-    "patch",
-    "effects",
-    "activations",
-    "faithfulness",
-    "run",
-    "train",
-    "report",
-    "compare",
-    "plan",
-    "status",
-    "validate",
-    "dataset",
-    "export",
-    "methods",
-    "tables",
-    "models",
-    "doctor",
-    "completion",
-    "work",
-)
-"""The toolkit's own commands: of `MEASURING`, or in a module of this package."""
-
-MEASURING = {spec.name: spec for spec in (Attribute, Evaluate, Generate, Effects, Activations)}
-"""Measurements whose command is made only from their spec."""
+COMMANDS = {
+    "attribute": "interp.measurements.specs:Attribute",
+    "evaluate": "interp.measurements.specs:Evaluate",
+    "generate": "interp.measurements.specs:Generate",
+    "patch": "interp.cli.measure:PATCH",
+    "effects": "interp.measurements.specs:Effects",
+    "activations": "interp.measurements.specs:Activations",
+    "faithfulness": "interp.cli.study:FaithfulnessCommand",
+    "run": "interp.cli.study:Run",
+    "train": "interp.cli.train",
+    "report": "interp.cli.study:Report",
+    "compare": "interp.cli.compare:Compare",
+    "plan": "interp.cli.plan:Plan",
+    "status": "interp.cli.folders:Status",
+    "validate": "interp.cli.folders:Validate",
+    "dataset": "interp.cli.prompts:Dataset",
+    "export": "interp.cli.prompts:Export",
+    "methods": "interp.cli.listings:Methods",
+    "tables": "interp.cli.listings:Tables",
+    "models": "interp.cli.listings:Models",
+    "doctor": "interp.cli.doctor",
+    "completion": "interp.cli.listings:Completion",
+    "work": "interp.cli.work:Work",
+}
+"""The toolkit's own commands: specs of measurements, or commands."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -57,6 +57,9 @@ USER_ERROR = 2
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
+
+TERMINATED = 143
+"""Exit code after SIGTERM, which SLURM and `kill` send."""
 
 READER_GONE = 141
 """Exit code if nobody reads standard output any longer, as shells report SIGPIPE."""
@@ -84,15 +87,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Characters that an encoding such as latin-1 lacks are written as code points.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
-        command.run(parsed)
-        sys.stdout.flush()
+        with _interrupted_by_sigterm():
+            command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
+            _run(command, parsed)
+            sys.stdout.flush()
     except UserError as error:
         sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; rerun the same command to resume\n")
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        by_signal = isinstance(stop, _TerminatedError)
+        how = "terminated by SIGTERM" if by_signal else "interrupted"
+        sys.stderr.write(f"{how}; rerun the same command to resume\n")
+        return TERMINATED if by_signal else INTERRUPTED
     except MemoryError:
         sys.stderr.write(
             "error: this process has no memory left; read less at once (--limit, smaller files or "
@@ -112,26 +118,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _TerminatedError(KeyboardInterrupt):
+    """SIGTERM arrived: everything is cleaned up as after Ctrl-C."""
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _TerminatedError
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def _run(command: "Command", parsed: argparse.Namespace) -> None:
+    try:
+        command.run(parsed)
+    except OptionError as error:
+        raise UserError(
+            f"{shortened(str(error), LONGEST_MESSAGE)}; see {parsed.program} --help"
+        ) from error
+
+
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that the arguments name, and its options, which include `argv`, the arguments.
+    """The command that the arguments name, and its options, which include `command_line`.
 
     Without any arguments, the help is printed and the program ends.
     """
     parser, known = build(arguments)
     parsed = parser.parse_args(arguments or ["--help"])
-    parsed.argv = list(arguments)
+    parsed.command_line = shlex.join(["interp", *arguments])
     return known[parsed.command], parsed
 
 
 def build(
-    arguments: Sequence[str], *, named: Sequence[str] | None = None
+    arguments: Sequence[str], *, configured: Sequence[str] | None = None
 ) -> tuple[Parser, dict[str, Command]]:
     """The parser of all commands, and the commands by name.
 
     Args:
         arguments: the command line.
-        named: the commands whose options are added; those among the arguments if not given, because
-            adding the options of all commands takes a while.
+        configured: the commands whose options are added; those among the arguments if not given,
+            because adding the options of all commands takes a while.
     """
     parser = Parser(
         prog=program(),
@@ -146,15 +181,16 @@ def build(
         own = commands.add_parser(
             name, help=command.HELP, description=command.HELP, examples=examples
         )
-        if name in (arguments if named is None else named):
+        if name in (arguments if configured is None else configured):
             own.given = arguments
+            own.set_defaults(program=own.prog)
             command.configure(own)
     return parser, known
 
 
 def find_commands() -> dict[str, Command]:
     """Every command by name, those of other packages last."""
-    own = {name: _own(name) for name in COMMANDS}
+    own = {name: _own(place) for name, place in COMMANDS.items()}
     measurements = {
         name: command
         for name, point in plugins(MEASUREMENTS).items()
@@ -163,11 +199,11 @@ def find_commands() -> dict[str, Command]:
     return own | measurements | {name: _command(point) for name, point in plugins(GROUP).items()}
 
 
-def _own(name: str) -> Command:
-    if name in MEASURING:
-        return Measure(MEASURING[name])
-    module: Any = import_module(f"interp.cli.{name}")
-    command: Command = getattr(module, "COMMAND", module)
+def _own(place: str) -> Command:
+    found: Any = named(place)
+    if isinstance(found, type) and issubclass(found, Spec):
+        return Measure(found)
+    command: Command = found
     return command
 
 

@@ -4,8 +4,7 @@ import argparse
 from contextlib import suppress
 from dataclasses import dataclass
 
-from interp import texts
-from interp.cli.measure import configuration
+from interp.cli.fields import configuration
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.options import Options
@@ -25,26 +24,19 @@ class Choice:
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the argument that names the plugin."""
-        names = plugins(self.group)
-        parser.add_argument(
-            self.key,
-            nargs="?",
-            type=texts.one_of(self.kind, names),
-            metavar=self.key.upper(),
-            help=f"{', '.join(names)}; a configuration file may name it",
-        )
+        names = tuple(plugins(self.group))
+        help_ = f"{', '.join(names)}; a configuration file may name it"
+        metavar = self.key.upper()
+        parser.add_argument(self.key, nargs="?", choices=names, metavar=metavar, help=help_)
 
     def options(self, parser: Parser) -> type[Options]:
         """The options of the plugin named on the parser's command line; none if no plugin is named.
 
         A configuration file that is read here is left for `configuration`.
-
-        Raises:
-            UserError: the plugin cannot be loaded.
         """
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-        first.add_argument("--config", type=texts.path)
+        first.add_argument("--config")
         # Until the flags are known, a flag's value cannot be told from the name of a plugin.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
@@ -64,7 +56,7 @@ class Choice:
             UserError: no plugin was named.
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
+        known = plugins(self.group)
         if not isinstance(name, str):
-            expected = ", ".join(plugins(self.group))
-            raise UserError(f"no {self.key} was named; expected one of {expected}")
+            raise UserError(f"no {self.key} was named; expected one of {', '.join(known)}")
         return name

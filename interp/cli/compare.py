@@ -1,26 +1,21 @@
 """`python -m interp compare DIR [DIR ...]`: two models, two runs, or runs of several seeds."""
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
+from interp.cli.fields import OptionsCommand
+from interp.cli.folders import answers_run
 from interp.errors import UserError, shortened
 from interp.models.loading import model_name
+from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from interp.runs.folder import RunFolder
-
-HELP = "compare two models or two runs on the same prompts, or runs of several seeds"
-
-EXAMPLES = (
-    "compare runs/all --model organism/llama-deep organism/gemma2",
-    "compare runs/plain runs/with-system-prompt",
-    "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
-)
 
 _SHOWN = ["accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
 _COUNTED = ["only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
@@ -28,48 +23,32 @@ _OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"
 _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument(
-        "folders",
-        nargs="+",
-        type=texts.path,
-        metavar="DIR",
-        help="folders that commands wrote as --out: one, to compare two of its models; two; or "
-        "several that differ in --seed alone, to see what another seed would change",
-    )
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        type=model_name,
-        default=[],
-        dest="models",
-        metavar="NAME",
-        help="the models a and b; of two folders, one name is for both (default: the only ones); "
-        "of several seeds, any number (default: those of all runs)",
+class Compare(OptionsCommand):
+    """Compare two models or two runs on the same prompts, or runs of several seeds."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "compare runs/all --model organism/llama-deep organism/gemma2",
+        "compare runs/plain runs/with-system-prompt",
+        "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
     )
 
+    folders: Annotated[tuple[Path, ...], FromText(texts.path), Flag("DIR", positional=True)]
+    """folders that commands wrote as --out: one, to compare two of its models; two; or several that
+    differ only in --seed, to see what another seed would change"""
+    models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
+    """the models a and b; with two folders, one name serves for both (default: the only ones); with
+    several seeds, any number (default: those of all runs)"""
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
-
-    Raises:
-        UserError: there are not two things to compare, or answers under one seed are to different
-            prompts.
-    """
-    from interp.cli.folders import answers_run
-
-    runs = [answers_run(folder) for folder in arguments.folders]
-    if len({one.record.run.seed for one in runs}) > 1:
-        _print_seeds(runs, arguments.models)
-    else:
-        _print_difference(_chosen(arguments.folders, arguments.models))
+    def _execute(self) -> None:
+        runs = [answers_run(folder) for folder in self.folders]
+        if len({one.record.run.seed for one in runs}) > 1:
+            _print_seeds(runs, self.models)
+        else:
+            _print_difference(_chosen(self.folders, self.models))
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
-    """Print how two models, or runs, differ on the same prompts."""
     from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-    from interp.cli.folders import answers_run
     from interp.console import echo
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
@@ -89,12 +68,12 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     measures = measures_of(a, cluster=cluster)
     table = comparison_table(a, b, measures=measures, cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
-    print_table(table[["measure", *_COUNTED]], title="Pairs that one alone has right")
+    print_table(table[["measure", *_COUNTED]], title="Pairs that only one has right")
     for side, (folder, _), model in zip("ab", chosen, models, strict=True):
         echo(f"{side}: {model} in {folder}")
     echo(
-        f"intervals and p take {cluster} as the unit, p_mcnemar pairs; detectable: the difference "
-        "that is found with a power of 80%"
+        f"the unit of intervals and p is {cluster}, that of p_mcnemar the pair; detectable: the "
+        "difference found with a power of 80%"
     )
     for note in table["note"].drop_duplicates():
         if note:
@@ -102,13 +81,12 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     unshown = table.loc[table["p"] >= SIGNIFICANT, ["measure", "excluded_below", "excluded_above"]]
     if not unshown.empty:
         echo(
-            "where p is 0.05 or more, by two one-sided tests at 5%: "
+            "if p is 0.05 or more, by two one-sided tests at 5%: "
             f"{left_open(unshown.itertuples(index=False, name=None))}"
         )
 
 
-def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | None]]:
-    """The folders of a and b, each with the named model."""
+def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
     if len(folders) > 2 or len(models) > 2:
         raise UserError("more than two were named; expected one or two folders and models")
     if len(folders) == 1 and len(models) == 1:
@@ -116,11 +94,10 @@ def _chosen(folders: list[Path], models: list[str]) -> list[tuple[Path, str | No
             f"one model of one folder was named ({models[0]}); name two models, or two folders"
         )
     names: list[str | None] = [*models] if len(models) == 2 else [*models, None][:1] * 2
-    return list(zip(folders if len(folders) == 2 else folders * 2, names, strict=True))
+    return list(zip(folders if len(folders) == 2 else [*folders] * 2, names, strict=True))
 
 
 def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
-    """The model of that name, or the only one."""
     models = list(run.models())
     if name is None and len(models) == 1:
         return models[0]
@@ -131,7 +108,6 @@ def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
 
 
 def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
-    """Refuse answers to different prompts."""
     texts_a, texts_b = (table.set_index("prompt_id")["text"] for table in (a, b))
     alone = [
         len(one.index.difference(other.index))
@@ -147,12 +123,7 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
         raise UserError(f"{changed:,} prompts have the same id and another text; expected the same")
 
 
-def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
-    """Print how much accuracy varies from seed to seed, and its sources of variation.
-
-    Raises:
-        UserError: two runs have the same seed, different systems, or no model in common.
-    """
+def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     import pandas as pd
 
     from interp.analysis.comparison import judged_pairs, measures_of, seed_table
@@ -165,7 +136,7 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
     system = installed_system(name)
     if system is None or (cluster := system.cluster) is None:
         raise UserError(
-            f"the system {name!r} names no cluster that all seeds share; expected a system with "
+            f"the system {name!r} has no cluster that all seeds share; expected a system with "
             f"the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
@@ -182,24 +153,24 @@ def _print_seeds(runs: list["RunFolder"], models: list[str]) -> None:
     print_table(table[[*first, *_OF_SEEDS]], title="Accuracy from seed to seed")
     print_table(table[[*first, *_COMPONENTS]], title="Components of its standard deviation")
     echo(
-        "sd_of_mean: of the overall accuracy between seeds, with its 95% interval; sd_seed: common "
-        f"to every {cluster} under one seed; sd_cluster: between them; sd_residual: of each from "
-        "seed to seed"
+        "sd_of_mean: standard deviation of the overall accuracy between seeds, with its 95% "
+        f"interval; sd_seed: the part that every {cluster} under one seed shares; sd_cluster: the "
+        "part between them; sd_residual: the part of each from seed to seed"
     )
     for note in table["note"].drop_duplicates():
         if note:
             echo(note)
 
 
-def _common_models(runs: list["RunFolder"], named: list[str]) -> list[str]:
-    """The models of all runs, which differ only in their seed; only the named ones, if any are."""
+def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
+    """The models that all runs have, or the named ones among them; runs differ only in seed."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)
         raise UserError(f"the runs have the seeds {got}; expected one seed, or all different")
     systems = dict.fromkeys(one.record.run.system for one in runs)
     if len(systems) > 1:
-        raise UserError(f"the runs are of the systems {', '.join(systems)}; expected one")
+        raise UserError(f"the runs have the systems {', '.join(systems)}; expected one")
     common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
     if not common:
         raise UserError("no model is in all of these runs; measure one with every seed")

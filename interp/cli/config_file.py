@@ -1,4 +1,4 @@
-"""The YAML file of options; anything ambiguous is refused."""
+"""The YAML file of options; what YAML readers understand differently is refused."""
 
 import re
 from collections.abc import Hashable
@@ -11,7 +11,7 @@ from interp.errors import UserError, shortened
 from interp.files import read_bytes
 
 LARGEST = 2**20
-"""The most bytes that a configuration file may hold."""
+"""Maximum number of bytes in a configuration file."""
 
 _NUMBER = re.compile(
     r"[-+]?(0|[1-9][0-9]*|[0-9]*\.[0-9]*([eE][-+][0-9]+)?|\.inf|\.nan)", re.IGNORECASE
@@ -19,7 +19,7 @@ _NUMBER = re.compile(
 
 
 def config_file(file: Path) -> dict[str, Any]:
-    """The options in a YAML file, under the names that they have in Python.
+    """The options in a YAML file, under their names in Python.
 
     Raises:
         UserError: the file cannot be read, holds something else, or gives one option twice.
@@ -32,7 +32,7 @@ def config_file(file: Path) -> dict[str, Any]:
         raise UserError(f"{file}, {error}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{file} is no YAML: {shortened(reason)}") from error
+        raise UserError(f"{file} is not YAML: {shortened(reason)}") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise UserError(f"{file} holds no names with values, such as limit: 60")
     options: dict[str, Any] = {}
@@ -67,7 +67,7 @@ class _Loader(yaml.SafeLoader):
         for key in keys:
             if first.setdefault(key.value, key) is not key:
                 raise _AmbiguousError(
-                    key, f"{shortened(key.value)!r} is there twice; leave one of them out"
+                    key, f"{shortened(key.value)!r} occurs twice; leave one of them out"
                 )
         return super().construct_mapping(node, deep)
 
@@ -75,7 +75,7 @@ class _Loader(yaml.SafeLoader):
         text = super().construct_scalar(node)
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             shown = shortened(ascii(text))
-            raise _AmbiguousError(node, f"{shown} holds half of a character; correct it")
+            raise _AmbiguousError(node, f"{shown} contains half of a character; correct it")
         return text
 
 

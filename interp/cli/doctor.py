@@ -4,19 +4,17 @@ import argparse
 import sys
 from collections.abc import Iterable
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from interp.cli.fields import add_options, given
+from interp.cli.parser import Parser
 from interp.errors import printable
 from interp.models.loading import Loading, model_name
+from interp.options import FromText, Options
 from interp.prompts.source import PromptSource
 
 if TYPE_CHECKING:
     from interp.doctor import Finding
-
-HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
-
-EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
 
 PROMPTS = 16
 """Number of prompts to try."""
@@ -25,27 +23,31 @@ WIDTH = 100
 """Width of a line in characters."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+class DoctorOptions(Options):
+    """The options of the command itself."""
+
+    model: Annotated[str | None, FromText(model_name, "NAME")] = None
+    """hub name, local folder, or organism/NAME (default: a packaged organism)"""
+
+
+HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
+
+EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
+
+
+def configure(parser: Parser) -> None:
     """Add the options of the command."""
     models = parser.add_argument_group("model")
-    models.add_argument(
-        "--model",
-        type=model_name,
-        metavar="NAME",
-        help="hub name, local folder, or organism/NAME (default: a packaged organism)",
-    )
+    add_options(models, DoctorOptions)
     add_options(models, Loading)
     add_options(parser.add_argument_group("prompts"), PromptSource)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
-
-    Raises:
-        UserError: a model or the prompts cannot be loaded, or cannot be measured together.
-    """
-    source = PromptSource(**given(arguments, PromptSource, {}))
-    loading = Loading(**given(arguments, Loading, {}))
+    """Run the command."""
+    source = PromptSource(**given(arguments, PromptSource))
+    loading = Loading(**given(arguments, Loading))
+    options = DoctorOptions(**given(arguments, DoctorOptions))
     sys.stderr.write("loading libraries, prompts and model ...\n")
     sys.stderr.flush()
 
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     prompts = source.load()
     few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
-    name = arguments.model or default_organism(source.system)
+    name = options.model or default_organism(source.system)
     (found,) = found_models([name], loading).values()
     model = load_found(found, loading)
     set_threads(model, None)

@@ -1,20 +1,70 @@
 """Flags made from options: an option's type, default and docstring say what its flag takes.
 
-Flags have no defaults: values that are not given are left to the options, or to a YAML file.
+argparse only splits the command line into words; the options read them. Flags have no defaults:
+values that are not given are left to the options, or to a YAML file.
 """
 
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from interp import texts
-from interp.cli.parser import Listed
+from interp.cli.parser import Parser
 from interp.errors import UserError, unknown
-from interp.options import FromText, Options, choices, flag
+from interp.options import Flag, FromText, Options, flag, is_tuple, is_whole_number, marks
+
+Folder = Annotated[Path, FromText(texts.path, "DIR"), Flag("DIR", positional=True)]
+"""The folder that a command looks into."""
+
+
+class OptionsCommand(Options):
+    """A command with these options as its flags; its docstring is its help."""
+
+    HELP: ClassVar[str]
+    EXAMPLES: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        doc = " ".join((cls.__doc__ or "").split())
+        cls.HELP = f"{doc[:1].lower()}{doc[1:]}".removesuffix(".")
+
+    @classmethod
+    def configure(cls, parser: Parser) -> None:
+        """Add the options of the command."""
+        add_options(parser, cls)
+
+    @classmethod
+    def run(cls, arguments: argparse.Namespace) -> None:
+        """Run the command."""
+        cls(**given(arguments, cls))._execute()
+
+    @abstractmethod
+    def _execute(self) -> None:
+        """Carry the command out."""
+
+
+class Configuration(Options):
+    """The option of commands that read a YAML file."""
+
+    config: Annotated[Path | None, FromText(texts.path, "FILE")] = None
+    """YAML file of options, under the names of their flags; flags override it"""
+
+
+def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options in the configuration file, which is read once; none if there is no file."""
+    read: dict[str, Any] | None = getattr(arguments, "configured", None)
+    if read is not None:
+        return read
+    file = Configuration(**given(arguments, Configuration)).config
+    if file is None:
+        return {}
+    from interp.cli.config_file import config_file  # yaml takes a while to import
+
+    return config_file(file)
 
 
 def add_options(
@@ -22,46 +72,63 @@ def add_options(
 ) -> None:
     """Add a flag for each option."""
     for name, field in options.model_fields.items():
-        if name not in without:
-            parser.add_argument(*_names(name, field), dest=name, **_action(name, field))
+        if name in without:
+            continue
+        common: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(field)}
+        mark = next((mark for mark in field.metadata if isinstance(mark, Flag)), None)
+        several = is_tuple(field.annotation)
+        if mark and mark.positional:
+            nargs = None if field.is_required() else "?"
+            if several:
+                nargs = "+" if field.is_required() else "*"
+            parser.add_argument(name, nargs=nargs, metavar=mark.name, **common)
+        elif field.annotation is bool:
+            action = "store_false" if _switches_off(field) else "store_true"
+            negated = f"no_{name}" if _switches_off(field) else name
+            parser.add_argument(flag(negated), dest=name, action=action, **common)
+        else:
+            words: dict[str, Any] = {"nargs": "+", "action": "extend"} if several else {}
+            own = flag(mark.name if mark else name)
+            parser.add_argument(own, dest=name, metavar=_metavar(field), **words, **common)
 
 
 def given(
-    arguments: argparse.Namespace, options: type[Options], config: Mapping[str, Any]
+    arguments: argparse.Namespace,
+    options: type[Options],
+    config: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The options given in a configuration file or by flags, which take precedence."""
-    found = {name: config[name] for name in options.model_fields if name in config}
-    flags = vars(arguments)
-    return found | {name: flags[name] for name in options.model_fields if name in flags}
+    found = {**(config or {}), **vars(arguments)}
+    return {name: found[name] for name in options.model_fields if name in found}
 
 
 def options_in(
-    config: Mapping[str, Any],
-    file: Path | None,
+    arguments: argparse.Namespace,
     kinds: Sequence[type[Options]],
     *,
-    flags: Mapping[str, str],
+    others: Collection[str] = (),
     without: Collection[str] = (),
 ) -> dict[str, Any]:
     """The contents of a configuration file, under the names of options.
 
     Args:
-        config: the contents as the file holds them, under the names of options or of their flags.
-        file: the file's path, for messages.
+        arguments: the command line, which may name a file; its names are those of options or flags.
         kinds: the options that the command has.
-        flags: the command's further flags, with the name of each among the options.
+        others: names in the file that are read elsewhere, such as the name of a study.
         without: options for which the command has no flag.
 
     Raises:
         UserError: the file names an unknown option, or one option under two names.
     """
+    file = getattr(arguments, "config", None)
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
-    options = [name for name in fields if name not in without]
-    negated = {f"no_{name}": name for name in options if _switches_off(fields[name])}
-    names = {name: name for name in [*options, *flags.values()]} | {**flags, **negated}
+    negated = {f"no_{n}": n for n in fields if n not in without and _switches_off(fields[n])}
+    names = {name: name for name in (*fields, *others) if name not in without} | negated
+    for name, field in fields.items():
+        names |= {mark.name: name for mark in field.metadata if isinstance(mark, Flag)}
     found: dict[str, Any] = {}
     spelling: dict[str, str] = {}
-    for key, value in config.items():
+    for key, value in configuration(arguments).items():
         if key not in names:
             raise UserError(f"{file}: {unknown('option', key, names)}")
         name = names[key]
@@ -77,89 +144,22 @@ def options_in(
     return found
 
 
-def _names(name: str, field: FieldInfo) -> list[str]:
-    return [flag(f"no_{name}" if _switches_off(field) else name)]
-
-
 def _switches_off(field: FieldInfo) -> bool:
     """Whether the option's flag switches off a default."""
     return field.annotation is bool and field.default is True
-
-
-def _action(name: str, field: FieldInfo) -> dict[str, Any]:
-    """The arguments that argparse takes for an option."""
-    common = {"default": argparse.SUPPRESS, "help": _help(field)}
-    if field.annotation is bool:
-        return {"action": "store_false" if _switches_off(field) else "store_true", **common}
-    read = _reader(name, field)
-    metavar = {"metavar": _metavar(field)}
-    if _is_tuple(field.annotation):
-        return {"nargs": "+", "action": Listed, "type": read, **metavar, **common}
-    return {"type": read, **metavar, **common}
 
 
 def _help(field: FieldInfo) -> str:
     """The field's docstring, with the default if the docstring names none."""
     text = " ".join((field.description or "").split())
     if field.annotation is bool:
-        if field.default is True:
-            text = f"do not {text}"
-    elif field.default is not None and field.default != ():
+        text = f"do not {text}" if _switches_off(field) else text
+    elif not field.is_required() and field.default not in (None, ()):
         value = field.default
         text += f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
     return text.replace("%", "%%")
 
 
 def _metavar(field: FieldInfo) -> str:
-    text = _from_text(field)
-    if text is not None and text.metavar is not None:
-        return text.metavar
-    return "N" if _is_whole_number(field.annotation) else "NAME"
-
-
-def _reader(name: str, field: FieldInfo) -> Callable[[str], Any]:
-    """The function that turns a text into the option's value, or into one of its values."""
-    known = choices(field.annotation)
-    text = _from_text(field)
-    if text is not None and not (known and _is_tuple(field.annotation)):
-        return text.read
-    if known:
-        kind = name.removesuffix("s").replace("_", " ")
-        one = texts.one_of(kind, known)
-        return texts.some_of(kind, known) if _is_tuple(field.annotation) else one
-    if _is_whole_number(field.annotation):
-        return texts.whole_number(*_bounds(field))
-    return str
-
-
-def _from_text(field: FieldInfo) -> FromText | None:
-    inner = [part for item in get_args(field.annotation) for part in _metadata(item)]
-    return next((part for part in (*field.metadata, *inner) if isinstance(part, FromText)), None)
-
-
-def _metadata(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-
-
-def _is_tuple(annotation: Any) -> bool:
-    if get_origin(annotation) is Annotated:
-        return _is_tuple(get_args(annotation)[0])
-    return get_origin(annotation) is tuple or any(
-        _is_tuple(part) for part in get_args(annotation) if get_origin(annotation) is not tuple
-    )
-
-
-def _is_whole_number(annotation: Any) -> bool:
-    return annotation is int or any(_is_whole_number(part) for part in get_args(annotation))
-
-
-def _bounds(field: FieldInfo) -> tuple[int, int]:
-    """The smallest and the largest value that a number may have."""
-    found = [*field.metadata]
-    for part in get_args(field.annotation):
-        for item in _metadata(part):
-            found += item.metadata if isinstance(item, FieldInfo) else [item]
-    least = next((int(str(part.ge)) for part in found if isinstance(part, Ge)), 0)
-    return least, next(
-        (int(str(part.le)) for part in found if isinstance(part, Le)), texts.MOST_TOKENS
-    )
+    named = (mark.metavar for mark in marks(field) if isinstance(mark, FromText) and mark.metavar)
+    return next(named, "N" if is_whole_number(field.annotation) else "NAME")

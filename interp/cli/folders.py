@@ -1,52 +1,141 @@
-"""The runs in a folder that a command wrote: its own, or those of a study's stages."""
+"""Commands that look into a folder that another command wrote, and the runs in such a folder."""
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from interp import texts
+from interp.cli.fields import Folder, OptionsCommand
 from interp.errors import UserError
-from interp.files import reading
-from interp.runs import folder as runs
-from interp.runs.folder import RunFolder
+from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
+    from interp.runs.folder import RunFolder
     from interp.studies.folder import StudyFolder
 
 
-def runs_in(folder: Path) -> dict[str, RunFolder]:
-    """The runs that have begun in a folder, by name.
+class Status(OptionsCommand):
+    """Show how far a run or a study is: done, running, failed, rate, time left."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("status runs/all", "status runs/study")
+
+    folder: Folder
+    """what a command wrote as --out"""
+
+    def _execute(self) -> None:
+        from interp.console import echo
+        from interp.report.console import print_table
+        from interp.runs.folder import status_table
+        from interp.runs.workers import worker_records
+
+        table = status_table(runs_in(self.folder))
+        rate = ["" if math.isnan(rate) else f"{rate:,.1f}/s" for rate in table["rate"]]
+        rest = (table["prompts"] - table["done"]).tolist()
+        left = list(map(_time_left, rest, table["seconds_left"].tolist()))
+        shown = table.drop(columns="seconds_left").assign(rate=rate, left=left)
+        print_table(shown, title="Prompts by run and model")
+        for worker in worker_records(self.folder):
+            job = f", job {worker.job}" if worker.job else ""
+            where = f"worker {worker.number} (host {worker.host}{job})"
+            if worker.finished is None:
+                echo(f"{where}: began {worker.started}, no end reported")
+            elif worker.error:
+                echo(f"{where}: ended {worker.finished}, {worker.error}")
+
+
+def _time_left(prompts: int, seconds: float) -> str:
+    """When the rest of the prompts will be done; empty while no worker measures them."""
+    from interp.console import clock
+
+    if not prompts:
+        return "done"
+    return "" if math.isnan(seconds) else clock(seconds)
+
+
+class Validate(OptionsCommand):
+    """Check the files that a command left, or a file of your own pairs."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "validate runs/all",
+        "validate runs/study",
+        "validate pairs.csv",
+    )
+
+    path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
+    """what a command wrote as --out, or a file of pairs"""
+
+    def _execute(self) -> None:
+        (_check_pairs if self.path.is_file() else _check_folder)(self.path)
+
+
+def _check_pairs(file: Path) -> None:
+    """Refuse a faulty file of pairs, listing each fault with its line."""
+    from interp.console import counted, echo
+    from interp.prompts.own.pairs import faults, read_pairs
+
+    if found := faults(file):
+        listed = "\n  ".join(found)
+        raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
+    prompts = read_pairs(file)
+    pairs = counted(len({prompt.pair_id for prompt in prompts}), "pair")
+    echo(f"{file} is without fault: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
+    echo(prompts[0].text)
+
+
+def _check_folder(folder: Path) -> None:
+    """Check every shard's checksums and columns, and the merged tables."""
+    from interp.console import echo
+    from interp.runs.folder import problems
+
+    runs, study = runs_in(folder), study_in(folder)
+    if study is not None:
+        found = study.faults()
+    else:
+        found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
+    if found:
+        listed = "\n  ".join(found)
+        raise UserError(
+            f"{folder} is not whole:\n  {listed}\n"
+            "Rerun the command that wrote it to measure what is missing or has changed"
+        )
+    shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
+    echo(f"{folder} is whole: {shards:,} shards and the merged tables")
+
+
+def runs_in(folder: Path) -> "dict[str, RunFolder]":
+    """The runs that have begun in a folder, by name: its own, or those of a study's stages.
 
     Raises:
         UserError: the folder holds neither a run nor a study.
     """
+    from interp.files import reading
+    from interp.runs import folder as runs
+    from interp.studies.folder import RECORD
+
     study = study_in(folder)
     if study is not None:
         return dict(study.runs)
     with reading(folder):
         if (folder / runs.RECORD).exists():
-            run = RunFolder.read(folder)
+            run = runs.RunFolder.read(folder)
             return {run.record.run.measurement: run}
-    from interp.studies import folder as studies
-
     raise UserError(
-        f"{folder} holds neither a run nor a study ({runs.RECORD}, {studies.RECORD}); "
+        f"{folder} holds neither a run nor a study ({runs.RECORD}, {RECORD}); "
         "give a folder that a command of interp wrote"
     )
 
 
 def study_in(folder: Path) -> "StudyFolder | None":
-    """The study in a folder; None if it holds none.
-
-    Raises:
-        UserError: the study's record is damaged.
-    """
-    from interp.studies import folder as studies
+    """The study in a folder; None if it holds none."""
+    from interp.files import reading
+    from interp.studies.folder import RECORD, StudyFolder
 
     with reading(folder):
-        there = (folder / studies.RECORD).exists()
-    return studies.StudyFolder.read(folder) if there else None
+        there = (folder / RECORD).exists()
+    return StudyFolder.read(folder) if there else None
 
 
-def answers_run(folder: Path) -> RunFolder:
+def answers_run(folder: Path) -> "RunFolder":
     """The run in a folder that has answers.
 
     Raises:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from interp import texts
 from interp.errors import nearest, shortened, unknown
 
 
@@ -42,14 +41,6 @@ class Parser(argparse.ArgumentParser):
         message = " ".join(message.removeprefix("argument ").split())
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
 
-    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """The value of a text; an error that `interp.texts` raises keeps its message."""
-        read = self._registry_get("type", action.type, action.type)
-        try:
-            return read(arg_string)
-        except (TypeError, ValueError) as error:
-            raise argparse.ArgumentError(action, str(error)) from error
-
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Whether a value is one of the choices; the nearest one is suggested if it is not."""
         if action.choices is not None and value not in action.choices:
@@ -57,7 +48,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))
 
     def _check_text(self, argument: str) -> None:
-        """Refuse text that no option can hold, before argparse or the file system fails on it."""
+        """Refuse text on which argparse or the file system would fail."""
         if "\0" in argument or any("\ud800" <= letter <= "\udfff" for letter in argument):
             shown = shortened(ascii(argument))
             self.error(f"{shown} holds characters that are not valid UTF-8 text")
@@ -78,36 +69,7 @@ class Parser(argparse.ArgumentParser):
             yield from action.option_strings
 
 
-class Listed(argparse.Action):
-    """Collects the values of an option, each of which may itself be several, without repetition."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the values of the option."""
-        before = getattr(namespace, self.dest, ())
-        found = [value for one in values for value in (one if isinstance(one, tuple) else (one,))]
-        if not found:
-            raise argparse.ArgumentError(self, "expected at least one value")
-        setattr(namespace, self.dest, tuple(dict.fromkeys([*before, *found])))
-
-
 def program() -> str:
     """How this program was started: by its own name, or as a Python module."""
     as_module = Path(sys.argv[0]).parts[-2:] == ("interp", "__main__.py")
     return "python -m interp" if as_module else "interp"
-
-
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """The seed's flag for commands that generate prompts and measure nothing."""
-    parser.add_argument(
-        "--seed",
-        type=texts.whole_number(0, texts.LARGEST_SEED),
-        default=0,
-        metavar="N",
-        help="seed (default: 0)",
-    )

@@ -1,14 +1,17 @@
 """`python -m interp plan`: what a set of prompts can show, before any model is run."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import Field
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
-from interp.cli.parser import add_seed
+from interp.cli.fields import OptionsCommand
 from interp.errors import UserError
+from interp.options import FromText
+from interp.prompts.source import Seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,137 +19,90 @@ if TYPE_CHECKING:
     from interp.prompts.systems import Contrast
     from interp.statistics.power import Planned
 
-HELP = "print the smallest differences that so many prompts can show"
-
-EXAMPLES = (
-    "plan --system rulebreakers --limit 240",
-    "plan --pilot runs/small --limit 1440",
-)
-
-ACCURACY = 0.5
-"""Assumed accuracy: differences are hardest to find here."""
-
-CORRELATION = 0.8
-"""Assumed correlation of a model's answers about one cluster: the median of the packaged organisms
-on the default system is 0.82."""
-
 MODELS = 2
 """Assumed number of models."""
 
-_MOST_MODELS = 1000
+Share = Annotated[float, FromText(texts.share, "SHARE")]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument(
-        "--system",
-        type=texts.system,
-        default=DEFAULT_SYSTEM,
-        metavar="NAME",
-        help=f"the system that names contrasts (default: {DEFAULT_SYSTEM})",
-    )
-    parser.add_argument(
-        "--limit",
-        type=texts.whole_number(1, texts.MOST_PAIRS),
-        metavar="N",
-        help="how many pairs are to be asked (default: all)",
-    )
-    add_seed(parser)
-    parser.add_argument(
-        "--pilot",
-        type=texts.path,
-        metavar="DIR",
-        help="a run or study of the same system, whose answers say what to expect of its models",
-    )
-    parser.add_argument(
-        "--accuracy",
-        type=texts.share,
-        metavar="SHARE",
-        help=f"expected without a pilot; differences are hard to find at 0.5 (default: {ACCURACY})",
-    )
-    parser.add_argument(
-        "--correlation",
-        type=texts.share,
-        metavar="SHARE",
-        help="of a model's answers about one cluster, expected without a pilot "
-        f"(default: {CORRELATION})",
-    )
-    parser.add_argument(
-        "--models",
-        type=texts.whole_number(1, _MOST_MODELS),
-        metavar="N",
-        help="how many models' tests are corrected together (default: those of the pilot, or "
-        f"{MODELS})",
+class Plan(OptionsCommand):
+    """Print the smallest differences that so many prompts can show."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "plan --system rulebreakers --limit 240",
+        "plan --pilot runs/small --limit 1440",
     )
 
+    system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
+    """the system that names contrasts"""
+    limit: Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | None = None
+    """how many pairs are to be asked (default: all)"""
+    seed: Seed = 0
+    """seed"""
+    pilot: Annotated[Path | None, FromText(texts.path, "DIR")] = None
+    """a run or study of the same system, whose answers say what to expect of its models"""
+    accuracy: Share = 0.5
+    """expected accuracy without a pilot; differences are hardest to find at 0.5"""
+    correlation: Share = 0.8
+    """expected correlation of a model's answers about one cluster, without a pilot (0.82 is the
+    median of the packaged organisms on the default system)"""
+    models: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """how many models' tests are corrected together (default: those of the pilot, or 2)"""
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
+    def _execute(self) -> None:
+        from interp.console import counted
+        from interp.prompts.systems import find_system, load_prompts
+        from interp.report.console import print_table
+        from interp.statistics.power import family_size, plan_table
 
-    Raises:
-        UserError: the system names no contrasts, or the pilot does not fit.
-    """
-    from interp.console import counted
-    from interp.prompts.systems import find_system, load_prompts
-    from interp.report.console import print_table
-    from interp.statistics.power import family_size, plan_table
-
-    system = find_system(arguments.system)
-    cluster = system.cluster
-    if not system.contrasts or cluster is None:
-        raise UserError(
-            f"the system {arguments.system!r} names no contrasts; expected one with the attributes "
-            f"contrasts and cluster, such as {DEFAULT_SYSTEM}"
-        )
-    planned, models, source = _expected(arguments, system.contrasts, cluster)
-    models = arguments.models or models
-    tests = family_size(system.contrasts, models)
-    prompts = load_prompts(arguments.system, limit=arguments.limit or "all", seed=arguments.seed)
-    pairs = prompts.to_frame().drop_duplicates("pair_id")
-    table = plan_table(pairs, planned, cluster=cluster, tests=tests)
-    clusters = counted(pairs[cluster].nunique(), "cluster")
-    print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
-    _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
+        system = find_system(self.system)
+        cluster = system.cluster
+        if not system.contrasts or cluster is None:
+            raise UserError(
+                f"the system {self.system!r} names no contrasts; expected one with the attributes "
+                f"contrasts and cluster, such as {DEFAULT_SYSTEM}"
+            )
+        planned, models, source = _expected(self, system.contrasts, cluster)
+        models = self.models or models
+        tests = family_size(system.contrasts, models)
+        prompts = load_prompts(self.system, limit=self.limit or "all", seed=self.seed)
+        pairs = prompts.to_frame().drop_duplicates("pair_id")
+        table = plan_table(pairs, planned, cluster=cluster, tests=tests)
+        clusters = counted(pairs[cluster].nunique(), "cluster")
+        print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
+        _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
 
 
 def _expected(
-    arguments: argparse.Namespace, contrasts: "Sequence[Contrast]", cluster: str
+    options: Plan, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "tuple[list[Planned], int, str]":
     """The comparisons, the number of models, and the source of the expected values."""
     from interp.statistics.power import assumed, of_pilot
 
-    given = (arguments.accuracy, arguments.correlation)
-    if arguments.pilot is None:
-        accuracy, correlation = (
-            default if value is None else value
-            for value, default in zip(given, (ACCURACY, CORRELATION), strict=True)
-        )
+    accuracy, correlation = options.accuracy, options.correlation
+    if options.pilot is None:
         return (
             assumed(contrasts, accuracy=accuracy, correlation=correlation),
             MODELS,
             f"assumed: an accuracy of {accuracy:g}; between answers about one {cluster} a "
-            f"correlation of {correlation:g} at one level, of half of that at two, and none "
+            f"correlation of {correlation:g} at one level, half of that at two, and none "
             "between models. --pilot DIR takes all of this from a run",
         )
-    if given != (None, None):
+    if options.model_fields_set & {"accuracy", "correlation"}:
         raise UserError(
             "--pilot says what to expect, and so do --accuracy and --correlation; expected one or "
             "the other"
         )
-    answered = _answered(arguments.pilot, arguments.system, contrasts, cluster)
+    answered = _answered(options.pilot, options.system, contrasts, cluster)
     planned = of_pilot(answered, contrasts, cluster=cluster)
-    source = f"accuracies and correlations are those of {arguments.pilot}"
+    source = f"accuracies and correlations are those of {options.pilot}"
     return planned, answered["model"].nunique(), source
 
 
 def _answered(
     folder: Path, name: str, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "pd.DataFrame":
-    """One row per model and pair of a pilot, with the columns that contrasts need.
-
-    Raises:
-        UserError: the folder has no answers to prompts of the system.
-    """
+    """One row per model and pair of a pilot, with the columns that contrasts need."""
     from interp.analysis.accuracy import pairs_of
     from interp.cli.folders import answers_run
     from interp.statistics.contrasts import MODEL
@@ -168,7 +124,6 @@ def _answered(
 
 
 def _explain(source: str, family: str) -> None:
-    """Print what the columns mean, and what they are based on."""
     from interp.console import echo
     from interp.statistics.power import STUDIES
 

@@ -1,16 +1,14 @@
 """`python -m interp train TASK`: train a model, which every command then takes by --model DIR."""
 
 import argparse
-import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 from interp.cli.choice import Choice
-from interp.cli.fields import add_options, given, options_in
-from interp.cli.measure import add_config_option, configuration
+from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser
-from interp.errors import UserError
 from interp.models.loading import Loading, model_name
+from interp.options import FromText, Options
 from interp.plugins import TRAINING
 from interp.training.spec import SETTLED, CheckpointOptions, find_training
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
     from interp.training.folder import TrainRecord
     from interp.training.lessons import Estimate
-    from interp.training.run import Training
 
 TASK = Choice("task", "training task", TRAINING)
 
@@ -32,67 +29,45 @@ EXAMPLES = (
 )
 
 
+class TrainOptions(Options):
+    """The options of the command itself."""
+
+    model: Annotated[str, FromText(model_name, "NAME")]
+    """hub name, local folder or organism/NAME; from scratch also small-encoder, small-text-to-text
+    or small-decoder"""
+    dry_run: bool = False
+    """print the number of steps and an estimate of memory, and train nothing"""
+
+
 def configure(parser: Parser) -> None:
     """Add the command's options, including those of the named task."""
     TASK.add_to(parser)
-    add_config_option(parser)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the number of steps and an estimate of memory, and train nothing",
-    )
+    add_options(parser, Configuration)
     models = parser.add_argument_group("model")
-    models.add_argument(
-        "--model",
-        type=model_name,
-        default=argparse.SUPPRESS,
-        metavar="NAME",
-        help="hub name, local folder or organism/NAME; from scratch also small-encoder, "
-        "small-text-to-text or small-decoder",
-    )
+    add_options(models, TrainOptions)
     add_options(models, Loading, without=SETTLED)
     add_options(parser.add_argument_group("training"), TASK.options(parser))
     add_options(parser.add_argument_group("run"), CheckpointOptions)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the command.
-
-    Raises:
-        UserError: no task or no model was named, or the training cannot be done.
-    """
-    training, kept = _prepared(arguments)
-    from interp.report.console import print_table
-
-    if arguments.dry_run:
-        print_table(_estimate_table(training.estimate()), title="Before training")
-        return
-    record = training.run(kept, command=shlex.join(["interp", *arguments.argv]))
-    print_table(_metrics_table(record), title="Held-out splits")
-
-
-def _prepared(arguments: argparse.Namespace) -> "tuple[Training, CheckpointOptions]":
-    """The training run that a command line asks for, and its folder."""
-    options = find_training(TASK.name(arguments))
-    config = options_in(
-        configuration(arguments),
-        arguments.config,
-        (options, Loading, CheckpointOptions),
-        flags={"model": "model", "task": "task"},
-        without=SETTLED,
-    )
-    spec = options(**given(arguments, options, config))
-    loading = Loading(**given(arguments, Loading, config))
-    kept = CheckpointOptions(**given(arguments, CheckpointOptions, config))
-    model = getattr(arguments, "model", config.get("model"))
-    if not isinstance(model, str):
-        raise UserError("no model was named; give --model NAME")
+    """Run the command."""
+    kinds = (find_training(TASK.name(arguments)), Loading, CheckpointOptions, TrainOptions)
+    config = options_in(arguments, kinds, others=("task",), without=SETTLED)
+    made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
+    spec, loading, kept, options = made
     # Importing torch takes seconds; mistakes in the options are known by now.
     sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
+    from interp.report.console import print_table
     from interp.training.run import Training
 
-    return Training(spec, model, loading), kept
+    training = Training(spec, options.model, loading)
+    if options.dry_run:
+        print_table(_estimate_table(training.estimate()), title="Before training")
+        return
+    record = training.run(kept, command=arguments.command_line)
+    print_table(_metrics_table(record), title="Held-out splits")
 
 
 def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":

@@ -1,12 +1,11 @@
 """Activations for other tools: a safetensors file per model, and one index of all vectors.
 
-1. One pass over the shards counts the vectors of each tensor: a site of a layer.
-2. A second pass writes each shard's vectors into their place, one shard in memory at a time.
+1. One pass over the shards counts the vectors of each tensor, which is a site in a layer.
+2. A second pass writes each shard's vectors into their places, one shard in memory at a time.
 3. The index gives the tensor and row of each vector, with its prompt's factors and answer.
 
-A safetensors file begins with the length of its header as 8 bytes, little-endian. The header, JSON
-with each tensor's type, shape and place, and then the tensors follow
-(https://huggingface.co/docs/safetensors).
+A safetensors file has the length of its header in 8 bytes, little-endian, the header, which is JSON
+with each tensor's type, shape and place, and the tensors (https://huggingface.co/docs/safetensors).
 """
 
 import json
@@ -45,7 +44,7 @@ Part = tuple[str, Float32[ndarray, "row width"]]
 """The name of a tensor and its next rows."""
 
 _ALIGNED = 8
-"""The header's length is a multiple of this many bytes, to align tensors."""
+"""The header's length in bytes is a multiple of this, to align tensors."""
 
 Key = tuple[str, str, int]
 """Model, site and layer."""
@@ -97,11 +96,7 @@ def tensor_name(site: str, layer: int) -> str:
 
 
 def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """Count the vectors over parts, each of which holds complete prompts.
-
-    Raises:
-        UserError: vectors of one site and layer have different widths.
-    """
+    """Count the vectors over parts, each of which holds complete prompts."""
     found: dict[Key, Count] = {}
     for part in parts:
         for place, rows in part.groupby(_KEY, sort=False):
@@ -156,7 +151,6 @@ def _write_tensors(
 
 
 def _by_tensor(shard: pa.Table) -> Iterator[Part]:
-    """The vectors of a shard, tensor by tensor."""
     vectors = shard["vector"].combine_chunks()
     names = _tensors(shard)
     for name, rows in names.groupby(names, sort=False).indices.items():
@@ -165,7 +159,6 @@ def _by_tensor(shard: pa.Table) -> Iterator[Part]:
 
 
 def _tensors(shard: pa.Table) -> pd.Series:
-    """The name of the tensor of each row."""
     places = zip(shard["site"].to_pylist(), shard["layer"].to_pylist(), strict=True)
     return pd.Series([tensor_name(site, layer) for site, layer in places], dtype=object)
 
@@ -185,7 +178,6 @@ def _texts(frame: pd.DataFrame, names: Iterable[str]) -> pa.Table:
 
 
 def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The index of the vectors of a model, shard by shard."""
     counted = Counter[str]()
     for shard in run.done(model):
         places = _read(run, model, shard, _TABLE, _PLACE)
@@ -201,15 +193,11 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
 
 
 def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table joined with another by prompt; shared columns come from the first.
-
-    Raises:
-        UserError: the other table lacks a prompt.
-    """
+    """A table joined with another by prompt; shared columns come from the first."""
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(
-            "some vectors are of prompts that the run does not have; measure them again"
+            "some vectors belong to prompts that the run does not have; measure them again"
         )
     for name in other.column_names:
         if name not in table.column_names:

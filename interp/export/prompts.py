@@ -24,11 +24,7 @@ def task_name(system: str) -> str:
 
 
 def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of lm-evaluation-harness, by name.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
-    """
+    """The files of a task of lm-evaluation-harness, by name."""
     name = task_name(prompts.system)
     return _shared(prompts) | {
         f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts),
@@ -37,11 +33,7 @@ def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
 
 
 def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of Inspect, by name.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
-    """
+    """The files of a task of Inspect, by name."""
     name = task_name(prompts.system)
     return _shared(prompts) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
 
@@ -50,9 +42,6 @@ def prompt_lines(prompts: PromptSet) -> str:
     """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
 
     A factor with the name of another field is omitted.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
     """
     rows = (_row(prompt, prompts.weight(prompt)) for prompt in prompts)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
@@ -99,42 +88,30 @@ def _filled(template: str, prompts: PromptSet) -> str:
     return environment.get_template(template).render(name=task_name(prompts.system), sides=sides)
 
 
-_CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
+_TERMS = (
+    *("citeAs", "column", "conformsTo", "data", "dataType", "examples", "extract", "field"),
+    *("fileObject", "fileProperty", "fileSet", "format", "includes", "isLiveDataset", "jsonPath"),
+    *("key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
+    *("replace", "separator", "source", "subField", "transform"),
+)
+_CONTEXT: Mapping[str, object] = dict(
+    sorted(
+        {
+            **{term: f"cr:{term}" for term in _TERMS},
+            "@language": "en",
+            "@vocab": "https://schema.org/",
+            "conformsTo": "dct:conformsTo",
+            "cr": "http://mlcommons.org/croissant/",
+            "data": {"@id": "cr:data", "@type": "@json"},
+            "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+            "dct": "http://purl.org/dc/terms/",
+            "examples": {"@id": "cr:examples", "@type": "@json"},
+            "rai": "http://mlcommons.org/croissant/RAI/",
+            "sc": "https://schema.org/",
+        }.items()
+    )
+)
+"""The names of Croissant 1.0, in the order of its specification."""
 
 _FIELDS = {
     "prompt_id": "the prompt",
@@ -147,11 +124,7 @@ _FIELDS = {
 
 
 def described(prompts: PromptSet) -> Mapping[str, str]:
-    """The prompts as JSON lines, and croissant.json.
-
-    Raises:
-        UserError: a prompt is not a choice among options, or has messages around it.
-    """
+    """The prompts as JSON lines, and croissant.json."""
     file = f"{task_name(prompts.system)}.jsonl"
     lines = prompt_lines(prompts)
     description = json.dumps(_description(prompts, file, lines), indent=2, ensure_ascii=False)

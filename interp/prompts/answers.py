@@ -2,7 +2,8 @@
 
 Each kind of answer defines four things: the texts or classes that count for it (`options`), whether
 only the model's next prediction decides the answer (`scored_by_next_token`), how generated texts
-are judged (`judge`), and the data that results depend on (`record`).
+are judged (`judge`), and the data that results depend on (`record`). Values that would be measured
+wrongly are refused with a UserError when an answer is made.
 """
 
 import re
@@ -13,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from interp.errors import UserError, shortened
+from interp.errors import UserError, described, shortened
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
 
@@ -46,11 +47,6 @@ class AnswerOption:
     """Surface forms, at least one; the first token of each counts."""
 
     def __post_init__(self) -> None:
-        """Refuse forms that would be counted wrongly: a string would be taken for its letters.
-
-        Raises:
-            UserError: a name or a form is not a text, or the forms are not a tuple or are empty.
-        """
         # Lists are refused too: an option is a key, and its forms are hashed.
         if not isinstance(self.forms, tuple) or not self.forms:
             raise UserError(
@@ -73,28 +69,25 @@ class Choice:
     gold: str
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
-    """The two options whose difference is attributed and patched, the first counting as positive.
-    Without a contrast, attribution contrasts the correct option with the most likely other one."""
+    """The two options whose difference is attributed and patched, the first one positive. Without a
+    contrast, attribution contrasts the correct option with the most likely other one."""
 
     needs: ClassVar[Needs] = "next-token logits"
     scored_by_next_token: ClassVar[bool] = True
 
     @classmethod
     def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
-        """A question with two answers, the positive one contrasted with the other.
+        """A question with two answers, such as Yes and No, the first contrasted with the second.
 
         Args:
-            positive: the answer that accepts the question, such as Yes.
+            positive: the answer that accepts the question.
             negative: the answer that rejects the question.
-            gold: whether the positive one is correct.
-
-        Raises:
-            UserError: `gold` is not a bool, or an option is not an `AnswerOption`.
+            gold: whether the positive answer is correct.
         """
         # "No" is true, and would make Yes the correct answer.
         if gold is not True and gold is not False:
             raise UserError(
-                f"gold is {_described(gold)}; expected True if the positive option is correct, "
+                f"gold is {described(gold)}; expected True if the positive option is correct, "
                 "or False"
             )
         _check_options((positive, negative))
@@ -102,12 +95,6 @@ class Choice:
         return cls((positive, negative), gold=names[not gold], contrast=names)
 
     def __post_init__(self) -> None:
-        """Refuse choices that no measurement could count.
-
-        Raises:
-            UserError: there are fewer than two options, two share a name or a form, or the gold
-                answer or the contrast names no option.
-        """
         _check_options(self.options)
         names = _check_names("options", tuple(option.name for option in self.options))
         forms = [form for option in self.options for form in set(option.forms)]
@@ -122,15 +109,14 @@ class Choice:
             not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(names)
         ):
             raise UserError(
-                f"the contrast is {_described(pair)}; expected a tuple of two of the options "
+                f"the contrast is {described(pair)}; expected a tuple of two of the options "
                 f"{', '.join(names)}"
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option with a form that begins the generated text, as whole words.
+        """The option with the longest form that begins the generated text, as whole words.
 
-        The longest such form decides. Quotation marks, asterisks and the like before the form are
-        skipped; case matters.
+        Case matters; quotation marks, asterisks and the like before the form are skipped.
         """
         found = _beginning(self.options).match(text)
         names = {form: option.name for option in self.options for form in option.forms}
@@ -147,8 +133,8 @@ class Label:
     """One of a classifier's classes."""
 
     classes: tuple[str, ...]
-    """Names of all classes: those in the model's configuration or, if this names none, any names in
-    the order of the model's outputs."""
+    """Names of all classes: those in the model's configuration or, if it has none, any names in the
+    order of the model's outputs."""
     gold: str
 
     needs: ClassVar[Needs] = "class logits"
@@ -156,12 +142,6 @@ class Label:
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        """Refuse classes that cannot be distinguished.
-
-        Raises:
-            UserError: there are fewer than two classes, one is given twice, or the gold answer is
-                not among the classes.
-        """
         _check_gold(self.gold, _check_names("classes", self.classes))
 
     @property
@@ -180,8 +160,7 @@ class Label:
 
 
 Parser: TypeAlias = Callable[[str], str | Unanswered]
-"""Finds the answer in a generated text. Must be a named function, since its name is part of the
-data's hash."""
+"""Function that finds the answer in a generated text; its name is part of the data's hash."""
 
 
 def whole_text(text: str) -> str | Unanswered:
@@ -202,16 +181,10 @@ class FreeText:
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        """Refuse answers that no parser can give.
-
-        Raises:
-            UserError: there is no accepted answer, one is not a text, or the parser is not a named
-                function.
-        """
         _check_texts("accepted answers", self.accepted)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
             raise UserError(
-                f"the parser is {_described(self.parse)}; expected a named function from a text to "
+                f"the parser is {described(self.parse)}; expected a named function from a text to "
                 "an answer or to one of Unanswered"
             )
 
@@ -249,11 +222,6 @@ class Completion:
     contrast: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        """Refuse names that cannot be found in a text.
-
-        Raises:
-            UserError: there is no expected name, or a name is not a text.
-        """
         _check_texts("expected names", self.expected)
         if self.excluded != ():
             _check_texts("excluded names", self.excluded)
@@ -295,11 +263,11 @@ def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
 
 def _check_options(options: object) -> None:
     if not isinstance(options, tuple):
-        raise UserError(f"options is {_described(options)}; expected a tuple of options")
+        raise UserError(f"options is {described(options)}; expected a tuple of options")
     for option in options:
         if not isinstance(option, AnswerOption):
             raise UserError(
-                f"an option is {_described(option)}; expected one such as "
+                f"an option is {described(option)}; expected one such as "
                 'AnswerOption("Yes", ("Yes", "yes"))'
             )
 
@@ -315,19 +283,15 @@ def _check_names(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check_gold(gold: object, names: tuple[str, ...]) -> None:
     if gold not in names:
-        raise UserError(f"gold is {_described(gold)}; expected one of {', '.join(names)}")
+        raise UserError(f"gold is {described(gold)}; expected one of {', '.join(names)}")
 
 
 def _check_texts(what: str, texts: object) -> None:
     are_texts = isinstance(texts, tuple) and all(isinstance(t, str) and t for t in texts)
     if not texts or not are_texts:
         raise UserError(
-            f"the {what} are {_described(texts)}; expected a tuple of texts that are not empty"
+            f"the {what} are {described(texts)}; expected a tuple of texts that are not empty"
         )
-
-
-def _described(value: object) -> str:
-    return f"{shortened(repr(value))}, a {type(value).__name__}"
 
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
@@ -342,14 +306,9 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
     """The first of `names` that occurs in the text, spelled as in `names`; "" if none does.
 
     Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
-    plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference. A name
-    written only in capitals, such as "US", is found only in capitals.
-
-    Args:
-        text: the text to search.
-        names: the ways to name the entity.
-        lookalikes: names of other things that contain one of `names`, such as "South Sudan" for
-            "Sudan". A name inside a lookalike, read from the left, does not count.
+    plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference, but a name
+    in capitals, such as "US", is found only in capitals. A name does not count within a lookalike,
+    the name of something else, such as "South Sudan" for "Sudan".
     """
     pattern, terms = _search(tuple(names), tuple(lookalikes))
     for match in pattern.finditer(_normalized(text)):
@@ -364,10 +323,7 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
 def _search(
     names: tuple[str, ...], lookalikes: tuple[str, ...]
 ) -> tuple[re.Pattern[str], list[str]]:
-    """A pattern with one group per term, and the terms in the order of their groups.
-
-    Longer terms come first, so that the longest term at a place is found.
-    """
+    """A pattern with one group per term, longer terms first, and the terms in this order."""
     terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
     groups = "|".join(f"({_term_pattern(term)})" for term in terms)
     return re.compile(rf"\b(?:{groups})s?\b"), terms
@@ -380,7 +336,7 @@ def _term_pattern(term: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    """The text as words of plain letters with one space between them; capitals stay."""
+    """The text as words of plain letters, in their case, with single spaces between them."""
     decomposed = unicodedata.normalize("NFKD", text)
     text = "".join(character for character in decomposed if not unicodedata.combining(character))
     text = _APOSTROPHES.sub("", _POSSESSIVE.sub("", text)).replace("&", " and ")

@@ -44,9 +44,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Design:
-    """The prompts of a set in the form that `spread` reads: prompts in groups, and groups in units.
+    """The prompts of a set as `spread` reads them: prompts in groups, and groups in units.
 
-    Everything is numbers in arrays, so a set of hundreds of thousands of prompts fits in memory.
+    Arrays of numbers, so that hundreds of thousands of prompts fit in memory.
     """
 
     cells: Sequence[Cell]
@@ -58,9 +58,9 @@ class Design:
     units: Parts
     """The groups of each unit."""
     clusters: Sequence[Cell]
-    """The properties that each unit shares with others, if any."""
+    """What each unit shares with others."""
     turns: int = 1
-    """How many units of each combination of strata take turns giving groups at the beginning."""
+    """How many units of each combination of strata take turns at the beginning."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order in which `spread` takes them."""
@@ -101,11 +101,11 @@ def evenly(
     rng: random.Random,
     cluster_of: Callable[[T], Hashable] = lambda item: item,
 ) -> Iterator[T]:
-    """All items, in an order of which every beginning is spread evenly over the cells' values.
+    """All items, in an order whose every beginning is spread evenly over the cells' values.
 
-    Round by round, each cell that still has items gives one, drawn at random from those whose
-    cluster was taken least often; within a round, the next cell is the one whose values were taken
-    least often so far.
+    In each round, every cell that still has items gives one, drawn at random from those whose
+    cluster was taken least often. Within a round, the cell whose values were taken least often
+    comes next.
     """
     queues = [_Queue(items, rng) for items in cells.values()]
     values = _numbered(list(cells))
@@ -122,7 +122,7 @@ def evenly(
 
 
 class _Queue(Generic[T]):
-    """The items of a cell in random order, but clusters that had fewer turns come first."""
+    """The items of a cell in random order, those of clusters with fewer turns first."""
 
     def __init__(self, items: Sequence[T], rng: random.Random) -> None:
         self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
@@ -152,9 +152,9 @@ _NEVER = np.iinfo(np.int64).max // 2
 
 
 def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
-    """All rows of `values`; the next row is always the first whose values were taken least often.
+    """All rows of `values`, always the one whose values were taken least often; updates `taken`.
 
-    Rows are compared by the sum of squared counts, so no value runs ahead. Updates `taken`.
+    Rows are compared by the sum of squared counts, so no value runs ahead.
     """
     loads = (taken[values] ** 2).sum(axis=1)
     for _ in values:

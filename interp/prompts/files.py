@@ -8,14 +8,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-import pandas as pd
-import pyarrow.parquet as pq
-from huggingface_hub import snapshot_download
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from interp.errors import UserError, shortened
 from interp.files import check_fits, write_whole, writing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -27,12 +26,12 @@ Cells = Mapping[str, object]
 
 
 class Row(NamedTuple):
-    """One row of a table, and its place."""
+    """One row of a table."""
 
     where: str
     """Place of the row, such as "pairs.csv, line 3"."""
     cells: Cells
-    """Value of each column: text, a number, a boolean or None."""
+    """Value of each column: text, number, boolean or None."""
 
 
 class Columns(NamedTuple):
@@ -44,11 +43,7 @@ class Columns(NamedTuple):
     others: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read from a file with the given columns.
-
-        Raises:
-            ValueError: the file lacks a column, or has a column twice.
-        """
+        """The columns to read from a file with the given columns."""
         read = [*self.required, *(name for name in self.optional if name in found)]
         if self.others:
             read += [name for name in found if name not in read]
@@ -64,20 +59,20 @@ def read_rows(
     unnamed: Sequence[str] = (),
     others: bool = False,
 ) -> list[Row]:
-    """The rows of a file, of the files in a folder, or of a hub data set, with these columns.
+    """The rows of a file, a folder of files or a hub data set.
 
     Args:
         source: a path, or the name of a data set on the hub (owner/name).
         columns: the columns that every file must have.
         optional: columns that are read if a file has them.
-        others: whether further columns are read too, all in the order of the file.
         unnamed: the columns, in order, of CSV files whose first line names none of them; if not
-            given, every CSV file must have a header. A file without a header may lack some columns
-            at the end.
+            given, every CSV file must have a header. A file without a header may lack the last
+            columns.
+        others: whether all other columns are read too, in the order of the file.
 
     Raises:
-        UserError: nothing in the source is readable, a file lacks a column, there are no rows, or
-            a cell holds a list or an object.
+        UserError: the source cannot be read, a file lacks a column, there are no rows, or a cell
+            holds a list or an object.
     """
     asked = Columns(columns, optional, unnamed, others)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
@@ -87,14 +82,10 @@ def read_rows(
 
 
 def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
-    """The result of `parse` for each item; one message lists the refused items.
-
-    Args:
-        items: the place of each item, as messages name it, and the item to parse.
-        parse: function that raises a UserError for an item it refuses.
+    """The result of `parse` for each item, given as (place, item).
 
     Raises:
-        UserError: items are refused; the message counts them and quotes the first few.
+        UserError: `parse` raised one; the message counts the refused items and quotes the first.
     """
     parsed: list[T] = []
     wrong: list[str] = []
@@ -111,27 +102,23 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text from a user.
+    """The value of a JSON text.
 
     Raises:
         json.JSONDecodeError: the text is not JSON.
-        ValueError: an object gives a key two values, or a text holds half a character.
+        ValueError: an object gives one key two values, or a text holds half of a character.
     """
     try:
         found = DECODER.decode(text)
     except DoubledKeyError as error:
         raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
-    if "\\ud" in text.lower():  # only an escape can write half a character
-        _check_whole(json.dumps(found, ensure_ascii=False))
-    return found
-
-
-def _check_whole(text: str) -> None:
     try:
-        text.encode()
+        if "\\ud" in text.lower():  # only an escape can write half of a character
+            json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        half = ascii(text[error.start])
+        half = ascii(error.object[error.start])
         raise ValueError(f"it holds {half}, which is half of a character; correct it") from None
+    return found
 
 
 class DoubledKeyError(ValueError):
@@ -139,7 +126,7 @@ class DoubledKeyError(ValueError):
 
     def __init__(self, key: str) -> None:
         super().__init__(
-            f"{_quoted(key)} is twice in one object, with different values; leave one of them out"
+            f"{_quoted(key)} is given twice in one object, with different values; remove one"
         )
         self.key = key
 
@@ -174,22 +161,14 @@ def _line_of_second(key: str, text: str) -> str:
     return ""
 
 
-def write_table(frame: pd.DataFrame, file: Path) -> None:
-    """Write a table in the format of the file's suffix.
-
-    Raises:
-        UserError: the suffix is unknown, the folder does not exist, or the file cannot be written.
-    """
+def write_table(frame: "pd.DataFrame", file: Path) -> None:
+    """Write a table in the format of the file's suffix."""
     check_writable(file)
     write_whole(file, lambda path: _WRITERS[file.suffix](frame, path))
 
 
 def check_writable(file: Path) -> None:
-    """Refuse a name that `write_table` would refuse, before the table is made.
-
-    Raises:
-        UserError: the suffix names no format, or the folder does not exist.
-    """
+    """Refuse a name that `write_table` would refuse, before the table is made."""
     if file.suffix not in _WRITERS:
         raise UserError(f"cannot write {file}: expected a name that ends in {', '.join(_WRITERS)}")
     with writing(file):
@@ -198,7 +177,7 @@ def check_writable(file: Path) -> None:
         raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; make it")
 
 
-_WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
+_WRITERS: "dict[str, Callable[[pd.DataFrame, Path], object]]" = {
     ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
     ".csv": lambda frame, path: frame.to_csv(path, index=False, lineterminator="\n"),
     ".jsonl": lambda frame, path: frame.to_json(
@@ -208,7 +187,6 @@ _WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
 
 
 def _files(source: str) -> list[Path]:
-    """The data files that a source names."""
     if not source.strip():
         raise UserError(f"the name of the data is empty; {_EXPECTED}")
     path = Path(source)
@@ -237,12 +215,14 @@ def _files(source: str) -> list[Path]:
 def _download(name: str) -> Path:
     if name.count("/") != 1 or Path(name).suffix in _READERS:
         raise UserError(f"no data at {shortened(name)!r}; {_EXPECTED}")
+    from huggingface_hub import snapshot_download  # it and pyarrow take long to import
+
     try:
         patterns = [f"*{suffix}" for suffix in _READERS]
         return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
-    except Exception as error:  # the hub's client passes on errors of any library below it
+    except Exception as error:  # the hub's client passes on the errors of its libraries
         raise UserError(
-            f"the data set {shortened(name)!r} is neither a local path nor to be had from the hub "
+            f"the data set {shortened(name)!r} is neither a local path nor available from the hub "
             f"({_reason(error)}); download it and give its path"
         ) from error
 
@@ -268,7 +248,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
-        return "it is not written in UTF-8; save it so"
+        return "it is not in UTF-8; save it as UTF-8"
     text = getattr(error, "strerror", None) or str(error)
     return shortened(" ".join(text.split()), 300)
 
@@ -325,15 +305,15 @@ def _json(place: str, text: str) -> object:
     except json.JSONDecodeError as error:
         # `place` holds the line number of a single line.
         at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
-        raise ValueError(f"{place} is no JSON: {at}") from error
+        raise ValueError(f"{place} is not JSON: {at}") from error
     except ValueError as error:
-        raise ValueError(f"{place} is no JSON: {error}") from error
+        raise ValueError(f"{place} is not JSON: {error}") from error
 
 
 def _records(
     records: Sequence[tuple[str, object]], columns: Columns
 ) -> Iterator[tuple[str, Cells]]:
-    """The rows of objects; a column that only some objects have is empty in the others."""
+    """The rows of objects; a column that an object lacks is empty."""
     objects: list[tuple[str, Cells]] = []
     for place, record in records:
         if not isinstance(record, dict):
@@ -360,6 +340,8 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 
 
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
+    import pyarrow.parquet as pq
+
     # Opened here, since pyarrow takes some names for addresses, and read without pandas, whose
     # metadata may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
@@ -385,7 +367,7 @@ def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         return ". Its cells seem to be separated by another character; expected commas"
     if set(missing) <= {name.strip() for name in found}:
-        return ". Some names have blanks around them; remove these"
+        return ". Some names have spaces around them; remove these"
     return ""
 
 

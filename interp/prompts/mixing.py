@@ -1,4 +1,4 @@
-"""Prompts with donors, and prompts with the donors' texts in place of their own."""
+"""Prompts with donors, and prompts in which the donors' texts replace their own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -26,10 +26,10 @@ def with_donors(
 def with_donors(
     prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
 ) -> Sequence[Prompt]:
-    """The prompts, with up to `count` donors each from other instances and one from the pair.
+    """The prompts, each with up to `count` donors from other instances and one from its pair.
 
-    The pair's other side is a donor if the set holds it. Prompts outside a set of a system with
-    donors keep their donors.
+    The pair's other side is a donor if the set holds it. Prompts that are not in a set of a system
+    with donors keep the donors they have.
 
     Args:
         prompts: prompts from a system with donors, or already with donors.
@@ -45,7 +45,7 @@ def with_donors(
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
             f"the prompts of {prompts.system} have no donors (other texts for their segments), "
-            "and without them the effect of a segment cannot be measured; give prompts of "
+            "without which the effect of a segment cannot be measured; give prompts of "
             f"a system with donors, such as {DEFAULT_SYSTEM}, or your own with Prompt(donors=...)"
         )
     source, build, others = prompts.donors, prompts.build, _counterparts(prompts)
@@ -65,7 +65,6 @@ def with_donors(
 
 
 def _counterparts(prompts: PromptSet) -> dict[int, int]:
-    """The number of the other prompt of each pair."""
     if prompts.donors is None:
         return {}
     pairs = [pair for pair in prompts.groups() if len(pair) == 2]
@@ -84,7 +83,6 @@ def _donors(
 
 
 def _roles_in(prompt: Prompt, segment: str) -> dict[str, Span]:
-    """The roles within a segment, as spans of its text."""
     first, last = prompt.segments[segment]
     return {
         role: (start - first, end - first)
@@ -94,7 +92,6 @@ def _roles_in(prompt: Prompt, segment: str) -> dict[str, Span]:
 
 
 def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
-    """The prompt with donors for some of the segments."""
     if segments is None or not prompt.donors:
         return prompt
     known = prompt.donors[0].segments
@@ -125,8 +122,8 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
     """
     if not prompt.donors:
         raise UserError(
-            f"prompt {prompt.id} has no donors, other texts for its segments: its sentences are "
-            "not those of a template, or its system has none; leave it out"
+            f"prompt {prompt.id} has no donors (other texts for its segments): its sentences come "
+            "from no template, or its system has no donors; leave it out"
         )
     return tuple(donor for donor in prompt.donors if donor.kind == kind)
 
@@ -147,8 +144,8 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
         raise UserError(
-            f"segments of prompt {prompt.id} that donors replace overlap; expected segments "
-            "that do not"
+            f"segments of prompt {prompt.id} that donors replace overlap; expected separate "
+            "segments"
         )
     pieces, end = [], 0
     for start, stop in replaced:

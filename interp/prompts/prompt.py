@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from interp.errors import UserError, shortened
+from interp.errors import UserError, described, shortened
 from interp.prompts.answers import Answer
 
 DonorKind = Literal["instance", "counterpart"]
@@ -33,8 +33,8 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use. The
-order is drawn by content and seed, so donors depend on neither limit nor worker."""
+"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use,
+which is drawn by content and seed: no limit and no worker changes donors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,7 @@ class Messages:
     """Beginning of the assistant's turn, such as "Answer:"; the answer is read after it."""
 
     def __post_init__(self) -> None:
-        for text in (
-            *(() if self.system is None else (self.system,)),
-            *(text for shown in self.demonstrations for text in (shown.question, shown.answer)),
-        ):
+        for _, text in self.turns:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(
                     f"a message around a prompt is {shortened(repr(text))}; expected a text that "
@@ -74,7 +71,7 @@ class Messages:
         if not isinstance(prefix, str) or prefix != prefix.strip():
             raise UserError(
                 f"the answer prefix is {shortened(repr(prefix))}; expected a text without white "
-                "space at its ends, since the answer brings its own"
+                "space at its ends, since the answer adds its own"
             )
 
     @property
@@ -115,20 +112,14 @@ class Prompt:
     factors: Mapping[str, str]
     """Varied properties, such as rule, verb, phrasing: one column each in the tables."""
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """Finer spans within the segments that patching distinguishes, such as premise1_entity_a."""
+    """Spans within segments that patching distinguishes, such as premise1_entity_a."""
     messages: Messages = ALONE
     """The messages that the model reads around the text."""
     donors: tuple[Donor, ...] = ()
     """Other texts for some of its segments."""
 
     def __post_init__(self) -> None:
-        """Refuse prompts that would silently be measured wrongly.
-
-        Raises:
-            UserError: an id, side or text is not a text, the answer has another class, or a span is
-                outside the text.
-        """
-        # All 256,000 prompts of a set pass here, so the usual case must be fast.
+        # A set may have 256,000 prompts, so the usual case must be fast.
         if not isinstance(self.answer, Answer):
             raise self._wrong(
                 "answer", self.answer, "a Choice, a Label, a FreeText or a Completion"
@@ -149,8 +140,8 @@ class Prompt:
 
     def _wrong(self, name: str, got: object, expected: str) -> UserError:
         return UserError(
-            f"prompt {shortened(str(self.id), 60)!r}: {name} is {shortened(repr(got))}, a "
-            f"{type(got).__name__}; expected {expected}"
+            f"prompt {shortened(str(self.id), 60)!r}: {name} is {described(got)}; "
+            f"expected {expected}"
         )
 
     def segment_text(self, name: str) -> str:
@@ -177,10 +168,7 @@ def _are_within(spans: Mapping[str, Span], length: int) -> bool:
 
 
 def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:
-    """Join parts of text and return the text with the span of each named part.
-
-    A part is (segment name, text); None names a part that belongs to no segment.
-    """
+    """Parts (segment name or None, text) joined, and the span of each named part."""
     text = ""
     spans: dict[str, Span] = {}
     for name, part in parts:
@@ -193,7 +181,7 @@ def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:
 def placed(
     segments: Mapping[str, Span], within: Mapping[str, Mapping[str, Span]]
 ) -> dict[str, Span]:
-    """Spans in the whole text by name, from spans within segments (segment to name to span)."""
+    """Spans in the whole text by name, from spans within segments by segment and name."""
     return {
         name: (segments[segment][0] + start, segments[segment][0] + end)
         for segment, spans in within.items()

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple, overload
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
 from interp.prompts.design import Cell, Design, Parts
 from interp.prompts.prompt import DonorSource, Prompt
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns of the prompts table that every system has."""
@@ -26,7 +27,7 @@ class Outline(NamedTuple):
 
     pair_id: str
     factors: Mapping[str, str]
-    """Factors, at least those that strata, unit and clusters name."""
+    """At least the factors that strata, unit and clusters name."""
 
 
 class Decisive(NamedTuple):
@@ -49,7 +50,7 @@ class PromptSet(Sequence[Prompt]):
     """Name of the system that the prompts come from."""
     sides: tuple[str, ...]
     """Names of a group's members: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants; one name if prompts have no group."""
+    "non_rulebreaker"), or a base and its variants; one name if prompts form no groups."""
     strata: tuple[str, ...]
     """Factors over which `spread` takes groups evenly."""
     build: Callable[[int], Prompt]
@@ -66,26 +67,25 @@ class PromptSet(Sequence[Prompt]):
     decisive: Decisive | None = None
     """How the data name the segments that decide an answer; None if they do not."""
     whole_groups: bool = True
-    """Whether every group has a member of every side, which `check` then requires."""
+    """Whether every group has a member of every side; `check` then requires it."""
     unit: tuple[str, ...] = ()
     """Factors that name a unit of the design, such as ("interpretation",): groups that share their
     values are crossed with everything else, and `spread` takes them together. Without such factors,
     each group is a unit."""
     clusters: tuple[str, ...] = ()
-    """Factors that name common parts of units, such as their entities: `spread` returns to a value
-    only when all others of a stratum have had as many turns."""
+    """Factors that name what units share, such as their entities: `spread` returns to a value only
+    when all others of a stratum have had as many turns."""
     turns: int = 1
-    """Units of each combination of strata with which `spread` begins, a group of each in turn: two
-    if a unit holds two values of a stratum, so a small subset has as many units as if each held
+    """Units of each combination of strata with which `spread` begins, one group of each in turn:
+    two if a unit holds two values of a stratum, so a small subset has as many units as if each held
     one."""
     weights: Mapping[Cell, float] = field(default_factory=dict)
-    """Number of prompts of the whole set for each prompt of this one, by combination of strata, if
-    `spread` took only some; 1 for combinations that are not listed."""
+    """Number of prompts of the whole set that a prompt stands for, by combination of strata; 1 for
+    combinations that are not listed."""
     donors: DonorSource | None = None
     """Source of other texts for the prompts' segments, if the system has any."""
     outline: Callable[[int], Outline] | None = None
-    """Function from a number to the group and factors of its prompt, so `spread` need not build
-    every prompt; None builds them."""
+    """Function from a number to its outline, so `spread` need not build every prompt."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -114,15 +114,15 @@ class PromptSet(Sequence[Prompt]):
         return cls("own prompts", sides, (), held.__getitem__, range(len(held)))
 
     def content_hash(self) -> str:
-        """A hash over everything in the prompts, in order: the data that results depend on."""
+        """A hash over everything in the prompts, in order."""
         return self._content[0]
 
     def parser_modules(self) -> frozenset[str]:
-        """The modules of the functions that judge generated texts, on whose code results depend."""
+        """The modules whose functions judge generated texts."""
         return self._content[1]
 
     def columns(self) -> Mapping[str, object]:
-        """The columns of the prompts table, with an example of each; prompts may lack some."""
+        """The columns of the prompts table, each with an example."""
         return self._content[2]
 
     @cached_property
@@ -143,7 +143,7 @@ class PromptSet(Sequence[Prompt]):
     def check(self) -> None:
         """Check that ids and columns are unique, and that every group has each side once.
 
-        If groups are not whole, each has some of the sides, at most once.
+        A group may lack sides if groups need not be whole.
 
         Raises:
             UserError: an id occurs twice, a factor has the name of another column, or a group
@@ -170,14 +170,14 @@ class PromptSet(Sequence[Prompt]):
                 )
 
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
-        """A subset of whole pairs or groups, evenly over the strata, in the order drawn.
+        """A subset of whole pairs or groups, spread evenly over the strata, in the order drawn.
 
-        Units of the design are drawn by `seed`, such that every value of every stratum occurs as
-        often as any other, as far as the set allows. All groups of a unit are taken before the
-        next one begins, so at most the last is incomplete. Only the first units, `turns` of each
-        combination of strata, take turns, so even a small subset is spread over the strata.
+        Units of the design are drawn by `seed`, so that all values of a stratum occur equally often
+        as far as the set allows. All groups of a unit are taken before the next unit begins, so at
+        most the last one is incomplete. Only the first units, `turns` of each combination of
+        strata, take turns, so that even a small subset is spread over the strata.
 
-        A larger subset begins with a smaller one, so nothing is measured twice.
+        A larger subset begins with the smaller ones, so nothing is measured twice.
 
         Raises:
             UserError: fewer than one pair was requested.
@@ -197,10 +197,7 @@ class PromptSet(Sequence[Prompt]):
         )
 
     def weight(self, prompt: Prompt) -> float:
-        """How many prompts of the whole set a prompt of this set represents.
-
-        This is the number in its stratum divided by the number drawn.
-        """
+        """The number of prompts in a prompt's stratum divided by the number drawn."""
         cell = tuple(prompt.factors[name] for name in self.strata)
         return self.weights.get(cell, 1.0)
 
@@ -214,7 +211,6 @@ class PromptSet(Sequence[Prompt]):
 
     @cached_property
     def _design(self) -> Design:
-        """The facts about the prompts that `spread` needs."""
         cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Cell] = []
@@ -242,8 +238,10 @@ class PromptSet(Sequence[Prompt]):
         for group in range(len(design.groups)):
             yield [self.numbers[place] for place in design.groups[group]]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """The prompts table: see `interp.tables`."""
+        import pandas as pd
+
         return pd.DataFrame(list(self.rows()))
 
     def rows(self) -> Iterator[dict[str, object]]:

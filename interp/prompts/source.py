@@ -1,4 +1,4 @@
-"""Where prompts come from: a system, a number of its pairs, and a seed."""
+"""The options that choose prompts: a system or data, a number of pairs, and a seed."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,6 +12,9 @@ from interp.options import FromText, Options
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.systems import System
+
+Seed = Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)]
 
 
 class PromptSource(Options):
@@ -28,16 +31,16 @@ class PromptSource(Options):
     ] = None
     """take N pairs, both sides of each, spread evenly over what the system varies, all variants of
     an item together; or all (default: the system's or the study's own)"""
-    seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
+    seed: Seed = 0
     """seed of data and selection"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
-    """phrasings of pairs of your own, such as "{premise1} {premise2}\\n{question}", in place of one
-    segment per line; several make as many prompts of each"""
+    """phrasings of your own pairs, such as "{premise1} {premise2}\\n{question}", instead of one
+    segment per line; each phrasing makes a prompt of every row"""
 
     @model_validator(mode="before")
     @classmethod
     def _own_pairs(cls, given: Any) -> Any:
-        """Take the system that reads a user's own pairs if only a file of pairs is given."""
+        """Use the system that reads a user's own pairs if only a file of pairs is given."""
         if isinstance(given, Mapping) and "system" not in given:
             data = given.get("data")
             if isinstance(data, str):
@@ -50,40 +53,30 @@ class PromptSource(Options):
     def _check_template(self) -> "PromptSource":
         if self.template and self.system != OWN_PAIRS:
             raise UserError(
-                f"a template composes pairs of your own (--system {OWN_PAIRS}); the prompts of "
-                f"{self.system} have phrasings already"
+                f"a template composes your own pairs (--system {OWN_PAIRS}); the prompts of "
+                f"{self.system} already have phrasings"
             )
         return self
 
     def load(self) -> "PromptSet":
-        """The prompts, drawn and checked.
-
-        Raises:
-            UserError: the system is unknown, or the data cannot be read.
-        """
-        from interp.prompts.systems import find_system
-
-        prompts = self.drawn(self.whole(), find_system(self.system).default_limit)
-        prompts.check()
-        return prompts
+        """The prompts, drawn and checked."""
+        return self._system().load(limit=self.limit, seed=self.seed, data=self.data)
 
     def whole(self) -> "PromptSet":
-        """All prompts to draw from, not yet checked.
+        """All prompts to draw from, not yet checked."""
+        return self._system().prompts(seed=self.seed, data=self.data)
 
-        Raises:
-            UserError: the system is unknown, or the data cannot be read.
-        """
+    def _system(self) -> "System":
         from interp.prompts.own.pairs import OwnPairs
         from interp.prompts.systems import find_system
 
-        system = OwnPairs(self.template) if self.template else find_system(self.system)
-        return system.prompts(seed=self.seed, data=self.data)
+        return OwnPairs(self.template) if self.template else find_system(self.system)
 
     def pairs(self, default: int | None) -> int | None:
         """How many pairs to take; None for all."""
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """The number of these pairs that the limit sets, spread evenly."""
+        """As many of these pairs as the limit says, spread evenly."""
         pairs = self.pairs(default)
         return prompts if pairs is None else prompts.spread(pairs, self.seed)

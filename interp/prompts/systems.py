@@ -3,14 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
 from interp.plugins import SYSTEMS, load_plugin, misfit, plugins
 from interp.prompts.prompt_set import PromptSet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FACT_SIDE = "completion"
 """The side of a prompt that asks for a fact."""
@@ -33,11 +34,11 @@ class System(ABC):
     default_limit: ClassVar[int | None] = 480
     """Pairs to take if the user does not say how many; None takes all."""
     cluster: ClassVar[str | None] = None
-    """The factor whose prompts depend on each other under any seed, such as their entity; the unit
-    of tests."""
+    """The factor whose prompts depend on each other under every seed, such as their entity; the
+    unit of tests."""
     unit: ClassVar[str | None] = None
-    """The factor whose prompts depend on each other only under one seed, such as an interpretation;
-    the unit of tests if there is no `cluster`."""
+    """The factor whose prompts depend on each other only under the same seed, such as an
+    interpretation; the unit of tests if there is no `cluster`."""
     contrasts: ClassVar[tuple[Contrast, ...]] = ()
     """The comparisons planned before any model is measured; they need a `cluster`."""
 
@@ -45,12 +46,23 @@ class System(ABC):
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from a file, folder or hub name."""
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
+    def load(self, *, limit: int | Literal["all"] | None, seed: int, data: str | None) -> PromptSet:
+        """The prompts that a limit draws, checked; see `load_prompts`."""
+        prompts = self.prompts(seed=seed, data=data)
+        pairs = self.default_limit if limit is None else limit
+        if pairs is not None and pairs != "all":
+            prompts = prompts.spread(pairs, seed)
+        prompts.check()
+        return prompts
+
+    def dataset(self, *, seed: int) -> "pd.DataFrame":
         """The generated data set, one row per instance, in the published columns if there are any.
 
         The default has one row per prompt: id, pair_id, side, text, gold, the factors, and the text
         of each segment.
         """
+        import pandas as pd
+
         return pd.DataFrame(
             [
                 {
@@ -75,7 +87,7 @@ class System(ABC):
         """
         return None
 
-    def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
+    def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
         """The planted probability for each prompt that the ratio's first segment decides.
 
         None if nothing is planted in the model.
@@ -110,22 +122,18 @@ def find_system(name: str) -> System:
 
 
 def installed_system(name: str) -> System | None:
-    """The system with this name; None if it is not installed where its run is read."""
+    """The system with this name; None if it is not installed."""
     return find_system(name) if name in system_names() else None
 
 
 def base_system(variant: str) -> System | None:
-    """The installed system whose name a variant's name is or extends; None if there is none.
-
-    Args:
-        variant: name such as "name-mixed", a variant of the system "name".
-    """
+    """The installed system whose name `variant` is or extends, as "name-mixed" extends "name"."""
     names = [name for name in system_names() if f"{variant}-".startswith(f"{name}-")]
     return find_system(max(names, key=len)) if names else None
 
 
 def dependence_factor(system: str) -> str | None:
-    """The factor that is the unit of tests: the system's `cluster`, or else its `unit`."""
+    """The factor that is the unit of tests: the system's `cluster`, otherwise its `unit`."""
     found = installed_system(system)
     return None if found is None else found.cluster or found.unit
 
@@ -144,20 +152,14 @@ def load_prompts(
         limit: number of pairs, spread evenly over the system's strata, unit by unit of its design
             (`PromptSet.spread`), or "all"; None takes the system's `default_limit`.
         seed: seed of the generated data and of the selection under a limit.
-        data: read the system's published data from this CSV, JSON, JSONL or Parquet file, folder
-            or hub name instead of generating it.
+        data: CSV, JSON, JSONL or Parquet file, folder or hub name of published data, which is read
+            instead of generating prompts.
 
     Raises:
-        UserError: the system is unknown, the data cannot be read, ids are duplicate, or prompts are
-            unpaired.
+        UserError: the system is unknown, the data cannot be read, ids occur twice, or prompts have
+            no pair.
     """
-    found = find_system(system)
-    prompts = found.prompts(seed=seed, data=data)
-    pairs = found.default_limit if limit is None else limit
-    if pairs is not None and pairs != "all":
-        prompts = prompts.spread(pairs, seed)
-    prompts.check()
-    return prompts
+    return find_system(system).load(limit=limit, seed=seed, data=data)
 
 
 def load_facts(system: str = DEFAULT_SYSTEM, *, data: str | None = None) -> PromptSet:

@@ -1,9 +1,8 @@
 """Claims: which worker measures a shard, so that few shards are measured twice.
 
 To claim a shard is to create a file that must not exist yet. A claim is void once its process has
-ended, or once an observer has seen it for longer than a shard should take, by the observer's
-monotonic clock. Claims only save work: two workers that measure one shard write the
-same numbers, and the second finds the shard already there.
+ended, or once an observer has seen it for longer than a shard should take, by its monotonic clock.
+Claims only save work: two workers that measure the same shard write the same numbers.
 """
 
 import os
@@ -33,20 +32,16 @@ class Claims:
     run: Path
     """The run's folder, which must exist."""
     within: tuple[str, ...]
-    """Place of the claims within the folder; made when a claim is taken."""
+    """Place of the claims within the folder."""
     longest: float = 0.0
     """Seconds that the longest shard has taken so far."""
     _seen: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
-    """The file of each shard's claim, and when this process first saw it."""
+    """The file of each shard's claim, and the time when this process first saw it."""
     _worker: str = field(default_factory=lambda: uuid4().hex)
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
-        """Claim a shard within the block; yields whether that succeeded.
-
-        Raises:
-            UserError: the claim cannot be written.
-        """
+        """Claim a shard within the block; yields whether that succeeded."""
         try:
             yield self._claim(shard)
         finally:
@@ -57,7 +52,7 @@ class Claims:
                     files.remove_plain(folder, [shard])
 
     def held(self, shard: str) -> bool:
-        """Whether anybody holds a claim on the shard that is not void."""
+        """Whether there is a claim on the shard that is not void."""
         file = self.run.joinpath(*self.within, shard)
         try:
             state = file.lstat()
@@ -102,7 +97,7 @@ class Claims:
 
 
 def _owner(file: Path) -> ClaimOwner | None:
-    """Who made a claim; None if the claim is gone, damaged or being written."""
+    """The owner of a claim; None if the claim is gone, damaged or being written."""
     with suppress(UserError):
         return read_record(file, ClaimOwner)
     return None

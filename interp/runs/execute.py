@@ -3,8 +3,8 @@
 1. Open the run folders of the plan; finished shards are not measured again.
 2. Work as the only worker, or start workers and watch the shards appear.
 3. A worker takes the models in turn, each worker beginning with another one. It loads a model only
-   if there is something to do for it, and measures in each stage the shards that it can claim.
-   While others have claimed all that is left, it waits for their shards, or for a claim to be void.
+   if there is something to do for it, and measures the shards that it can claim. If others have
+   claimed the rest, it waits for their shards, or for a claim to become void.
 """
 
 import time
@@ -23,9 +23,9 @@ from interp.measurements.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
-from interp.runs.running import Execution, Running
 from interp.runs.shards import manifests
 from interp.runs.workers import (
     INTERRUPTED,
@@ -52,9 +52,9 @@ class Plan:
     stages: Mapping[Path, Stage]
     """The stages by run folder."""
     models: Mapping[str, FoundModel | Model]
-    """The models by name: either found, to be loaded one after the other, or already loaded."""
+    """The models by name, loaded or found; found ones are loaded one after the other."""
     loading: Loading = field(default_factory=Loading)
-    running: Running = field(default_factory=Running)
+    computing: ComputeOptions = field(default_factory=ComputeOptions)
     command: str | None = None
     """The command line, for the record; None for a call from Python."""
     call: str = field(default_factory=lambda: token_hex(6))
@@ -68,27 +68,19 @@ class Plan:
         return {**self.loading.identity(), **model.source, "files": model.fingerprint}
 
     def load(self, name: str) -> Model:
-        """A model of the plan.
-
-        Raises:
-            UserError: the model cannot be loaded.
-        """
+        """A model of the plan."""
         model = self.models[name]
-        return model if isinstance(model, Model) else load(model, self.loading, self.running)
+        return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the folders; callers that join, as workers do, change nothing in them.
-
-        Raises:
-            UserError: a folder holds something else.
-        """
+        """Take the folders; workers, who join, change nothing in them."""
         return [
             Run.open(
                 folder,
                 stage.prompts,
                 stage.spec,
                 models=list(self.models),
-                fail_on_error=self.running.fail_on_error,
+                fail_on_error=self.computing.fail_on_error,
                 joins=joins,
             )
             for folder, stage in self.stages.items()
@@ -110,9 +102,9 @@ class Plan:
         )
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """Leave no trace of a call that has failed before it measured anything in new folders.
+        """Remove new folders if nothing was measured in them, after a call has failed.
 
-        In other folders, models that nobody has begun are removed from the record.
+        From the records of other folders, models that nobody has begun are removed.
         """
         if all(run.gives_way() for run in runs):
             with suppress(OSError):
@@ -130,20 +122,16 @@ class Plan:
         return not any(run.missing(self.models) for run in runs)
 
 
-def load(found: FoundModel, loading: Loading, running: Running) -> Model:
-    """Load a model that was found, ready to be measured.
-
-    Raises:
-        UserError: the model cannot be loaded.
-    """
+def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
+    """A found model, loaded to be measured."""
     model = load_found(found, loading)
-    set_threads(model, running.threads)
+    set_threads(model, computing.threads)
     if model.quantization is not None:
         echo(f"the weights of {model.name} are quantized: {model.quantization}")
     return model
 
 
-def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") -> list[Run]:
+def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str = "") -> list[Run]:
     """Measure everything; finished shards are not measured again.
 
     Args:
@@ -154,7 +142,7 @@ def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") ->
     Raises:
         UserError: the plan or a worker raised it, or workers ended before everything was done.
     """
-    execution = execution or Execution()
+    execution = execution or ExecutionOptions()
     runs = plan.open()
     for run in runs:
         for line in run.repair():
@@ -181,11 +169,7 @@ def execute(plan: Plan, execution: Execution | None = None, *, job: str = "") ->
 
 
 def take_part(plan: Plan, number: int) -> None:
-    """Work in folders that another process has opened.
-
-    Raises:
-        UserError: the folders hold something else, or loading, measuring or writing fails.
-    """
+    """Work as a worker in folders that another process has opened."""
     with ExitStack() as used:
         runs = plan.open(joins=True)
         for run in runs:
@@ -194,25 +178,18 @@ def take_part(plan: Plan, number: int) -> None:
 
 
 def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
-    """Measure, as the worker with this number, until every shard is done.
-
-    Raises:
-        UserError: loading, measuring or writing fails.
-    """
+    """Measure, as the worker with this number, until every shard is done."""
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
     waited = False
     with recorded_worker(plan.folder, plan.call, number):
         while True:
-            measured = False
-            for name in names:
-                if _offered(plan, runs, name):
-                    measured |= _measure(plan, runs, name)
+            measured = [_measure(plan, runs, name) for name in names if _offered(plan, runs, name)]
             if plan.complete(runs):
                 return
-            if not measured:
+            if not any(measured):
                 if not waited:
-                    echo("waiting for what other workers have claimed")
+                    echo("waiting for shards that other workers have claimed")
                 waited = True
                 time.sleep(POLL)
 
@@ -222,14 +199,14 @@ def _offered(plan: Plan, runs: Sequence[Run], name: str) -> bool:
 
 
 def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
-    """Load a model, and measure it in each run; whether there was anything to measure."""
+    """Load a model and measure it in each run; returns whether anything was measured."""
     names = list(plan.models)
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
     model = plan.load(name)
-    # All are bound before the first one measures: a layer that the model lacks is reported now.
+    # Bind all first, so that a layer that the model lacks is reported before measuring begins.
     measurements = [
-        bind(stage.spec, model, batch_tokens=plan.running.batch_tokens)
+        bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)
         for stage in plan.stages.values()
     ]
     measured = [
@@ -239,7 +216,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     return any(measured)
 
 
-def _start(plan: Plan, execution: Execution, job: str) -> Sequence[Worker]:
+def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
     command = WorkerCommand(plan.folder, plan.call, job)
     if execution.executor == "slurm":
         from interp.runs import slurm  # needs an extra
@@ -275,7 +252,7 @@ def _wait(workers: Sequence[Worker]) -> None:
         time.sleep(POLL / 10)
     for worker in workers:
         if worker.running():
-            echo(f"worker {worker.number} does not end though all is measured; it is stopped")
+            echo(f"worker {worker.number} goes on although all is measured; it is stopped")
             worker.stop()
 
 
@@ -287,26 +264,17 @@ def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
 
 
 def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Report how workers failed; an error if the other workers did not do their share.
-
-    Raises:
-        UserError: not everything was measured.
-    """
     records = worker_records(plan.folder, plan.call)
-    errors = {record.number: record.error for record in records}
-    problems = [line for worker in workers if (line := _problem(worker, errors))]
+    own_words = {r.number: r.error for r in records if r.error not in (None, INTERRUPTED)}
+    problems = [
+        f"worker {worker.number}: {own_words.get(worker.number, problem)}"
+        for worker in workers
+        if (problem := worker.problem()) is not None
+    ]
     if not plan.complete(runs):
         reasons = "\n".join(problems) or "the workers ended early"
         raise UserError(
             f"not all was measured. {reasons}\nWhat is done stays; rerun the same command to resume"
         )
     for problem in problems:
-        echo(f"{problem}\nThe others did its share.")
-
-
-def _problem(worker: Worker, errors: dict[int, str | None]) -> str | None:
-    """How a worker failed, in its own words if it left any."""
-    problem, error = worker.problem(), errors.get(worker.number)
-    if problem is None:
-        return None
-    return f"worker {worker.number}: {problem if error in (None, INTERRUPTED) else error}"
+        echo(f"{problem}\nThe other workers did its share.")

@@ -1,4 +1,4 @@
-"""A run folder as it is on disk: its record, shards and tables, how far it is, and its faults."""
+"""A run folder as others read it: its record, shards and tables, how far it is, and its faults."""
 
 import hashlib
 import re
@@ -44,7 +44,7 @@ IN_USE = "use"
 
 @dataclass
 class RunFolder:
-    """What a run has left, whether it is finished or not."""
+    """A run on disk, finished or not."""
 
     folder: Path
     record: RunRecord
@@ -55,7 +55,7 @@ class RunFolder:
         """The run in a folder.
 
         Raises:
-            UserError: no run of this version there, or a damaged record.
+            UserError: there is no run of this version, or its record is damaged.
         """
         record = read_record(inside(folder, RECORD), RunRecord)
         if record is None:
@@ -68,13 +68,9 @@ class RunFolder:
         return run
 
     def models(self) -> dict[str, ModelRecord]:
-        """What is on record about each model that was begun, in the order of the tables.
+        """The records of the models that were begun, in the order of the tables.
 
-        A model that was measured on other prompts, say before the run was given a larger limit,
-        counts as not begun.
-
-        Raises:
-            UserError: a damaged record.
+        A model that was measured on other prompts, such as those of a smaller limit, is not begun.
         """
         return {
             name: record
@@ -84,10 +80,10 @@ class RunFolder:
         }
 
     def model_record(self, model: str) -> ModelRecord | None:
-        """What is on record about a model, on whatever prompts; None if nobody has begun it.
+        """The record of a model, on whatever prompts; None if it was never begun.
 
         Raises:
-            UserError: a damaged record.
+            UserError: the record is damaged.
         """
         file = self.model_file(model)
         record = read_record(file, ModelRecord)
@@ -96,32 +92,30 @@ class RunFolder:
         return record
 
     def model_file(self, model: str) -> Path:
-        """Where the record of a model is."""
+        """The file with the record of a model."""
         return inside(self.folder, "models", f"{slug(model)}.json")
 
     def shard_folder(self, model: str) -> Path:
-        """Where the shards of a model are."""
+        """The folder with the shards of a model."""
         return inside(self.folder, "shards", slug(model))
 
     def claims(self, model: str) -> Claims:
-        """Who measures which shard of a model."""
+        """The claims on the shards of a model."""
         inside(self.folder, "claims", slug(model))
         return Claims(self.folder, ("claims", slug(model)))
 
     def shards(self, model: str) -> list[Path]:
-        """The folders of all shards of a model that was begun, in the order of the prompts."""
+        """The folders of a model's shards, done or not, in the order of the prompts."""
         record = self.models().get(model)
         home = self.shard_folder(model)
         return [home / id_ for id_ in record.shards] if record else []
 
     def done(self, model: str) -> list[Path]:
-        """The folders of the shards of a model that are there."""
+        """The folders of a model's finished shards."""
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
-        """What is not measured yet: the ids of the shards that lack, by model that lacks any.
-
-        None in place of the ids of a model that nobody has begun on these prompts.
+        """The ids of missing shards, by model that lacks any; None for a model that is not begun.
 
         Args:
             models: those to ask about; those on record if not given.
@@ -137,7 +131,7 @@ class RunFolder:
         return found
 
     def unfinished(self, models: Iterable[str] | None = None) -> list[str]:
-        """A line on each model that is not measured to its end: see `missing`."""
+        """A line on each model that lacks shards: see `missing`."""
         return [
             f"{model} was not begun, or was measured on other prompts"
             if ids is None
@@ -146,7 +140,7 @@ class RunFolder:
         ]
 
     def finished_models(self) -> list[str]:
-        """The models on record that are measured to their end."""
+        """The models on record that lack no shard."""
         missing = self.missing()
         return [model for model in self.record.models if model not in missing]
 
@@ -157,16 +151,13 @@ class RunFolder:
         *,
         prompts: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """A table of the run, from every shard that is done; "prompts" is the prompts table.
+        """A table from all finished shards, or the table "prompts".
 
         Args:
-            name: of the table.
-            columns: those to read; all if not given.
-            prompts: ids of the prompts whose rows to read; all if not given. The prompts table
-                is read whole.
-
-        Raises:
-            UserError: the run has no such table, or a file of it is damaged.
+            name: name of the table.
+            columns: columns to read; all if not given.
+            prompts: ids of the prompts whose rows are read, all if not given; the prompts table has
+                no such choice.
         """
         chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
         return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
@@ -178,13 +169,13 @@ class RunFolder:
         *,
         filters: Filters | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """A table shard by shard, which keeps one shard in memory; pairs are whole in each.
+        """A table shard by shard, so that one shard is in memory; each holds whole pairs.
 
         Args:
-            name: of the table.
-            columns: those to read; all if not given.
-            filters: column, operator and value, as pyarrow takes them, of the rows to read; the
-                prompts table is read whole.
+            name: name of the table.
+            columns: columns to read; all if not given.
+            filters: column, operator and value of the rows to read, as pyarrow takes them; not for
+                the prompts table.
 
         Raises:
             UserError: the run has no such table, or a file of it is damaged.
@@ -219,32 +210,24 @@ class RunFolder:
         return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one per shard that is done, each as it was written.
-
-        Raises:
-            UserError: one is missing, has changed, or is a link, a pipe or a device.
-        """
+        """The files of a table of some models, one for each shard, each as it was written."""
         return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
     def rows(self, name: str) -> list[Path]:
-        """The files that hold the rows of a table, of all models.
-
-        Raises:
-            UserError: one of them is damaged.
-        """
+        """The files of a table of all models; see `files`."""
         return self.files(name, self.models())
 
     @property
     def seed(self) -> int:
-        """What the prompts were generated with."""
+        """The seed of the prompts."""
         return self.record.run.seed
 
     def merged_tables(self) -> list[str]:
-        """Names of the tables that have one file with the rows of all models."""
+        """The tables that have one file with the rows of all models."""
         return [table for table in self.tables() if table not in self.record.unmerged]
 
     def tables(self) -> list[str]:
-        """Names of the tables that the finished shards hold."""
+        """The tables that the finished shards hold."""
         measured = (record for model, record in self.models().items() if self.done(model))
         return sorted(next((record.tables for record in measured), {}))
 
@@ -256,11 +239,11 @@ class RunFolder:
         return digest.hexdigest()
 
     def mergeable(self) -> dict[str, str]:
-        """The models whose shards are all there, each with a hash over them."""
+        """The models that lack no shard, each with a hash over its shards."""
         return {model: self.shards_hash(model) for model in self.finished_models()}
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
-        """Read the record again and change it, since other commands may have changed it."""
+        """Read the record again, since other commands may have changed it, and change it."""
         with locked(self.folder, RECORD_LOCK):
             there = RunFolder.read(self.folder).record
             self.record = updated(there, changes(there))
@@ -268,12 +251,12 @@ class RunFolder:
                 write_record(inside(self.folder, RECORD), self.record)
 
     def table_files(self) -> list[Path]:
-        """The prompts, the merged tables and the files made of them, as far as they are there."""
+        """The files with the prompts, merged tables and small tables that exist."""
         names = [name for name in names_in(self.folder) if re.fullmatch(RESULT_FILE, name)]
         return [inside(self.folder, name) for name in names]
 
     def file_problem(self, name: str) -> str | None:
-        """What is wrong with a file that the record should name: a line, or None."""
+        """The fault of a file that the record should name, in one line; None if it has none."""
         expected = self.record.files.get(name)
         if expected is None:
             return f"{name} is not on record"
@@ -284,33 +267,28 @@ class RunFolder:
 
 
 def change_in(file: Path, name: str, expected: str) -> str | None:
-    """Whether a file is missing or has another checksum than expected: a line, or None."""
+    """A line if a file is missing or does not have the expected checksum; otherwise None."""
     try:
-        same = checksum(file) == expected
+        return None if checksum(file) == expected else f"{name} has changed since it was written"
     except FileNotFoundError:
         return f"{name} is missing"
     except UserError as error:
         return str(error)
-    return None if same else f"{name} has changed since it was written"
 
 
 def slug(model: str) -> str:
-    """A model's name as the name of a file, unlike that of any other model."""
+    """A file name for a model, different for every model."""
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
-    """How far runs are, one row per run and model.
+    """How far runs, given by name, are: one row per run and model.
 
-    `prompts` are all, `done` those on disk, `failed` those of them with an error (or pairs, where
-    pairs are measured). `running` counts the shards that workers have claimed; `rate` (prompts per
-    second) is that of one worker on the shards that are done, times those at work; `seconds_left`
-    is the estimated time for the remaining prompts. Both are NaN while nobody is at work or no
-    shard is done.
-
-    Args:
-        runs: by the name that the table calls them.
+    `prompts` counts all prompts, `done` those on disk, and `failed` those with an error (or pairs,
+    if pairs are measured). `running` counts claimed shards. `rate` (prompts per second) is that of
+    one worker on the finished shards, times `running`; `seconds_left` estimates the time for the
+    remaining prompts. Both are NaN if nothing is claimed or no shard is done.
     """
     columns = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
     rows = [
@@ -341,8 +319,8 @@ def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[st
     """A line on everything that is missing, wrong, or not as it was written.
 
     Args:
-        run: whether it is finished or not.
-        models: those that it should hold; those on record if not given.
+        run: the run, finished or not.
+        models: the models that it should hold; those on record if not given.
     """
     if not run.record.models:
         yield "no model was named"

@@ -1,7 +1,7 @@
 """Everything that a run's numbers depend on, and whether a folder holds that very run and model.
 
-The code that numbers depend on is recorded as a hash over modules and all their imports. A module
-that no number depends on, such as one that draws a figure, may change between calls on a folder.
+The code is recorded as a hash over the modules that measure and all their imports, so that other
+modules, such as one that draws a figure, may change between calls on a folder.
 """
 
 import ast
@@ -20,7 +20,7 @@ from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import ModelRecord, RunIdentity, column_types
 
-if TYPE_CHECKING:  # imports torch, which `status` and `validate` do not need
+if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
     from interp.measurements.core import Measurement
     from interp.measurements.spec import Spec
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imports torch, which `status` and `validate` do not need
 def code_version(modules: tuple[str, ...]) -> str:
     """A hash over the source of modules and everything they import from their own packages.
 
-    A module without a file, such as a notebook, counts only by its name.
+    A module without a file, such as a notebook, is hashed by its name.
     """
     digest = hashlib.sha256()
     for module in sorted(closure(modules)):
@@ -40,10 +40,7 @@ def code_version(modules: tuple[str, ...]) -> str:
 
 
 def closure(modules: Iterable[str]) -> set[str]:
-    """The modules and their imports, direct or indirect, wherever in the code these are.
-
-    Only modules of this project's packages, and of the given modules' own packages, count.
-    """
+    """The modules and their imports from this project and their own packages, also indirect."""
     waiting = list(modules)
     packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
     found: set[str] = set()
@@ -56,7 +53,6 @@ def closure(modules: Iterable[str]) -> set[str]:
 
 
 def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
-    """The modules that a module imports from the given packages."""
     file = _file(module)
     tree = ast.parse(b"" if file is None else file.read_bytes())
     for name in _names(tree):
@@ -66,7 +62,7 @@ def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Every imported name, except imports that only type checkers read."""
+    """Every imported name, except those that only type checkers import."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -91,17 +87,15 @@ def _file(module: str) -> Path | None:
         return None
     if spec is None:
         return None
-    places = spec.submodule_search_locations or ()
+    bare = [Path(place, *within) for place in spec.submodule_search_locations or ()]
+    found = [file for path in bare for file in (path.with_suffix(".py"), path / "__init__.py")]
     if not within:
         found = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
-    else:
-        bare = [Path(place, *within) for place in places]
-        found = [file for path in bare for file in (path.with_suffix(".py"), path / "__init__.py")]
     return next((file for file in found if file.is_file()), None)
 
 
 _SELECTION = ("pairs", "spread_seed")
-"""Keys in the description of prompts that were chosen by a limit."""
+"""Keys in the description of prompts that a limit chose."""
 
 
 def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
@@ -154,7 +148,7 @@ def model_record(
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:
-    """Check that two records are of the same model, measured alike.
+    """Check that two records are of the same model, measured in the same way.
 
     Raises:
         UserError: the model or its measurement differs.
@@ -163,12 +157,13 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         before, after = getattr(earlier, key), getattr(now, key)
         if before != after:
             raise UserError(
-                f"{folder} holds another model as {earlier.name}: its {key} is "
+                f"{folder} holds another model named {earlier.name}: its {key} is "
                 f"{before}, this one's is {after}; give another --out"
             )
     if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(
-            f"{folder} holds {earlier.name} measured by other code or options; give another --out"
+            f"{folder} holds {earlier.name}, measured with other code or options; give another "
+            "--out"
         )
 
 
@@ -199,27 +194,25 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
     for key in ("measurement", "system", "seed", "prompts"):
         there, here = getattr(earlier, key), getattr(now, key)
         if there != here:
-            raise UserError(
-                f"{folder} belongs to a different run: its {key} is {shortened(repr(there))}, "
-                f"this run's is {shortened(repr(here))}; repeat that run's options, or give "
-                "another --out"
-            )
+            shown = f"its {key} is {shortened(repr(there))}, this run's is {shortened(repr(here))}"
+            raise _different(folder, shown)
     if earlier.data_hash != now.data_hash:
-        raise UserError(
-            f"{folder} belongs to a different run: the content of the data has changed since, or "
-            "it is other data. Repeat that run's data and options, or give another --out"
-        )
+        raise _different(folder, "its data are others, or have changed since")
     return False
+
+
+def _different(folder: Path, how: str) -> UserError:
+    return UserError(
+        f"{folder} belongs to a different run: {how}; repeat that run's options, or give another "
+        "--out"
+    )
 
 
 def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> None:
     for name in dict.fromkeys([*earlier.parameters, *now.parameters]):
         if earlier.parameters.get(name) != now.parameters.get(name):
-            raise UserError(
-                f"{folder} belongs to a different run: it was run "
-                f"{_option(name, earlier.parameters)}, this one {_option(name, now.parameters)}; "
-                "repeat that run's options, or give another --out"
-            )
+            there, here = _option(name, earlier.parameters), _option(name, now.parameters)
+            raise _different(folder, f"it was run {there}, this one {here}")
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
@@ -238,6 +231,6 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
 
 
 def _limit(run: RunIdentity) -> float:
-    """The number of pairs chosen; infinite if all were."""
+    """The number of pairs that a limit chose; infinite without a limit."""
     pairs = run.data.get("pairs", "")
     return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")

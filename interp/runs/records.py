@@ -1,6 +1,6 @@
 """The records of run folders, each with a schema; a file that does not fit it is refused.
 
-Names and ids in records become names of files, so each must match the pattern of the names that
+Names and ids in records become names of files, so they must match the patterns of the names that
 this program makes.
 """
 
@@ -164,7 +164,7 @@ class ModelRecord(Record):
     device: Text
     attn_implementation: Text
     chat: dict[str, JsonValue]
-    """How messages are written for the model, and what its chat template writes around them."""
+    """How messages are written for the model, and the text that its template adds around them."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]
@@ -245,11 +245,7 @@ def _format_of(content: bytes) -> object:
 
 
 def write_record(file: Path, record: Record) -> None:
-    """Write a record, whole or not at all.
-
-    Raises:
-        UserError: the record cannot be written.
-    """
+    """Write a record, whole or not at all."""
     text = record.model_dump_json(indent=2) + "\n"
     write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
 
@@ -260,7 +256,6 @@ def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
 
 
 def _first(error: ValidationError) -> str:
-    """The first of the problems, in one line."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part)[:60] for part in problem["loc"]) or "the file"
     return f"{place[:200]}: {problem['msg'][:200]}"

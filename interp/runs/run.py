@@ -1,15 +1,15 @@
-"""A run: one measurement of one prompt set on some models, kept in one folder.
+"""A run folder as it is written: one measurement of one prompt set on some models.
 
-1. Open the folder: take it if it is empty or holds this very run, refuse it otherwise.
-2. Write the prompts; set aside shards that were damaged.
-3. Measure model by model, shard by shard, under claims; existing shards are left as they are. Any
-   number of workers may do so at once.
+1. Open the folder: take it if it is empty or holds this very run, and refuse it otherwise.
+2. Write the prompts; set damaged shards aside.
+3. Measure model by model, shard by shard, under claims; finished shards stay as they are.
 
-Several commands may work on one folder at once: each changes run.json by reading it again under a
-lock, and holds another one while it measures, so that no command takes the folder for another run.
-At the end each merges the tables (`interp.runs.conclusion`).
+Several commands and workers may work on one folder at once. Each changes run.json by reading it
+again under a lock, and holds another lock while it measures, so that no command takes the folder
+for another run. At the end each merges the tables (`interp.runs.merge`).
 """
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -88,15 +88,15 @@ class Run(RunFolder):
         fail_on_error: float = 1.0,
         joins: bool = False,
     ) -> "Run":
-        """Take a folder for a run, new or resumed; further models and prompts may join a run.
+        """Take a folder for a run, new or resumed; a run may get further models and prompts.
 
         Args:
             folder: the run's folder.
             prompts: the prompts to measure.
             spec: the measurement.
-            models: names of the models, in the order of the tables; more may join later.
+            models: names of the models, in the order of the tables.
             fail_on_error: stop when a larger share of a model's prompts has an error.
-            joins: open the folder as a worker, which neither begins a run nor makes one larger.
+            joins: open the folder as a worker, which neither begins nor enlarges a run.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
@@ -115,9 +115,9 @@ class Run(RunFolder):
                 grown = check_same_run(folder, earlier.run, identity)
                 if grown and joins:
                     raise UserError(
-                        f"{folder} holds {earlier.run.prompts:,} prompts, this worker was asked to "
-                        f"measure {len(prompts):,}; start the workers by the command that grows "
-                        "the run"
+                        f"{folder} holds {earlier.run.prompts:,} prompts, and this worker was "
+                        f"asked to measure {len(prompts):,}; start workers by the command that "
+                        "enlarges the run"
                     )
                 record = updated(earlier, {"run": identity, "finished": None} if grown else {})
             run = cls(folder, record, prompts, fail_on_error, made if earlier is None else None)
@@ -158,9 +158,9 @@ class Run(RunFolder):
         self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
-        """Whether there may be something to do for a model of which only the origin is known.
+        """Whether there may be something to do for a model.
 
-        Also true if the origin differs from the recorded one, since the model may have changed.
+        Also true if its origin differs from the recorded one: the model may have changed.
         """
         record = self.models().get(model)
         if record is None or record.origin != dict(origin):
@@ -179,10 +179,6 @@ class Run(RunFolder):
 
         Returns:
             Whether anything was measured.
-
-        Raises:
-            UserError: the folder holds another model of this name, too many prompts have an error,
-                or the disk is full.
         """
         name = measurement.model.name
         shards = self._begin(measurement, dict(origin or {}))
@@ -217,15 +213,13 @@ class Run(RunFolder):
         return seconds
 
     def repair(self) -> list[str]:
-        """Set damaged shards aside to be measured again; prints a line on each."""
+        """Set damaged shards aside to be measured again; returns a line on each."""
         lines = []
         for model in self.models():
             for shard in self.shards(model):
-                problem = None
-                if is_folder(shard):
-                    problem = damage(shard)
-                elif shard.name in names_in(shard.parent):
-                    problem = "it is no folder"
+                problem = damage(shard) if is_folder(shard) else None
+                if problem is None and not is_folder(shard) and os.path.lexists(shard):
+                    problem = "it is not a folder"
                 if problem is not None:
                     self._set_aside(shard)
                     lines.append(f"shard {shard.name} of {model} is measured again: {problem}")
@@ -233,15 +227,11 @@ class Run(RunFolder):
 
     def forget_errors(self) -> int:
         """Set shards with errors aside to be measured again; returns their number."""
-        found = [
-            shard
-            for model in self.models()
-            for shard in self.done(model)
-            if any(manifest.errors for manifest in manifests([shard]))
-        ]
-        for shard in found:
+        done = [shard for model in self.models() for shard in self.done(model)]
+        failed = [shard for shard in done if any(found.errors for found in manifests([shard]))]
+        for shard in failed:
             self._set_aside(shard)
-        return len(found)
+        return len(failed)
 
     def _set_aside(self, shard: Path) -> None:
         """Move whatever is in the place of a shard out of the way, without removing it."""
@@ -250,11 +240,7 @@ class Run(RunFolder):
             shard.rename(place)
 
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
-        """The shards of a model, which is first recorded in the folder.
-
-        Raises:
-            UserError: the folder holds another model of this name, or one loaded differently.
-        """
+        """Record a model in the folder; returns its shards."""
         name = measurement.model.name
         shards = cut(measurement, self.prompts, self.shard_folder(name))
         record = model_record(
@@ -271,7 +257,7 @@ class Run(RunFolder):
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
-        # Last, and even if recorded: a command that failed may have removed the model just before.
+        # Last, even if recorded: a command that failed may just have removed the model.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 
@@ -280,11 +266,6 @@ class Run(RunFolder):
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: Model) -> None:
-        """Stop when too many prompts have an error.
-
-        Raises:
-            UserError: the share of the run's prompts that have an error is too large.
-        """
         found = list(manifests(self.done(model.name)))
         errors = sum(manifest.errors for manifest in found)
         units = sum(manifest.units for manifest in found)
@@ -296,7 +277,7 @@ class Run(RunFolder):
             raise UserError(
                 f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
                 f"{model.name} failed; --fail-on-error allows a share of {self.fail_on_error:g}. "
-                f"One error: {example}. Where the cause is not in the data, fix it and add "
+                f"One error: {example}. If the cause is not in the data, fix it and add "
                 "--retry-errors; changed data are another run, with another --out. Or allow a "
                 "larger share"
             )
@@ -330,10 +311,10 @@ def in_use(run: Run) -> Iterator[None]:
 
 
 def check_free(folder: Path, identity: RunIdentity) -> None:
-    """Check that no command is measuring another run in a folder.
+    """Refuse a folder in which a command is measuring another run.
 
     Raises:
-        UserError: a command is measuring another run.
+        UserError: there is such a command.
     """
     record = read_record(inside(folder, RECORD), RunRecord)
     if record is None or record.run == identity:
@@ -351,10 +332,7 @@ def _taken(folder: Path, run: RunIdentity) -> str:
 
 
 def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
-    """Whether the recorded run stays: a different run gives way until a model has been begun.
-
-    The same run never gives way: another command may be loading a model for it.
-    """
+    """Whether the recorded run stays; a different run gives way if it has begun no model."""
     return earlier.run == identity or bool(names_in(folder / "models"))
 
 
@@ -384,21 +362,20 @@ def take_folder(folder: Path, record: str) -> list[Path]:
 
 
 class Memory(Record):
-    """memory.json: how many tokens fitted into the memory of a device."""
+    """memory.json: the tokens of a batch that fitted into memory, by model and kind of device."""
 
     tokens: dict[str, Annotated[int, Field(gt=0)]]
-    """The budget of a batch, by model and kind of device."""
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Begin with the budget left by an earlier lack of memory on such a device."""
+    """Begin with the budget that an earlier lack of memory on such a device left."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)
 
 
 def remember_budget(folder: Path, measurement: Measurement) -> None:
-    """Note the budget for other workers and later calls if it has shrunk."""
+    """Note a budget that has shrunk for other workers and later calls."""
     known, tokens = _known(folder), measurement.budget.tokens
     if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
         record = Memory(tokens={**known, _key(measurement): tokens})
@@ -406,11 +383,10 @@ def remember_budget(folder: Path, measurement: Measurement) -> None:
 
 
 def _known(folder: Path) -> dict[str, int]:
-    try:
+    with suppress(UserError):  # the file only saves time
         record = read_record(inside(folder, MEMORY), Memory)
-    except UserError:
-        return {}  # the file only saves time: a damaged one is worked out again
-    return record.tokens if record else {}
+        return record.tokens if record else {}
+    return {}
 
 
 def _key(measurement: Measurement) -> str:

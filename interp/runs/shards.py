@@ -1,6 +1,6 @@
 """Shards: pieces of a run whose ids are hashes of their content, written whole or not at all.
 
-A shard is a folder with one Parquet file per table and a manifest, which holds the checksums. It is
+A shard is a folder with one Parquet file per table and a manifest with their checksums. It is
 written to a temporary folder next to its place, synced to the disk, and renamed.
 """
 
@@ -32,7 +32,6 @@ from interp.files import (
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.identity import code_version
 from interp.runs.records import Manifest, column_types, read_record, write_record
-from interp.tables import Row
 
 if TYPE_CHECKING:
     from interp.measurements.core import Measured, Measurement
@@ -66,7 +65,7 @@ class Shard:
 def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has `shard_prompts` prompts, plus any that are needed to complete its last group.
+    A shard has `shard_prompts` prompts, plus those that complete its last group.
     """
     model, spec = measurement.model, measurement.spec
     origin = [
@@ -83,7 +82,9 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
     shards = []
     start = 0
     while start < len(prompts):
-        end = _end_of_group(prompts, start + spec.shard_prompts)
+        end = min(start + spec.shard_prompts, len(prompts))
+        while end < len(prompts) and prompts[end].pair_id == prompts[end - 1].pair_id:
+            end += 1
         digest = hashlib.sha256(json.dumps(origin).encode())
         for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
@@ -93,37 +94,21 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
     return shards
 
 
-def _end_of_group(prompts: PromptSet, end: int) -> int:
-    """The first index at or after `end` at which a group of prompts ends."""
-    while end < len(prompts) and prompts[end].pair_id == prompts[end - 1].pair_id:
-        end += 1
-    return min(end, len(prompts))
-
-
 def write(
     shard: Shard, measurement: "Measurement", measured: "Measured", *, seconds: float
 ) -> None:
-    """Write a shard's tables and its manifest.
-
-    Args:
-        shard: the shard that was measured.
-        measurement: how the shard was measured.
-        measured: rows of each table, and the prompts that failed.
-        seconds: how long measuring took, for estimates of the time left.
-
-    Raises:
-        UserError: the shard cannot be written, as on a full disk; nothing is left behind.
-    """
+    """Write a shard's tables and its manifest, which also says how many seconds measuring took."""
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):
         unfinished.mkdir()
         try:
-            files = {
-                f"{table}.parquet": _write_table(
-                    unfinished / f"{table}.parquet", measured.rows[table], schema
-                )
-                for table, schema in measurement.tables.items()
-            }
+            files = {}
+            for table, schema in measurement.tables.items():
+                file = unfinished / f"{table}.parquet"
+                rows = list(measured.rows[table])
+                pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
+                sync(file)
+                files[file.name] = checksum(file)
             manifest = Manifest(
                 id=shard.id,
                 prompts=shard.end - shard.start,
@@ -140,19 +125,12 @@ def write(
                 remove_own(unfinished)
 
 
-def _write_table(file: Path, rows: Sequence[Row], schema: pa.Schema) -> str:
-    """Write rows; returns the checksum of the file."""
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), file)
-    sync(file)
-    return checksum(file)
-
-
 def _place(unfinished: Path, shard: Shard) -> None:
     sync(unfinished)
     try:
         unfinished.rename(shard.folder)
     except OSError:
-        # Another worker took the shard over and finished first; its results are identical.
+        # Another worker also measured the shard and finished first, with the same results.
         if not shard.done:
             raise
     sync(shard.folder.parent)
@@ -180,7 +158,7 @@ def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
 
 
 def damage(folder: Path) -> str | None:
-    """The fault of an existing shard, in one line; None if the shard is as it was written."""
+    """The fault of an existing shard, in one line; None if it is as it was written."""
     try:
         manifest = read_manifest(folder)
         for name, expected in manifest.files.items():
@@ -250,7 +228,7 @@ def read_table(
 def read_columns(
     content: bytes, columns: Sequence[str] | None, filters: Filters | None = None
 ) -> pa.Table:
-    """Some columns and rows of a Parquet file; all if None.
+    """Some columns and rows of a Parquet file's content; all if not given.
 
     Raises:
         UserError: the file has no such column.
@@ -264,7 +242,7 @@ def read_columns(
 
 
 def merge(tables: Iterator[pa.Table], file: Path) -> None:
-    """Join the parts of a table into one file, one shard in memory at a time."""
+    """Join the parts of a table into one file, with one part in memory at a time."""
     first = next(tables)
     write_parquet(file, first.schema, chain([first], tables))
 

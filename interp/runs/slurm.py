@@ -1,13 +1,13 @@
 """Workers as jobs of a SLURM cluster, submitted through submitit.
 
 1. Submit one job per worker, which carries the worker's command. submitit writes jobs as pickles
-   that the nodes read. The pickles are in the user's own folder, not in the run's, to which
-   others may be able to write.
+   that the nodes read. The pickles are in the user's own folder, not in the run's, where others
+   may write.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
 3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which gives its claim
-   back, and submitit puts the job back into the queue, where it starts again.
-4. The process that submitted asks squeue what became of the jobs, and sacct about those that SLURM
-   no longer lists.
+   back, and submitit requeues the job.
+4. The process that submitted asks squeue about the jobs, and sacct about those that are no longer
+   listed.
 """
 
 import os
@@ -26,7 +26,7 @@ from typing import Any
 
 from interp.errors import UserError
 from interp.files import is_folder, writing
-from interp.runs.workers import WorkerCommand, end_of
+from interp.runs.workers import WorkerCommand, end_of, interrupt
 
 try:
     from submitit import Job, SlurmExecutor
@@ -38,7 +38,7 @@ except ImportError as error:
     ) from error
 
 DEFAULT_MINUTES = 60
-"""How long a job may run unless `time` says otherwise; it is requeued as often as it takes."""
+"""How long a job may run unless `time` is given; it is requeued as often as needed."""
 
 INTERRUPT_SECONDS = 30
 """Seconds that a worker has to give its claim back; SLURM kills 90 seconds after announcing it."""
@@ -68,14 +68,13 @@ or REQUEUED, then PENDING. FORGOTTEN is ours: neither squeue nor sacct knows the
 def start(
     command: WorkerCommand, *, workers: int, options: Mapping[str, str]
 ) -> list["SlurmWorker"]:
-    """The workers 0 to `workers` - 1 of a run, submitted as one array of jobs.
+    """Submit the workers of a run as one array of jobs.
 
     Args:
         command: the workers' command; its folder is on a file system that the nodes share.
         workers: number of jobs.
-        options: sbatch's long options with underscores, such as partition, time or
-            gpus_per_node; an empty value makes a flag. `setup` is a shell command that a job runs
-            first.
+        options: sbatch's long options with underscores, such as gpus_per_node; an empty value makes
+            a flag. `setup` is a shell command that a job runs first.
 
     Raises:
         UserError: this machine does not have SLURM's commands, or an option is refused.
@@ -94,11 +93,7 @@ def start(
 
 
 def _private_folder(call: str) -> Path:
-    """A new folder for the jobs of a call, where only this user may write.
-
-    Raises:
-        UserError: a parent folder belongs to somebody else, or others may write to it.
-    """
+    """A new folder for the jobs of a call, where only this user may write."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     with writing(state):
         state.mkdir(parents=True, exist_ok=True)
@@ -119,7 +114,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
     named = dict(options)
     if taken := _RESERVED & named.keys():
         raise UserError(
-            f"the SLURM option {min(taken)} cannot be given: a worker is one task on one node, and "
+            f"the SLURM option {min(taken)} cannot be set: a worker is one task on one node, and "
             "its log is next to its job file"
         )
     setup = named.pop("setup", None)
@@ -149,13 +144,12 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
 
 
 def _refusal(said: str) -> str:
-    """The error message if sbatch has submitted nothing."""
     if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
-            f"SLURM did not answer: {said}; nothing was submitted: rerun this when its controller "
+            f"SLURM did not answer: {said}; nothing was submitted. Rerun this when its controller "
             "can be reached from here, or use --executor local"
         )
-    return f"SLURM refused the jobs: {said}; change or leave out an option"
+    return f"SLURM refused the jobs: {said}; change or omit an option"
 
 
 class WorkerJob(Checkpointable):
@@ -178,7 +172,7 @@ class WorkerJob(Checkpointable):
     def checkpoint(self) -> DelayedSubmission:
         """The same job again; submitit calls this on SIGUSR2, before it requeues the job."""
         if self._child is not None:
-            _interrupt(self._child)
+            interrupt(self._child, INTERRUPT_SECONDS)
         return DelayedSubmission(type(self)(self.command, self.number))
 
 
@@ -189,14 +183,6 @@ def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command)
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
-
-
-def _interrupt(child: subprocess.Popen[bytes]) -> None:
-    child.send_signal(signal.SIGINT)
-    try:
-        child.wait(INTERRUPT_SECONDS)
-    except subprocess.TimeoutExpired:
-        child.kill()
 
 
 class Queue:

@@ -1,4 +1,4 @@
-"""Workers: the command that starts one, workers on this machine, and the records they leave."""
+"""Workers: the command that starts one, those on this machine, and the records they leave."""
 
 import os
 import platform
@@ -15,11 +15,13 @@ from typing import Protocol, runtime_checkable
 from interp.errors import UserError
 from interp.files import inside, make_folder, names_in, open_plain, writing
 from interp.runs.records import (
+    Call,
     WorkerRecord,
     cluster_job,
     now,
     peak_memory,
     read_record,
+    updated,
     write_record,
 )
 
@@ -61,21 +63,8 @@ def _threads() -> int:
     return torch.get_num_threads() if torch else 0
 
 
-def worker_log(folder: Path, call: str, number: int) -> Path:
-    """The file that takes the output of a worker on this machine."""
-    return inside(folder, "logs", f"worker-{call}-{number}.log")
-
-
 def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
-    """The records that the workers of a run or a study left, in the order in which they began.
-
-    Args:
-        folder: the folder of the run or study.
-        call: read only the records of this call; all if None.
-
-    Raises:
-        UserError: a record is damaged.
-    """
+    """The records of a call's workers, or of all workers, in the order in which they began."""
     home = inside(folder, "workers")
     found = [
         record
@@ -86,13 +75,13 @@ def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
     return [record for record in found if call in (None, record.call)]
 
 
-def peak_of_workers(folder: Path, call: str) -> dict[str, int]:
-    """The most memory that any worker of a call, or this process, has held, in bytes, by device."""
+def ended_call(folder: Path, call: Call) -> Call:
+    """A call with its end, and the most memory that this process or any of its workers held."""
     peaks = peak_memory()
-    for record in worker_records(folder, call):
+    for record in worker_records(folder, call.id):
         for device, held in record.peak_memory_bytes.items():
             peaks[device] = max(peaks.get(device, 0), held)
-    return peaks
+    return updated(call, {"finished": now(), "peak_memory_bytes": peaks})
 
 
 LOG_LINES = 20
@@ -124,8 +113,7 @@ class Worker(Protocol):
 class WorkerCommand:
     """The command line of workers.
 
-    A worker takes its task only from here and from nothing in the folder, where others may be
-    able to write.
+    A worker takes its task only from here, not from the folder, where others may write.
     """
 
     folder: Path
@@ -159,21 +147,17 @@ PATIENCE = 5.0
 def start_local(
     command: WorkerCommand, *, workers: int | None, on_gpus: bool = True
 ) -> list["LocalWorker"]:
-    """Start workers on a run or a study: one for each GPU, or two by default.
+    """Start workers on this machine: by default one for each GPU, or two.
 
-    A worker sees only its own GPUs; several share one if there are more workers than GPUs. Without
-    GPUs, or if they are not wanted, it has its share of the cores. Workers end when this process
-    does.
-
-    Raises:
-        UserError: the logs cannot be written.
+    A worker sees only its own GPUs, one of which it shares if there are more workers than GPUs.
+    Without GPUs it has its share of the cores. Workers end when this process does.
     """
     gpus = _gpus() if on_gpus else []
     count = workers or len(gpus) or 2
     started = []
     for number in range(count):
         make_folder(command.folder, "logs")
-        log = worker_log(command.folder, command.call, number)
+        log = inside(command.folder, "logs", f"worker-{command.call}-{number}.log")
         with writing(log):
             stream = log.open("xb")
         with stream:
@@ -212,12 +196,17 @@ class LocalWorker:
 
     def stop(self) -> None:
         """Interrupt the worker, and kill it if it does not stop."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        interrupt(self.process, PATIENCE)
+
+
+def interrupt(process: "subprocess.Popen[bytes]", patience: float) -> None:
+    """Interrupt a process, and kill it if it has not ended after some seconds."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _gpus() -> list[str]:
@@ -232,7 +221,7 @@ def _gpus() -> list[str]:
 
 
 def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
-    """The settings of a worker's environment for its GPUs or its cores."""
+    """The environment variables that give a worker its GPUs or its cores."""
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}

@@ -72,7 +72,6 @@ class StudyFolder:
         return [*lines, *self._problems_of_report()]
 
     def _problems_of_report(self) -> Iterator[str]:
-        """Faults of the report's files, one line each."""
         if not self.record.report:
             yield f"the report was not written; interp report {self.folder} writes it"
         for name, expected in self.record.report.items():

@@ -1,4 +1,4 @@
-"""The plan of a study, and its record: each stage is a run folder, so a study can be resumed."""
+"""The plan of a study: a run folder for each stage, and a record of the whole."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,13 +9,13 @@ from typing import Any
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, remove_plain
 from interp.prompts.source import PromptSource
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan
 from interp.runs.folder import RECORD_LOCK
 from interp.runs.identity import run_identity
-from interp.runs.records import Call, StudyRecord, now, read_record, updated, write_record
+from interp.runs.merge import merging
+from interp.runs.records import StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, take_folder
-from interp.runs.workers import peak_of_workers
+from interp.runs.workers import ended_call
 from interp.studies.folder import RECORD
 from interp.studies.study import Study
 
@@ -25,19 +25,13 @@ class StudyPlan(Plan):
     """The plan of a study: one run folder per stage, and a record of the whole."""
 
     study: str
-    """Its name."""
     options: Mapping[str, object]
-    """What its stages were made with."""
     made: list[Path] = field(default_factory=list)
-    """The folders that were made for it, innermost first; none where its record was there."""
+    """The folders made for a new study, innermost first."""
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
-        """The plan of a study; models of earlier calls stay in it.
-
-        Raises:
-            UserError: data that cannot be read.
-        """
+        """The plan of a study; models of earlier calls stay in it."""
         pairs = source.pairs(study.default_limit)
         chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
         if source.template:
@@ -51,11 +45,7 @@ class StudyPlan(Plan):
         )
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the study's folder and those of its stages.
-
-        Raises:
-            UserError: a folder that holds something else.
-        """
+        """Take the study's folder and those of its stages."""
         if joins:
             return super().open(joins=True)
         made = take_folder(self.folder, RECORD)
@@ -85,7 +75,7 @@ class StudyPlan(Plan):
         super().note(runs)
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """Leave no trace of a call that has failed before it measured anything in new folders."""
+        """Remove new folders if nothing was measured in them, after a call has failed."""
         super().withdraw(runs)
         there = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
@@ -97,29 +87,23 @@ class StudyPlan(Plan):
     def finish(self, runs: Sequence[Run]) -> None:
         """Merge the tables of the runs, and note the end of the study."""
         for run in runs:
-            with concluding(run.folder):
+            with merging(run.folder):
                 pass
         with locked(self.folder, RECORD_LOCK):
             record = self._read()
             if record is not None and record.finished is None:
-                history = [self._ended(call) for call in record.history]
+                history = [
+                    ended_call(self.folder, call) if call.id == self.call else call
+                    for call in record.history
+                ]
                 self._write(updated(record, {"history": history, "finished": now()}))
 
-    def _ended(self, call: Call) -> Call:
-        if call.id != self.call:
-            return call
-        peak = peak_of_workers(self.folder, call.id)
-        return updated(call, {"finished": now(), "peak_memory_bytes": peak})
-
     def _check_same(self, earlier: StudyRecord) -> None:
-        """Check that the folder holds this study, if with fewer pairs.
-
-        Raises:
-            UserError: it holds another one.
-        """
-        # The path of the data may change; whether it is the same data is checked by the stages.
+        """Check that the folder holds this study, perhaps with fewer pairs."""
+        # The path of the data may change; the stages check that it is the same data.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
-        if earlier.study != self.study or before != now or _shrinks(earlier.options, self.options):
+        shrinks = _limit(self.options) < _limit(earlier.options)
+        if earlier.study != self.study or before != now or shrinks:
             raise UserError(
                 f"{self.folder} belongs to a different study: {earlier.study} with "
                 f"{earlier.options}, this one is {self.study} with {dict(self.options)}; repeat "
@@ -138,12 +122,7 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
     return {name: value for name, value in options.items() if name not in names}
 
 
-def _shrinks(earlier: Mapping[str, object], now: Mapping[str, object]) -> bool:
-    """Whether the limit has become smaller; None is all."""
-    before, limit = (
-        float("inf") if options.get("limit") is None else options["limit"]
-        for options in (earlier, now)
-    )
-    return (
-        not (isinstance(before, int | float) and isinstance(limit, int | float)) or limit < before
-    )
+def _limit(options: Mapping[str, object]) -> float:
+    """The number of pairs; infinite for all."""
+    limit = options.get("limit")
+    return float(limit) if isinstance(limit, int) else float("inf")

@@ -1,8 +1,7 @@
-"""Studies: several measurements of the same models in one report; found by entry point.
+"""Studies: several measurements of the same models, and one report; found by entry point.
 
-A study has stages, each one measurement of one prompt set (`interp.studies.plan` and `interp.runs`
-execute them), and turns the tables on disk into a page of tables and figures. This module needs no
-torch, so that a command knows a study's options at once.
+A study has stages, each a measurement of a prompt set, and turns their tables into a page. This
+module needs no torch, so that a command knows a study's options at once.
 """
 
 from abc import ABC, abstractmethod
@@ -28,20 +27,19 @@ class Study(Options, ABC):
 
     name: ClassVar[str]
     default_limit: ClassVar[int]
-    """Pairs that are taken by default."""
+    """Default number of pairs."""
     any_system: ClassVar[bool] = False
     """Whether it takes the prompts of any system."""
     organisms: ClassVar[tuple[str, ...]] = ()
-    """The systems whose packaged organisms are measured when no model is named; all organisms if
-    empty."""
+    """The systems whose packaged organisms are measured if no model is named; all if empty."""
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
-        """The systems whose organisms are measured without any model named."""
+        """The systems whose packaged organisms are measured if no model is named."""
         return self.organisms
 
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """What is measured of every model."""
+        """What is measured for every model."""
 
     @abstractmethod
     def report(self, folder: "StudyFolder") -> "Report":
@@ -49,10 +47,6 @@ class Study(Options, ABC):
 
 
 def find_study(name: str) -> type[Study]:
-    """The study of that name.
-
-    Raises:
-        UserError: no such study is installed, or it cannot be loaded.
-    """
+    """The study of that name."""
     study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
     return study

@@ -46,12 +46,10 @@ def fit(
         loss: the loss to minimize.
         folder: holds Trainer's checkpoints until `remove_checkpoints`.
         title: the title of the progress.
-        arguments: arguments of transformers' `TrainingArguments`, such as learning_rate,
-            save_steps, use_cpu.
+        arguments: those of transformers' `TrainingArguments`, such as learning_rate.
 
     Raises:
-        UserError: the folder holds checkpoints that another program wrote, something other than
-            files in the place of a checkpoint, or a checkpoint that cannot be resumed.
+        UserError: the folder holds checkpoints of another program, or one that cannot be resumed.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
     take(folder)
@@ -60,9 +58,14 @@ def fit(
         workplace(folder) as place,
         Progress(title, total=steps, done=done, unit="steps") as progress,
     ):
-        settings = _settings(place, max_steps=steps, **arguments)
         kept = _Kept(folder, done)
-        trainer = _Trainer(model, settings, loss, batches, [_Shown(progress), kept])
+        trainer = _Trainer(
+            loss,
+            model=model,
+            args=_settings(place, max_steps=steps, **arguments),
+            train_dataset=batches,
+            callbacks=[_Shown(progress), kept],
+        )
         trainer.remove_callback(PrinterCallback)
         try:
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
@@ -70,8 +73,8 @@ def fit(
             if last is None or kept.began or _is_of_the_machine(error):
                 raise
             raise UserError(
-                f"{last} cannot be taken up: {shortened(' '.join(repr(error).split()), 300)}. "
-                "Remove it, and training goes on from what was saved before it"
+                f"{last} cannot be resumed: {shortened(' '.join(repr(error).split()), 300)}. "
+                "Remove it to go on from the checkpoint before it"
             ) from error
 
 
@@ -96,29 +99,18 @@ def _settings(place: Path, **arguments: Any) -> TrainingArguments:
 
 def _is_of_the_machine(error: Exception) -> bool:
     """Whether an error is about memory or a disk, not about the content of a checkpoint."""
-    if isinstance(error, RuntimeError):
-        return is_out_of_memory(error)
-    return isinstance(error, OSError | MemoryError)
+    return (
+        is_out_of_memory(error)
+        if isinstance(error, RuntimeError)
+        else isinstance(error, OSError | MemoryError)
+    )
 
 
 class _Trainer(Trainer):
     """A Trainer whose data set holds whole batches, and whose loss is a function."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        settings: TrainingArguments,
-        loss: Loss,
-        batches: Dataset[Batch],
-        callbacks: list[TrainerCallback],
-    ) -> None:
-        super().__init__(
-            model=model,
-            args=settings,
-            train_dataset=batches,
-            data_collator=lambda whole: whole[0],
-            callbacks=callbacks,
-        )
+    def __init__(self, loss: Loss, **arguments: Any) -> None:
+        super().__init__(data_collator=lambda whole: whole[0], **arguments)
         self._loss = loss
 
     def compute_loss(
@@ -142,14 +134,14 @@ class _Kept(TrainerCallback):
         self._folder = folder
         self._done = done
         self.began = False
-        """Whether a step has begun, after which no checkpoint is read."""
+        """Whether a step has begun; after that no checkpoint is read."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         """Rebuild Trainer's state, keeping only the step that was read."""
         if state.global_step != self._done:
-            raise ValueError(f"it is called after step {self._done}, but says {state.global_step}")
+            raise ValueError(f"its name says step {self._done}, its state {state.global_step}")
         made = TrainerState(
             global_step=state.global_step,
             max_steps=args.max_steps,

@@ -1,16 +1,15 @@
 """A training run's folder: its record, and complete checkpoints.
 
-A process may be killed while it writes a checkpoint. Each checkpoint is saved in a new folder, and
-renamed into place once it has a manifest with the checksums of its files, so nothing is written
-through existing files or links. The folder's content is not trusted: links, and files that are not
-in the manifest, are refused.
+A process may be killed while it writes a checkpoint. So each checkpoint is saved in a new folder,
+and renamed into place once it has a manifest with the checksums of its files. The folder's content
+is not trusted: links, and files that the manifest lacks, are refused.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
@@ -81,14 +80,8 @@ class TrainRecord(Record):
 
 
 def training_of(model: str) -> TrainRecord | None:
-    """The record of a model that `interp train` finished; None for any other model.
-
-    A report must not fail because of another program's folder.
-
-    Args:
-        model: the name by which the model was loaded.
-    """
-    with suppress(UserError):
+    """The record of a model, named as it was loaded, that `interp train` finished; else None."""
+    with suppress(UserError):  # a report must not fail because of another program's folder
         folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
         if names_folder(str(folder)):
             record = read_record(inside(folder, RECORD), TrainRecord)
@@ -102,30 +95,27 @@ def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity
     Raises:
         UserError: the folder holds another run.
     """
-    for name in dict.fromkeys([*earlier.options, *now.options]):
-        there, here = earlier.options.get(name), now.options.get(name)
-        if there != here:
-            raise _other(folder, flag(name), there, here)
-    for key in ("task", "model", "origin", "lessons", "data", "code"):
-        there, here = getattr(earlier, key), getattr(now, key)
-        if there != here:
-            raise _other(folder, key, *_first_difference(there, here))
+    there, here = _facts(earlier), _facts(now)
+    for what in dict.fromkeys([*there, *here]):
+        before, after = there.get(what), here.get(what)
+        if before != after:
+            raise UserError(
+                f"{folder} belongs to a different training run: its {what} is "
+                f"{shortened(repr(before), 100)}, this run's is {shortened(repr(after), 100)}; "
+                "repeat that run's options, or give another --out"
+            )
 
 
-def _other(folder: Path, what: str, there: object, here: object) -> UserError:
-    return UserError(
-        f"{folder} belongs to a different training run: its {what} is "
-        f"{shortened(repr(there), 100)}, this run's is {shortened(repr(here), 100)}; repeat that "
-        "run's options, or give another --out"
-    )
-
-
-def _first_difference(there: Any, here: Any) -> tuple[object, object]:
-    if isinstance(there, Mapping) and isinstance(here, Mapping):
-        for key in dict.fromkeys([*there, *here]):
-            if there.get(key) != here.get(key):
-                return {key: there.get(key)}, {key: here.get(key)}
-    return there, here
+def _facts(identity: TrainIdentity) -> dict[str, object]:
+    options = {flag(name): value for name, value in identity.options.items()}
+    origin = {f"origin ({name})": value for name, value in identity.origin.items()}
+    return {
+        **options,
+        "task": identity.task,
+        "model": identity.model,
+        **origin,
+        **identity.model_dump(include={"lessons", "data", "code"}),
+    }
 
 
 MANIFEST = "manifest.json"
@@ -145,8 +135,6 @@ class Manifest(Record):
 
 def take(folder: Path) -> None:
     """Mark a folder as ours, and remove checkpoints that a killed process left half saved.
-
-    Every checkpoint in it belongs to this training and is removed at its end.
 
     Raises:
         UserError: the folder holds checkpoints of another program, holds links, pipes or folders in
@@ -170,11 +158,7 @@ def take(folder: Path) -> None:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """A new folder for checkpoints that are being saved; removed after the block.
-
-    Raises:
-        UserError: the folder cannot be made.
-    """
+    """A new folder for checkpoints that are being saved; removed after the block."""
     place = unfinished_name(folder.resolve() / "checkpoints")
     with writing(place):
         place.mkdir()
@@ -186,11 +170,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
-    """Move a newly saved checkpoint into its place, then remove earlier ones.
-
-    Raises:
-        UserError: the checkpoint holds anything but plain files, or cannot be moved.
-    """
+    """Move a newly saved checkpoint into its place, then remove earlier ones."""
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
     with writing(place):
@@ -201,11 +181,7 @@ def keep(checkpoint: Path, folder: Path) -> None:
 
 
 def declare_whole(checkpoint: Path) -> None:
-    """Write the manifest of a checkpoint.
-
-    Raises:
-        UserError: the checkpoint holds anything but plain files, or the manifest cannot be written.
-    """
+    """Write the manifest of a checkpoint."""
     files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
     write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
 
@@ -264,11 +240,8 @@ def _is_whole(checkpoint: Path) -> bool:
     """Whether the files are exactly those of the manifest, unchanged."""
     try:
         manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
-        if manifest is None or {*manifest.files, MANIFEST} != set(names_in(checkpoint)):
-            return False
-        return all(
-            checksum(inside(checkpoint, name)) == expected
-            for name, expected in manifest.files.items()
-        )
+        names = set(names_in(checkpoint)) - {MANIFEST}
+        found = {name: checksum(inside(checkpoint, name)) for name in names}
+        return manifest is not None and manifest.files == found
     except (UserError, FileNotFoundError, NotADirectoryError):
         return False

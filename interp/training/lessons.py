@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -74,8 +74,9 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
         UserError: all prompts are too long, or an answer is not among a classifier's classes.
     """
     lessons: list[Lesson] = []
+    waiting = iter(prompts)
     with Progress("read the training set", total=len(prompts)) as progress:
-        for chunk in _chunks(prompts):
+        while chunk := list(islice(waiting, _READ_AT_ONCE)):
             lessons += _lessons(model, spec, chunk)
             progress.advance(len(chunk))
     limit = model.context_length
@@ -83,16 +84,10 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
     if not kept:
         raise UserError(
             f"all {len(lessons):,} prompts of the training set have more than {limit} tokens, "
-            f"the most that {model.name} reads; take a model with a longer context, or shorter "
+            f"the most that {model.name} reads; give a model with a longer context, or shorter "
             "prompts"
         )
     return Lessons(kept, len(lessons) - len(kept))
-
-
-def _chunks(prompts: Iterable[Prompt]) -> Iterator[list[Prompt]]:
-    waiting = iter(prompts)
-    while chunk := list(islice(waiting, _READ_AT_ONCE)):
-        yield chunk
 
 
 def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterator[Lesson]:
@@ -107,11 +102,8 @@ def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterat
         else:
             read = tokenized.token_ids
             target = model.tokenizer(text_target=spec.target(prompt))["input_ids"]
-        yield Lesson(_ids(read), _ids(target), prompt.pair_id)
-
-
-def _ids(tokens: Sequence[int]) -> NDArray[np.int32]:
-    return np.asarray(tokens, dtype=np.int32)
+        ids, answer = (np.asarray(tokens, dtype=np.int32) for tokens in (read, target))
+        yield Lesson(ids, answer, prompt.pair_id)
 
 
 def _class(model: Model, prompt: Prompt) -> int:
@@ -139,7 +131,7 @@ def steps_of(
 ) -> list[list[int]]:
     """The indices of each step's lessons, in an order decided by the seed.
 
-    Each lesson occurs once per epoch. Batches hold lessons of similar length: the lessons of
+    Each lesson occurs once per epoch. Batches hold lessons of similar length, since the lessons of
     `BUCKET` batches are sorted together.
 
     Args:
@@ -149,8 +141,8 @@ def steps_of(
         epochs: how often each lesson occurs.
         seed: seed of the order.
         curriculum: in the first epoch short groups come before long ones, after each length is
-            increased at random by up to this share; None for no such order. A group stays
-            together, so the gradient of one batch contains the differences among its prompts.
+            increased at random by up to this share. Groups stay together, so the gradient of a
+            batch contains the differences among a group's prompts. None for no such order.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -247,7 +239,7 @@ _NUMBER_BYTES = 4
 
 
 class Estimate(NamedTuple):
-    """Steps, and memory in bytes."""
+    """The cost of training: steps, and memory in bytes."""
 
     lessons: int
     """Number of prompts learned."""
@@ -263,8 +255,8 @@ class Estimate(NamedTuple):
     gradients: int
     optimizer: int
     activations: int
-    """Bytes that a step keeps from its forward pass for its backward pass if all prompts of the
-    batch are as long as the longest."""
+    """Bytes that a step keeps for its backward pass if all its prompts are as long as the
+    longest."""
 
     @property
     def memory(self) -> int:
@@ -293,7 +285,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
-    # The model would read a mask of tokens, which cannot be on "meta"; it does not read scores.
+    # A model reads a mask of tokens, which it cannot do on "meta", but not a mask of scores.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}

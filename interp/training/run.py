@@ -1,6 +1,6 @@
-"""A training run: its folder holds checkpoints, and at the end an ordinary model.
+"""A training run, whose folder holds checkpoints, and at the end an ordinary model.
 
-1. Find the model, and read the training set as the model reads it, before writing anything.
+1. Find the model, and read the training set with it, before writing anything.
 2. Take the folder, which must be empty or hold this very run, and train from the last checkpoint.
 3. Save the model, measure it on the held-out splits, and finish the record.
 """
@@ -8,7 +8,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -24,7 +24,6 @@ from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.load import set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.prompts.prompt import Prompt
 from interp.reading.budget import is_out_of_memory
 from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
@@ -58,12 +57,7 @@ class Training:
     """A prepared training run: the model is found, and its lessons are read."""
 
     def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
-        """Find the model and read the training set.
-
-        Raises:
-            UserError: the model or the prompts cannot be found or loaded, or a loading option does
-                not apply to training.
-        """
+        """Find the model and read the training set."""
         _check_loading(loading)
         loading = loading.model_copy(update={"dtype": "float32"})
         self.spec = spec
@@ -114,57 +108,34 @@ class Training:
             if not mine:
                 raise UserError(f"another process trains in {folder}; wait for it, or end it")
             with writing(folder):
-                return self._run(model, folder, identity, kept, command)
-
-    def _run(
-        self,
-        model: Model,
-        folder: Path,
-        identity: TrainIdentity,
-        kept: CheckpointOptions,
-        command: str | None,
-    ) -> TrainRecord:
-        began = time.monotonic(), time.process_time()
-        set_threads(model, kept.threads)
-        steps = Steps(model, self.spec, self.lessons.lessons)
-        record = self._begun(folder, identity, model, len(steps), command)
-        self._learn(model, steps, folder, kept)
-        trained = Model(str(folder), model.hf, model.tokenizer, chat=model.chat)
-        record = self._finished(folder, record, trained, began)
-        with writing(folder):
-            remove_checkpoints(folder)
-        return record
-
-    def _begun(
-        self,
-        folder: Path,
-        identity: TrainIdentity,
-        model: Model,
-        steps: int,
-        command: str | None,
-    ) -> TrainRecord:
-        earlier = _earlier(folder, identity)
-        call = Call(
-            id=token_hex(6),
-            command=command,
-            models=[identity.model],
-            started=now(),
-            versions=versions(),
-        )
-        record = TrainRecord(
-            training=identity,
-            too_long=self.lessons.too_long,
-            steps=steps,
-            parameters=model.hf.num_parameters(),
-            history=[*(earlier.history if earlier else ()), call],
-        )
-        write_record(inside(folder, RECORD), record)
-        return record
+                began = time.monotonic(), time.process_time()
+                set_threads(model, kept.threads)
+                steps = Steps(model, self.spec, self.lessons.lessons)
+                call = Call(
+                    id=token_hex(6),
+                    command=command,
+                    models=[identity.model],
+                    started=now(),
+                    versions=versions(),
+                )
+                earlier = _earlier(folder, identity)
+                record = TrainRecord(
+                    training=identity,
+                    too_long=self.lessons.too_long,
+                    steps=len(steps),
+                    parameters=model.hf.num_parameters(),
+                    history=[*(earlier.history if earlier else ()), call],
+                )
+                write_record(inside(folder, RECORD), record)
+                self._learn(model, steps, folder, kept)
+                trained = Model(str(folder), model.hf, model.tokenizer, chat=model.chat)
+                record = self._finished(folder, record, trained, began)
+                remove_checkpoints(folder)
+                return record
 
     def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
-        """Train the model in place, and save it."""
         if self.lessons.too_long:
-            echo(f"{self.lessons.too_long:,} prompts are too long for the model and left out")
+            echo(f"{self.lessons.too_long:,} prompts are too long for the model and omitted")
         if self.spec.lora_rank is None:
             self._fit(model, model.hf, steps, folder, kept)
             save_folder(folder, model, model.hf.save_pretrained, last="config.json")
@@ -214,7 +185,9 @@ class Training:
         metrics = {}
         for split in HELD_OUT:
             echo(f"measure the split {split}")
-            metrics[split] = self._metrics(model, self.spec.prompts(split))
+            prompts, measured = self.spec.prompts(split), self.spec.measured()
+            tables = collect(bind(measured, model), measured.arranged(prompts))
+            metrics[split] = self.spec.metrics(prompts, tables)
         last = record.history[-1]
         finished = now()
         done = updated(last, {"finished": finished, "peak_memory_bytes": peak_memory()})
@@ -230,19 +203,10 @@ class Training:
         write_record(inside(folder, RECORD), record)
         return record
 
-    def _metrics(self, model: Model, prompts: Sequence[Prompt]) -> dict[str, float]:
-        measured = self.spec.measured()
-        tables = collect(bind(measured, model), measured.arranged(prompts))
-        return self.spec.metrics(prompts, tables)
-
 
 @contextmanager
 def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """Within the block, running out of memory becomes an error that says what to do.
-
-    Raises:
-        UserError: memory ran out.
-    """
+    """Within the block, running out of memory becomes an error that says what to do."""
     try:
         yield
     except RuntimeError as error:
@@ -250,7 +214,7 @@ def _fitting(batch: int, model: Model) -> Iterator[None]:
             raise
         raise UserError(
             f"a step with {batch} prompts does not fit into the memory of {model.device}; give a "
-            "smaller --batch, and look at --dry-run for what a step takes"
+            "smaller --batch (--dry-run estimates what a step takes)"
         ) from error
 
 
@@ -261,10 +225,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
         folder: folder of the saved model.
         model: model whose tokenizer is saved.
         save: function that saves everything else into an empty folder.
-        last: the file that makes the folder a model's, which is moved there last.
-
-    Raises:
-        UserError: the folder cannot be written to.
+        last: file that makes the folder a model's; it is moved there last.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")
@@ -294,9 +255,9 @@ def _check_loading(loading: Loading) -> None:
     """Refuse options that put weights in another type than fp32 or on several devices."""
     for name in SETTLED:
         if getattr(loading, name) != Loading.model_fields[name].default:
-            raise UserError(f"training is in fp32 on one device; leave out {name}")
+            raise UserError(f"training is in fp32 on one device; omit {name}")
     if ":" in (loading.device or ""):
         raise UserError(
-            f"the device {loading.device} was named; training takes the first GPU that it sees. "
-            "Give cuda, and set CUDA_VISIBLE_DEVICES to choose one"
+            f"the device {loading.device} was named, but training uses the first GPU that it sees; "
+            "give cuda, and set CUDA_VISIBLE_DEVICES to choose one"
         )

@@ -50,33 +50,29 @@ class TrainSpec(Options, ABC):
     the hub, or small-encoder, small-text-to-text or small-decoder, whose tokenizer learns the
     words of the training set"""
     lora_rank: Annotated[int, Field(ge=1, le=MOST_RANK)] | None = None
-    """train a LoRA adapter of this rank beside all linear layers, by peft, and save it alone
+    """train a LoRA adapter of this rank on all linear layers, with peft, and save only the adapter
     (default: all weights are trained)"""
     epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 4
     """how often each prompt is learned"""
     curriculum: Share | None = None
     """in the first epoch, learn groups of short prompts before those of long ones (Bengio et al.
     2009); each group's length is first increased at random by up to this share: 0 is strict, 0.5
-    mixes near ones. A small model from scratch may learn nothing of long prompts otherwise"""
+    mixes similar ones. Otherwise a small model from scratch may learn nothing from long prompts"""
     batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
     """prompts in a step"""
     learning_rate: Number | None = None
-    """the largest of AdamW's learning rates (default: 1e-5, for text-to-text models 1e-4, for
+    """AdamW's largest learning rate (default: 1e-5, for text-to-text models 1e-4, for
     adapters 2e-4, from scratch 1e-3)"""
     warmup: Share = 0.1
-    """share of the steps in which the rate rises, before it falls in a line"""
+    """share of the steps in which the learning rate rises, before it falls linearly"""
     weight_decay: Annotated[float, Field(ge=0, lt=100), FromText(texts.number, "NUMBER")] = 0.01
-    """of AdamW"""
+    """AdamW's weight decay"""
     seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
-    """of the data, their order, and random weights"""
+    """seed of the data, their order, and random weights"""
 
     @abstractmethod
     def prompts(self, split: Split) -> "Sequence[Prompt]":
-        """The prompts of a split; the model learns the correct answer to each.
-
-        Raises:
-            UserError: the prompts cannot be loaded.
-        """
+        """The prompts of a split; the model learns the correct answer to each."""
 
     def target(self, prompt: "Prompt") -> str:
         """The text that a generative model learns: the first form of the correct answer."""
@@ -124,17 +120,13 @@ class CheckpointOptions(Options):
     """folder of the run, which ends as the model's; rerun the same command to resume (default: a
     folder in models/ named after task, model and options)"""
     checkpoint_steps: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 500
-    """steps between two checkpoints: what is lost at most when the process is killed"""
+    """steps between two checkpoints, the most that a killed process loses"""
     threads: Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None = None
     """threads on the CPU (default: one for small models, else one a core, or what OMP_NUM_THREADS
     says)"""
 
 
 def find_training(name: str) -> type[TrainSpec]:
-    """The training task registered under a name.
-
-    Raises:
-        UserError: no task has this name.
-    """
+    """The training task registered under a name."""
     spec: type[TrainSpec] = load_plugin(TRAINING, "training task", name, base=TrainSpec)
     return spec

@@ -1,10 +1,8 @@
 """The start of a training run: a checkpoint, a checkpoint with a new head, or random weights.
 
-1. A **causal** or **text-to-text** model begins as it is.
-2. A **classifier** whose classes are the answers begins as it is. Any other encoder gets a new
-   head for them.
-3. From scratch, only the configuration and the tokenizer are read. Small built-in models have a
-   tokenizer that learns the words of the prompts.
+Causal and text-to-text models begin as they are, and so does a classifier whose classes are the
+answers; any other encoder gets a new head for them. From scratch, only configuration and tokenizer
+are read; the tokenizer of a built-in configuration learns the words of the prompts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,11 +60,7 @@ class Start:
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
 
     def model(self) -> Model:
-        """The model with its weights.
-
-        Raises:
-            UserError: the weights cannot be loaded, or do not belong to the configuration.
-        """
+        """The model with its weights."""
         return self._made(self.weights())
 
     def outline(self) -> Model:
@@ -80,10 +74,7 @@ class Start:
 
 
 def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind as which a model is trained, whatever its checkpoint was made for.
-
-    An encoder becomes a classifier, even one that fills masks or chooses among texts.
-    """
+    """The kind as which a model is trained; every encoder becomes a classifier."""
     if getattr(config, "is_encoder_decoder", False):
         return TEXT_TO_TEXT
     writes = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
@@ -110,13 +101,12 @@ def start(
     if name in SMALL and not from_scratch:
         raise UserError(f"{name} is a configuration without weights; give --from-scratch")
     if from_scratch:
-        found = _small if name in SMALL else _configured
-        begun = found(name, loading, classes, seed, prompts)
+        begun = _from_scratch(name, loading, classes, seed, prompts)
     else:
         begun = _checkpoint(find_model(name, loading, trained_kind), loading, classes, seed)
     if begun.kind is CLASSIFIER and len(classes) < 2:
         raise UserError(
-            f"{name} is an encoder, and the task asks for texts; expected a causal language model "
+            f"{name} is an encoder, but the task asks for texts; expected a causal language model "
             "or a text-to-text model"
         )
     if begun.kind is TEXT_TO_TEXT:
@@ -132,18 +122,16 @@ def check_low_rank(begun: Start) -> None:
     """
     check_peft()
     if begun.found is None:
-        raise UserError(
-            "an adapter changes a trained model; leave --lora-rank or --from-scratch out"
-        )
+        raise UserError("an adapter changes a trained model; omit --lora-rank or --from-scratch")
     if begun.kind is CLASSIFIER:
         raise UserError(
-            f"{begun.name} is a {begun.kind.name}, whose head is learned as a whole; leave "
-            "--lora-rank out"
+            f"{begun.name} is a {begun.kind.name}, whose head is learned as a whole; omit "
+            "--lora-rank"
         )
     if begun.found.adapter is not None:
         raise UserError(
-            f"{begun.name} is an adapter itself; leave --lora-rank out to train it and its base "
-            "as one model"
+            f"{begun.name} is an adapter itself; omit --lora-rank to train it and its base as "
+            "one model"
         )
 
 
@@ -198,19 +186,28 @@ def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
     return [key for name, key in names if name.startswith(body) and ".pooler." not in name]
 
 
-def _configured(
+def _from_scratch(
     name: str, loading: Loading, classes: tuple[str, ...], seed: int, prompts: Sequence[Prompt]
 ) -> Start:
-    place = resolve(canonical_name(name), loading.revision)
-    options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
-    if isinstance(place.location, Path):
-        read_configuration(name, place.location)
-    with as_user_error("config.json", name):
-        config = AutoConfig.from_pretrained(place.location, **options)
-        kind = trained_kind(config, config.architectures or ())
-    with as_user_error("its tokenizer", name):
-        tokenizer = load_tokenizer(place.location, **options)
-        check_tokenizer(name, tokenizer, config)
+    origin: dict[str, Any] = {}
+    source: dict[str, str] = {}
+    chat = ChatFormat()
+    tokenizer: PreTrainedTokenizerBase
+    if name in SMALL:
+        kind, config, tokenizer = small_configuration(name, prompts)
+    else:
+        place = resolve(canonical_name(name), loading.revision)
+        options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
+        if isinstance(place.location, Path):
+            read_configuration(name, place.location)
+        with as_user_error("config.json", name):
+            config = AutoConfig.from_pretrained(place.location, **options)
+            kind = trained_kind(config, config.architectures or ())
+        with as_user_error("its tokenizer", name):
+            tokenizer = load_tokenizer(place.location, **options)
+            check_tokenizer(name, tokenizer, config)
+        origin, source = {**loading.identity(), **place.source}, place.source
+        chat = loading.chat()
     if kind is CLASSIFIER:
         _name_classes(config, classes)
     return Start(
@@ -218,26 +215,10 @@ def _configured(
         kind,
         config,
         tokenizer,
-        {**loading.identity(), **place.source, "configuration": config.to_diff_dict()},
+        {**origin, "configuration": config.to_diff_dict()},
         partial(_random, name, kind, config, loading, seed),
-        place.source,
-        loading.chat(),
-    )
-
-
-def _small(
-    name: str, loading: Loading, classes: tuple[str, ...], seed: int, prompts: Sequence[Prompt]
-) -> Start:
-    kind, config, tokenizer = small_configuration(name, prompts)
-    if kind is CLASSIFIER:
-        _name_classes(config, classes)
-    return Start(
-        name,
-        kind,
-        config,
-        tokenizer,
-        {"configuration": config.to_diff_dict()},
-        partial(_random, name, kind, config, loading, seed),
+        source,
+        chat,
     )
 
 
@@ -252,7 +233,8 @@ def _random(
             attn_implementation=loading.attn_implementation,
             trust_remote_code=loading.trust_remote_code,
         )
-    made: PreTrainedModel = hf.to(_device(loading))
+    device = loading.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    made: PreTrainedModel = hf.to(device)
     return made
 
 
@@ -261,15 +243,11 @@ def _name_classes(config: PreTrainedConfig, classes: tuple[str, ...]) -> None:
     config.label2id = {name: index for index, name in enumerate(classes)}
 
 
-def _device(loading: Loading) -> str:
-    return loading.device or ("cuda" if torch.cuda.is_available() else "cpu")
-
-
 VOCABULARY = 2048
-"""Largest vocabulary of the tokenizer, in tokens."""
+"""Maximum number of tokens in the tokenizer's vocabulary."""
 
 POSITIONS = 1024
-"""Length of the longest prompt, in tokens."""
+"""Maximum number of tokens in a prompt."""
 
 _READ = 10_000
 """Number of prompts from which the tokenizer learns."""
@@ -291,9 +269,8 @@ class Small:
 SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
-        # Rotary positions and norms before the layers: learned positions and norms after them took
-        # about twice as many prompts. With the usual standard deviation of 0.02, initial weights
-        # learn nothing for a long time.
+        # Learned positions and norms after the layers needed about twice as many prompts, and with
+        # the usual standard deviation of 0.02, initial weights learned nothing for a long time.
         "modernbert",
         {
             "hidden_size": 64,

@@ -132,7 +132,7 @@ LONG = "x" * 300
         (["activation"], "did you mean activations?"),
         (["activations", "--sites", "pattern"], "unknown site 'pattern'"),
         (["activations", "--sites", "resid_pots"], "did you mean resid_post?"),
-        (["activations", "--roles", ","], "expected at least one value"),
+        (["activations", "--roles", ","], "no role given"),
         (["activations", "--tokens", "first"], "expected one of last, mean, all"),
         (["activations", "--layers", "2-1"], "a range such as 0-2"),
         (["probe", "linar"], "did you mean linear?"),
@@ -247,5 +247,5 @@ def test_from_the_shell(tmp_path):
         cwd=tmp_path,
     )
     assert shown.returncode == 2
-    assert shown.stderr.startswith("error: --model: no packaged organism")
+    assert shown.stderr.startswith("error: no packaged organism")
     assert "Traceback" not in shown.stderr

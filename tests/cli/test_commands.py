@@ -14,6 +14,9 @@ import pytest
 import interp
 from interp.attribution.registry import method_names
 from interp.cli import READER_GONE, USER_ERROR, find_commands, main, parse
+from interp.cli.fields import given
+from interp.measurements.specs import Patch
+from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT, organism_names
 from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
@@ -243,16 +246,17 @@ def test_examples_in_the_help_are_read_by_the_parser(command, capsys):
 def test_lists_take_commas_spaces_and_ranges():
     arguments = ["--sites", "resid_pre", "z,q", "--layers", "0-2,5", "2", "--heads", "1"]
     _, parsed = parse(["patch", *arguments])
-    assert parsed.sites == ("resid_pre", "z", "q")
-    assert parsed.layers == (0, 1, 2, 5)
-    assert parsed.heads == (1,)
+    patch = Patch(**given(parsed, Patch))
+    assert patch.sites == ("resid_pre", "z", "q")
+    assert patch.layers == (0, 1, 2, 5)
+    assert patch.heads == (1,)
 
 
 @pytest.mark.parametrize(("text", "device"), [("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")])
 def test_devices_have_other_names(text, device):
     _, parsed = parse(["evaluate", "--device", text, "--dtype", "bf16"])
-    assert parsed.device == device
-    assert parsed.dtype == "bfloat16"
+    loading = Loading(**given(parsed, Loading))
+    assert (loading.device, loading.dtype) == (device, "bfloat16")
 
 
 def test_only_public_names_are_listed():

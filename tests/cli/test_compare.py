@@ -53,7 +53,7 @@ def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):
     assert main([*EVALUATE, "48", *asked, "--model", *models]) == 0
     code, _, err = compared(capsys, folder, "--model", *models)
     assert code == 0
-    assert "intervals and p take interpretation as the unit" in err
+    assert "the unit of intervals and p is interpretation" in err
 
 
 def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
@@ -64,7 +64,7 @@ def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
     assert main(["evaluate", *asked, *phrasings, "--model", *MODELS]) == 0
     code, _, err = compared(capsys, folder, "--model", *MODELS)
     assert code == 0
-    assert "intervals and p take pair as the unit" in err
+    assert "the unit of intervals and p is pair" in err
     pairs = read_pairs(tmp_path / "own.csv", templates=phrasings[1:])
     result = interp.run(interp.Evaluate(), models=MODELS, prompts=pairs)
     table = result.compare(*MODELS).set_index("measure")
@@ -140,7 +140,7 @@ def test_runs_with_different_seeds(seeds, capsys, named):
     ("names", "message"),
     [
         (["0", "1", "1"], "the runs have the seeds 0, 1, 1; expected one seed, or all different"),
-        (["0", "other"], "the runs are of the systems rulebreakers, logical-forms; expected one"),
+        (["0", "other"], "the runs have the systems rulebreakers, logical-forms; expected one"),
         (["0", "1", "--model", "x/y"], "x/y is not among the models of all these runs"),
         (["0", "nowhere"], "nowhere"),
     ],

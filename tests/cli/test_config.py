@@ -98,7 +98,7 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
         ({"model": MODEL, "models": MODEL}, "gives both model and models, which are the same"),
         ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
         ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
-        ({"models": 3}, "models is 3; expected a list of names"),
+        ({"models": 3}, "model is 3: expected a list"),
         ({"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
     ],
 )
@@ -123,9 +123,9 @@ def test_what_a_flag_switches_off_may_stay_on(config):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a: [", "is no YAML"),
+        ("a: [", "is not YAML"),
         ("- 1", "holds no names with values"),
-        ("!!python/object/apply:os.system [echo]", "is no YAML"),
+        ("!!python/object/apply:os.system [echo]", "is not YAML"),
         ("", "holds no names with values"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, m
     for path in (file, tmp_path / "none.yaml", tmp_path):
         assert main(["attribute", "--config", str(path)]) == 2
         told = capsys.readouterr().err
-        assert any(words in told for words in (message, "cannot be read", "is no plain file"))
+        assert any(words in told for words in (message, "cannot be read", "is not a plain file"))
 
 
 def test_no_study_is_named(capsys):
@@ -149,7 +149,7 @@ def test_no_study_is_named(capsys):
 def test_a_study_that_the_file_names_takes_its_own_flags(config):
     file = config(study="rulebreakers", models=MODEL)
     _, parsed = parse(["run", "--config", file, "--limit", "60", "--target", "contrast"])
-    assert (parsed.limit, parsed.target) == (60, "contrast")
+    assert (parsed.limit, parsed.target) == ("60", "contrast")
 
 
 def test_every_option_has_a_flag_that_gives_it():
@@ -180,8 +180,8 @@ def test_what_a_command_does_not_take_is_refused(config, capsys, command, values
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("limit: 2\nseed: 1\nlimit: 4", r"config\.yaml, line 3: 'limit' is there twice"),
-        ('"limit": 2\n? limit\n: 4', r"line 2: 'limit' is there twice"),
+        ("limit: 2\nseed: 1\nlimit: 4", r"config\.yaml, line 3: 'limit' occurs twice"),
+        ('"limit": 2\n? limit\n: 4', r"line 2: 'limit' occurs twice"),
         ("fail-on-error: 0.5\nfail_on_error: 0.9", "both fail-on-error and fail_on_error"),
         ("seed: 1\nlimit: 010", r"config\.yaml, line 2: '010' is not a decimal number"),
         ("limit: 1:30", r"line 1: '1:30' is not a decimal number"),
@@ -190,10 +190,10 @@ def test_what_a_command_does_not_take_is_refused(config, capsys, command, values
         ("limit: 1_0", r"line 1: '1_0' is not a decimal number"),
         ("fail-on-error: 1:30.5", r"line 1: '1:30\.5' is not a decimal number"),
         ("fail-on-error: 0_0.5", r"line 1: '0_0\.5' is not a decimal number"),
-        ("models: [x, {a: 1, a: 2}]", r"line 1: 'a' is there twice"),
-        ('system-prompt: "\\ud800"', r"line 1: .*\\ud800.* holds half of a character"),
-        ('"\\ud800": 1', r"line 1: .*\\ud800.* holds half of a character"),
-        ("limit: " + "9" * 5000, "is no YAML: Exceeds the limit"),
+        ("models: [x, {a: 1, a: 2}]", r"line 1: 'a' occurs twice"),
+        ('system-prompt: "\\ud800"', r"line 1: .*\\ud800.* contains half of a character"),
+        ('"\\ud800": 1', r"line 1: .*\\ud800.* contains half of a character"),
+        ("limit: " + "9" * 5000, "is not YAML: Exceeds the limit"),
     ],
 )
 def test_what_a_file_says_in_two_ways_is_refused(tmp_path, capsys, text, message):

@@ -20,8 +20,8 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.results.attributions import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
+from interp.runs.merge import merging
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts
@@ -174,7 +174,7 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     folder = tmp_path / "out"
     stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
     (run,) = execute(Plan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     assert main(["report", str(folder)]) == 0
     assert "Effects by role" in (folder / "report.html").read_text()
@@ -276,7 +276,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
         ({"policy": "first"}, "expected one of last, mean, all"),
         ({"estimate": "magic"}, "expected one of gradient, integrated"),
         ({"verify": 3}, "nothing is estimated"),
-        ({"estimate": "gradient", "verify": -1}, "greater than or equal to 0"),
+        ({"estimate": "gradient", "verify": -1}, "expected a whole number from 0 to"),
         ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
         ({"remote": True}, "does not run remotely"),
         ({"batch_tokens": 0}, "expected at least 1"),

@@ -36,7 +36,7 @@ def test_a_configuration_file_names_task_model_and_options(tmp_path, capsys):
     ("arguments", "problem"),
     [
         (["train"], "no task was named; expected one of"),
-        (["train", "robustlr"], "no model was named; give --model NAME"),
+        (["train", "robustlr"], "--model is missing: hub name, local folder"),
         (["train", "robustlr", *SMALL, "--config", "nowhere.yaml"], "cannot be read"),
     ],
 )
@@ -57,7 +57,9 @@ def test_what_is_missing_is_told_in_one_line(arguments, problem, capsys):
     ],
 )
 def test_what_no_option_takes_is_refused(arguments, problem, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
+    try:
+        code = main(arguments)
+    except SystemExit as ended:  # argparse's own refusals
+        code = ended.code
+    assert code == 2
     assert problem in capsys.readouterr().err

@@ -11,7 +11,7 @@ from interp.measurements.core import bind, collect
 from interp.models.architectures import layers_of
 from interp.models.sites import locate
 from interp.reading.tokens import pad, tokenize
-from interp.runs.conclusion import concluding
+from interp.runs.merge import merging
 from interp.runs.run import Run
 from interp_probes.specs import Residuals
 from tests.support.other_kinds import classifier
@@ -80,7 +80,7 @@ def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
     measurement = bind(Residuals(positions=["last_token"]), organism)
     run = Run.open(tmp_path, prompts, Residuals())
     run.measure(measurement)
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     stored = pq.read_table(tmp_path / "residuals.parquet").to_pandas()
     direct = collect(measurement, prompts)["residuals"]

@@ -101,8 +101,8 @@ def test_rows_say_where_they_stand(tmp_path):
         ("a.csv", "id,text\n1,a\n2,b,c\n", "line 3 has 3 cells, the header 2"),
         ("a.csv", "id,text\n1,a\n2\n", "line 3 has 1 cells, the header 2"),
         ("a.csv", "id;text\n1;a\n", "separated by another character; expected commas"),
-        ("a.csv", "id , text\n1,a\n", "Some names have blanks around them"),
-        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id": 2,', "line 2 is no JSON: "),
+        ("a.csv", "id , text\n1,a\n", "Some names have spaces around them"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id": 2,', "line 2 is not JSON: "),
         ("a.csv", 'id,text\n1,"a\n', "line 2: unexpected end of data"),
         ("a.csv", b"id,text\n1,caf\xe9\n", "not written in UTF-8"),
         ("a.json", b'[{"id": "\xff"}]', "not written in UTF-8"),
@@ -117,7 +117,7 @@ def test_rows_say_where_they_stand(tmp_path):
         ("a.json", '[{"id": {}, "text": "a"}]', "row 1: id is {}, a dict; expected text"),
         ("a.json", "[" * 100_000, "cannot read .*recursion"),
         ("a.jsonl", '{"id": 1, "text": "a"}\nnull\n', "line 2 is None; expected an object"),
-        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', "line 2 is no JSON"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', "line 2 is not JSON"),
         ("a.parquet", "PAR1 and nothing more PAR1", "cannot read"),
         ("a.xlsx", "x", "expected a file that ends in .csv"),
     ],
@@ -203,11 +203,11 @@ def test_wrong_rows_are_counted_and_the_first_are_told():
         ("b.json", '{"id": [1], "text": ["x"],\n\n"id": [2]}', "line 3"),
         ("c.json", '{"id": {"a": 1}, "text": {"a": "{\\"", "b": 1, "a": "x"}}', "line 1"),
         ("d.json", '[{"id": 1, "text": "x", "\\u0069d": 2}]', "line 1"),
-        ("a.jsonl", '{"id": 1, "text": "x"}\n{"id": 2, "id": 3, "text": "y"}', "line 2 is no JSON"),
+        ("a.jsonl", '{"id": 1, "text": "x"}\n{"id": 2, "id": 3, "text": "y"}', "line 2 is not"),
     ],
 )
 def test_a_key_that_an_object_has_twice_is_refused(tmp_path, name, content, message):
-    with pytest.raises(UserError, match=rf"{name}: .*'(id|a)' is twice in one object") as told:
+    with pytest.raises(UserError, match=rf"{name}: .*'(id|a)' is given twice in one") as told:
         cells(written(tmp_path, name, content))
     assert message in str(told.value)
 

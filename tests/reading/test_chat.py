@@ -203,7 +203,7 @@ def test_a_template_can_be_left_out(goose):
 
 
 def test_a_date_that_is_none_is_refused():
-    with pytest.raises(UserError, match="'yesterday' is no date such as 2024-07-26"):
+    with pytest.raises(UserError, match="'yesterday' is not a date such as 2024-07-26"):
         ChatFormat(date="yesterday")
 
 

@@ -161,7 +161,7 @@ def test_validate_finds_runs_that_are_not_finished(run):
 
 def test_names_lead_nowhere_else(tmp_path):
     for part in ("..", ".", "", "a/b", "a\0b"):
-        with pytest.raises(UserError, match="is no name of a file"):
+        with pytest.raises(UserError, match="is not the name of a file"):
             inside(tmp_path, part)
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(UserError, match="is a link"):
@@ -169,7 +169,7 @@ def test_names_lead_nowhere_else(tmp_path):
 
 
 def test_a_device_is_no_plain_file(tmp_path):
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a plain file"):
         read_bytes(tmp_path / ".." / ".." / ".." / ".." / ".." / ".." / "dev" / "null")
 
 

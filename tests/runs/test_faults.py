@@ -20,11 +20,11 @@ from interp.measurements.specs import Evaluate, SoftScore
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems, slug
+from interp.runs.merge import merging
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
-from interp.runs.running import Execution, Running
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
@@ -198,7 +198,7 @@ def test_columns_that_hold_lists_are_whole(tmp_path):
     stage = Stage("soft", some_prompts(2), SoftScore())
     models = {"tiny llama": tiny_model("llama")}
     (run,) = execute(Plan(tmp_path / "run", {tmp_path / "run": stage}, models))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []
 
@@ -241,7 +241,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     other = tiny_model("qwen2")
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
-    with pytest.raises(UserError, match="holds another model as tiny llama: its identity is"):
+    with pytest.raises(UserError, match="holds another model named tiny llama: its identity is"):
         work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
     assert tables(folder) == before
 
@@ -279,18 +279,18 @@ def poisoned(chance, *, share):
 def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undisturbed):
     folder = tmp_path / "run"
     bad = poisoned(random.Random(0), share=0.6)
-    broken = work_in(folder, spec=bad, running=Running(fail_on_error=0.2))
+    broken = work_in(folder, spec=bad, computing=ComputeOptions(fail_on_error=0.2))
     with pytest.raises(UserError, match=r"\d+ of \d+ prompts of tiny llama failed.*0\.2.*poisoned"):
         execute(broken)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24
     # A larger share lets it go on; what has errors stays so until it is asked for again.
-    (run,) = execute(work_in(folder, spec=bad, running=Running(fail_on_error=1.0)))
+    (run,) = execute(work_in(folder, spec=bad, computing=ComputeOptions(fail_on_error=1.0)))
     assert (run.table("answers")["error"] == "poisoned").any()
     (run,) = execute(work_in(folder))
     assert (run.table("answers")["error"] == "poisoned").any()
-    (run,) = execute(work_in(folder), Execution(retry_errors=True))
-    with concluding(run.folder):
+    (run,) = execute(work_in(folder), ExecutionOptions(retry_errors=True))
+    with merging(run.folder):
         pass
     assert tables(folder) == undisturbed
 

@@ -12,8 +12,8 @@ from interp.measurements.core import bind
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
 from interp.runs import shards as shards_module
-from interp.runs.conclusion import concluding
 from interp.runs.folder import RunFolder, status_table
+from interp.runs.merge import merging
 from interp.runs.run import Run
 from interp.tables import SCHEMAS, note
 from tests.support.prompts import some_prompts
@@ -60,7 +60,7 @@ def test_a_table_that_is_not_there_is_refused(run):
 def test_only_models_without_missing_shards_are_merged(run, tmp_path):
     shutil.rmtree(run.shards("tiny llama")[0])
     opened = Run.open(tmp_path, some_prompts(12), Evaluate())
-    with concluding(opened.folder):
+    with merging(opened.folder):
         pass
     merged = shards_module.pq.read_table(tmp_path / "answers.parquet").to_pandas()
     assert merged["model"].unique().tolist() == ["tiny gpt2"]
@@ -86,7 +86,7 @@ def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
     (file,) = run.files("answers", run.models())
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a plain file"):
         run.files("answers", run.models())
 
 
@@ -120,7 +120,7 @@ def test_the_status_of_a_run_without_models_has_all_columns(run):
 
 
 def test_every_file_of_a_run_says_what_its_columns_hold(run, tmp_path):
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     shard = run.shards("tiny gpt2")[0]
     for table in run.tables():

@@ -13,8 +13,8 @@ from interp.measurements.specs import Attribute, Evaluate
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module
-from interp.runs.conclusion import concluding
 from interp.runs.folder import slug
+from interp.runs.merge import merging
 from interp.runs.run import Run, take_folder
 from interp.runs.shards import cut
 from tests.support.prompts import some_prompts
@@ -35,7 +35,7 @@ def run_in(folder, *kinds, prompts=None, spec=None):
     )
     for kind in kinds:
         run.measure(bind((spec or Attribute()), tiny_model(kind)))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     return run
 
@@ -141,7 +141,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompts": "changed"}, "the content of the data has changed since"),
+        ({"prompts": "changed"}, "its data are others, or have changed since"),
         ({"prompts": "other"}, "holds 24 prompts, this run would have 10"),
         (
             {"spec": Attribute(target="gold")},
@@ -201,8 +201,8 @@ def test_a_broken_record_is_refused(tmp_path):
 def test_token_scores_are_a_table_of_their_own(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), Attribute(keep_tokens=True))
     run.measure(bind(Attribute(keep_tokens=True), tiny_model("llama")))
-    with concluding(run.folder) as conclusion:
-        names = conclusion.run.tables()
+    with merging(run.folder) as merged:
+        names = merged.run.tables()
     assert names == [
         "answers",
         "option_probabilities",
@@ -220,7 +220,7 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
 def test_scoring_writes_answers_alone(tmp_path):
     run = Run.open(tmp_path, some_prompts(2), Evaluate())
     run.measure(bind(Evaluate(), tiny_model("llama")))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     assert [file.name for file in run.table_files()] == [
         "answers.parquet",

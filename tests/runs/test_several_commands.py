@@ -11,11 +11,11 @@ from interp.measurements.specs import Attribute, Evaluate
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RunFolder, problems
+from interp.runs.merge import merging
+from interp.runs.options import ExecutionOptions
 from interp.runs.run import in_use
-from interp.runs.running import Execution
 from interp.runs.workers import WorkerCommand
 from tests.support.processes import child, until
 from tests.support.prompts import some_prompts
@@ -45,7 +45,7 @@ def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
     (first,) = execute(work_in(tmp_path / "run", models=MODELS[:1]))
     # Another command runs from beginning to end before the first one merges its tables.
     run_in(tmp_path / "run", MODELS[1:])
-    with concluding(first.folder):
+    with merging(first.folder):
         pass
     run = RunFolder.read(tmp_path / "run")
     merged = shards_module.pq.read_table(run.folder / "answers.parquet")["model"].to_pylist()
@@ -63,7 +63,7 @@ def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
     assert [call["models"] for call in record(tmp_path)["history"]] == [[name] for name in MODELS]
     for name, call in calls.items():
         opened[name][0].measure(bind(Evaluate(), call.load(name)))
-    with concluding(tmp_path):
+    with merging(tmp_path):
         pass
     answers = shards_module.pq.read_table(tmp_path / "answers.parquet")
     assert set(answers["model"].to_pylist()) == set(MODELS)
@@ -184,9 +184,9 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
         return [worker]
 
     monkeypatch.setattr(execute_module, "start_local", start)
-    execute(work, Execution(executor="local"))
+    execute(work, ExecutionOptions(executor="local"))
     assert worker.stopped
-    assert "does not end though all is measured" in capsys.readouterr().err
+    assert "goes on although all is measured" in capsys.readouterr().err
 
 
 def test_workers_are_told_by_their_starter_what_to_do(tmp_path):

@@ -57,7 +57,7 @@ def test_options_that_would_change_what_a_worker_is_are_refused(tmp_path, comman
     [
         ("Unable to contact slurm controller (connect failure)", "rerun this when its controller"),
         ("Socket timed out on send/recv operation", "or use --executor local"),
-        ("Invalid partition name specified", "change or leave out an option"),
+        ("Invalid partition name specified", "change or omit an option"),
     ],
 )
 def test_what_sbatch_says_is_told_once_with_advice_that_fits(

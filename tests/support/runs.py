@@ -16,15 +16,15 @@ from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Evaluate
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
-from interp.runs.conclusion import concluding
 from interp.runs.execute import Plan, execute
+from interp.runs.merge import merging
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import in_use
-from interp.runs.running import Execution, Running
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 EVALUATE = Evaluate()
-ANY_ERRORS = Running(fail_on_error=1.0)
+ANY_ERRORS = ComputeOptions(fail_on_error=1.0)
 MODELS = ("tiny llama", "tiny gpt2")
 PAIRS = 12
 SHARD_PROMPTS = 2
@@ -40,14 +40,14 @@ def work_in(folder, *, models=MODELS, spec=EVALUATE, **options):
         folder,
         {folder: Stage("evaluate", some_prompts(PAIRS), spec)},
         {name: tiny_model(name.removeprefix("tiny ")) for name in models},
-        **{"running": ANY_ERRORS, **options},
+        **{"computing": ANY_ERRORS, **options},
     )
 
 
 def run_in(folder, models=MODELS, spec=EVALUATE):
     Spec.shard_prompts = SHARD_PROMPTS
     (run,) = execute(work_in(folder, models=models, spec=spec))
-    with concluding(run.folder):
+    with merging(run.folder):
         pass
     return run
 
@@ -56,8 +56,8 @@ def resume(folder, options):
     """Resume the run; exits with 2 after a `UserError`, as the command line does."""
     Spec.shard_prompts = SHARD_PROMPTS
     try:
-        (run,) = execute(work_in(folder), Execution(**options))
-        with concluding(run.folder):
+        (run,) = execute(work_in(folder), ExecutionOptions(**options))
+        with merging(run.folder):
             pass
     except UserError:
         sys.exit(2)

@@ -171,7 +171,7 @@ def test_links_in_the_place_of_a_model_are_not_written_through(
     elsewhere.mkdir()
     (elsewhere / "file").write_text("mine")
     (out / name).symlink_to(elsewhere / "file")
-    with pytest.raises(UserError, match=r"is a link|is no folder"):
+    with pytest.raises(UserError, match=r"is a link|is not a folder"):
         train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
     assert [file.read_text() for file in elsewhere.iterdir()] == ["mine"]
 
@@ -190,7 +190,7 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
             answer = FreeText(("red",))
             return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
 
-    with pytest.raises(UserError, match="is an encoder, and the task asks for texts"):
+    with pytest.raises(UserError, match="is an encoder, but the task asks for texts"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
     with pytest.raises(UserError, match="without weights; give --from-scratch"):
         Training(Colours(), "small-decoder", CPU)

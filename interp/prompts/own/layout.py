@@ -1,4 +1,4 @@
-"""The meaning of the columns in a table of pairs, and the prompts made from a row."""
+"""What the columns of a table of pairs mean, and the prompts made from a row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,6 @@ from string import Formatter
 from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.own.marked import NAME, unmarked
 from interp.prompts.prompt import Prompt, Span, compose
 
 PAIR = "pair"
@@ -24,6 +23,10 @@ PHRASING = "phrasing"
 
 YES_OR_NO = "Yes|No"
 """The options of a table without a column of options."""
+
+_NAME = r"[A-Za-z][A-Za-z0-9_]*"
+_SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
+_MARK = re.compile(rf"</?{_NAME}>")
 
 Cells = Mapping[str, str]
 """Text of each column; empty cells are omitted."""
@@ -80,10 +83,9 @@ class Layout:
         # Shared by all phrasings, since tests do not count these as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
+        several = len(self.templates) > 1
         for number, (text, segments) in enumerate(self._texts(cells), start=1):
-            several = len(self.templates) > 1
-            suffix = f"/{number}" if several else ""
-            pair_id = cells[PAIR] + suffix
+            pair_id = f"{cells[PAIR]}/{number}" if several else cells[PAIR]
             yield Prompt(
                 id=f"{pair_id}/{cells['side']}",
                 text=text,
@@ -112,7 +114,6 @@ class Layout:
 
 
 def _factors(columns: Sequence[str]) -> dict[str, str]:
-    """The factor of each column."""
     factors: dict[str, str] = {}
     for name in columns:
         factor = name.removeprefix(FACTOR)
@@ -126,7 +127,6 @@ def _factors(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
-    """The columns that templates name."""
     named: set[str] = set()
     for template in templates:
         try:
@@ -138,8 +138,8 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
         for _, name, form, conversion in parsed:
             if form or conversion:
                 raise UserError(
-                    f"the template {shortened(template)!r} formats {name}; expected {{{name}}} "
-                    "alone, since a segment is written as it stands"
+                    f"the template {shortened(template)!r} formats {name}; expected just "
+                    f"{{{name}}}, since a segment is written as it stands"
                 )
         fields = {str(name) for _, name, _, _ in parsed}
         if unknown := sorted(fields - set(columns)):
@@ -158,7 +158,7 @@ def _check_segments(names: Sequence[str]) -> None:
             "such as premise1, premise2 and question"
         )
     for name in names:
-        if not re.fullmatch(NAME, name) or name in RESERVED:
+        if not re.fullmatch(_NAME, name) or name in RESERVED:
             raise UserError(
                 f"the column {shortened(name, 60)!r} cannot be a segment: expected a name of "
                 f"letters, digits and underscores, other than {', '.join(RESERVED)}"
@@ -195,3 +195,35 @@ def _answer(options: str, gold: str) -> Choice:
     names = tuple(option.name for option in found)
     contrast = (names[0], names[1]) if len(names) == 2 else None
     return Choice(tuple(found), correct[0], contrast)
+
+
+def unmarked(text: str) -> tuple[str, dict[str, Span]]:
+    """A text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments.
+
+    Raises:
+        UserError: a mark is not closed, or a segment is empty, is marked twice, or has a reserved
+            name.
+    """
+    parts: list[tuple[str | None, str]] = []
+    at = 0
+    for found in _SEGMENT.finditer(text):
+        parts += [(None, text[at : found.start()]), (found[1], found[2])]
+        at = found.end()
+    parts.append((None, text[at:]))
+    names = [name for name, _ in parts if name is not None]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"the text marks {shortened(repeated[0], 60)} twice; mark a segment once")
+    for name, part in parts:
+        if name in RESERVED:
+            raise UserError(
+                f"the text marks {name}, which cannot be the name of a segment; expected a name "
+                f"other than {', '.join(RESERVED)}"
+            )
+        if name is not None and not part:
+            raise UserError(f"the text marks {shortened(name, 60)} around nothing; mark some text")
+        if mark := _MARK.search(part):
+            raise UserError(
+                f"the text has a stray {shortened(mark[0], 60)}; mark a segment as "
+                "<name>...</name>, and none within another"
+            )
+    return compose(parts)

@@ -104,11 +104,8 @@ class OwnPairs(System):
 
     templates: tuple[str, ...] = ()
 
-    unit = PAIR
-    """Phrasings of one pair are not independent of each other."""
-
+    unit = PAIR  # phrasings of one pair are not independent
     default_limit = None
-    """A user who gives a file means all of it."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts of a file, without random draws."""
@@ -164,7 +161,6 @@ def _rows(source: str | Path | pd.DataFrame) -> list[Row]:
 
 
 def _texts(cells: Mapping[str, object]) -> dict[str, str]:
-    """The cells that are not empty, as texts."""
     return {
         column: str(cell)
         for column, cell in cells.items()
@@ -175,10 +171,7 @@ def _texts(cells: Mapping[str, object]) -> dict[str, str]:
 
 
 def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: Collection[str]) -> Iterator[str]:
-    """Faults between rows: missing or repeated sides, or equal texts.
-
-    Sides that are missing in pairs with a faulty row are not reported.
-    """
+    """Missing or repeated sides, and equal texts; a pair with a faulty row may lack sides."""
     sides = dict.fromkeys(prompt.side for _, prompt in made)
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
@@ -230,7 +223,7 @@ class _Donors:
         for prompt in prompts:
             for name in prompt.segments:
                 texts[name].add(prompt.segment_text(name))
-        # A segment that is the same in all prompts has no other text to replace it.
+        # Nothing could replace a segment that is the same in all prompts.
         self._varied = [name for name, found in texts.items() if len(found) > 1]
 
     def __call__(self, number: int) -> Iterator[Donor]:
@@ -247,7 +240,6 @@ class _Donors:
 
 
 def _alike(own: Prompt, other: Prompt) -> bool:
-    """Whether one prompt may be a donor of the other."""
     return (
         own.pair_id != other.pair_id
         and own.side == other.side

@@ -309,7 +309,7 @@ def folder(tmp_path_factory):
         PromptSource(limit=12),
         folder=path,
         models={name: load(name) for name in names},
-        running=ANY_ERRORS,
+        computing=ANY_ERRORS,
     )
     plan.finish(execute(plan))
     return path

@@ -149,7 +149,7 @@ def folder(tmp_path_factory):
         PromptSource(limit=6),
         folder=path,
         models={name: interp.load_model(name, device="cpu")},
-        running=ANY_ERRORS,
+        computing=ANY_ERRORS,
     )
     plan.finish(execute(plan))
     return path

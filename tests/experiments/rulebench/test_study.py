@@ -21,13 +21,9 @@ from interp.studies.plan import StudyPlan
 from interp.training.folder import RECORD
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.layout import DATA, RULES
+from interp_experiments.rulebench.page import dimension_section, tuning_sections, unreadable
 from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
-from interp_experiments.rulebench.study import (
-    RuleBenchStudy,
-    dimension_section,
-    tuning_sections,
-    unreadable,
-)
+from interp_experiments.rulebench.study import RuleBenchStudy
 from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import measured_and_published
 from tests.support.pages import prompts_of, right, unused_names

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import interp
 from interp.errors import UserError
 from interp.prompts.mixing import with_donors
-from interp.prompts.own.marked import unmarked
+from interp.prompts.own.layout import unmarked
 from interp.prompts.own.pairs import EXAMPLE, faults, read_pairs
 from interp.prompts.prompt import DONORS
 from interp.prompts.source import PromptSource

@@ -1,4 +1,4 @@
-"""How a plan is executed, as data: where, by how many workers, and how errors are handled."""
+"""The options of how a run is carried out: by each process, and by how many of them."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,11 +8,13 @@ from pydantic import Field
 from interp import texts
 from interp.options import FromText, Options
 
+Threads = Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None
 
-class Running(Options):
+
+class ComputeOptions(Options):
     """How each process measures; sent to every worker."""
 
-    threads: Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None = None
+    threads: Threads = None
     """threads of a process on the CPU (default: one for small models, else one a core, or what
     OMP_NUM_THREADS says)"""
     batch_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
@@ -22,8 +24,8 @@ class Running(Options):
     """stop when a larger share of a model's prompts than this has an error"""
 
 
-class Execution(Options):
-    """Where the work is done."""
+class ExecutionOptions(Options):
+    """Where results go, and who measures."""
 
     out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
     """folder of the results; rerun the same command to resume (default: a folder in runs/ named

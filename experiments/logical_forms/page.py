@@ -1,0 +1,87 @@
+"""The page of the study of LogicalForms: its sections, tables and figures."""
+
+from interp.report.page import Report, Section
+from interp.results.result import model_parameters
+from interp.studies.folder import StudyFolder
+from interp_experiments.logical_forms import tables
+from interp_experiments.logical_forms.effect_sections import (
+    adjusted_section,
+    models_section,
+    valid_section,
+)
+from interp_experiments.logical_forms.effects import confirmatory
+from interp_experiments.logical_forms.findings import findings
+from interp_experiments.logical_forms.results import read_results
+from interp_experiments.logical_forms.sections import (
+    accuracy_section,
+    affirmation_section,
+    distribution_section,
+    introduction_section,
+    model_section,
+    perplexity_section,
+    planted_sections,
+)
+from interp_experiments.scaffold import paper_report
+
+NAMES = {
+    "accuracy": "soft accuracy, unless called hard",
+    "effect": "what a factor adds to the mean of a mixed model, the same for all models",
+    "soft accuracy": "the correct answer's share of the probability of Yes and No together",
+    "hard accuracy": "share of questions whose most probable token is the correct answer",
+    "share": "a part of a whole, from 0 to 1",
+    "side": "which member of its pair a question is: theorem or fallacy",
+    "theorem": "in the main set, the side of a pair whose conclusion follows",
+    "fallacy": "the other side of the main set: second premise and conclusion change places",
+    "box": 'necessity, □, "certain"; diamond is possibility, ◇, "possible"; none is neither',
+    "vL": "disjunctive syllogism, the left side denied; vR: the right side",
+    "toL": "modus ponens; toR: modus tollens",
+    "argument form": "or: disjunctive syllogism, mp: modus ponens, mt: modus tollens; or_fallacy: "
+    "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
+    "⊢": "what is left of it entails what is right of it; ⊬: it does not",
+    "interpretation": "the events that stand for p and q in a question; one cluster",
+    "nonsense": "the same questions with invented words, a separate set: their mirror",
+}
+"""Words of the report's page."""
+
+
+def report_of(folder: StudyFolder) -> Report:
+    """The report, from what the study has on disk."""
+    results = read_results(folder)
+    main = results.scores["questions"]
+    valid = confirmatory(results)
+    affirmed = tables.affirmation(results)
+    correlations = tables.perplexity_correlations(results)
+    found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
+    return paper_report(
+        folder,
+        title="Logical forms",
+        text=(
+            f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
+            f"{main['form'].nunique()} forms under the same "
+            f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
+            "of the correct answer in the probability of Yes and No, hard accuracy the share "
+            "of questions whose most probable token is the correct answer. Intervals are 95%, "
+            "with all questions of an interpretation as one cluster, unless models are the "
+            "observations. p_holm: p, Holm-corrected within a family of one table, which the "
+            "column family names. Numbers in brackets refer to the "
+            "formulas of the paper."
+        ),
+        findings=Section("What was found", found),
+        sections=(
+            model_section(results, model_parameters(folder.runs["questions"])),
+            accuracy_section(results),
+            valid_section(valid),
+            models_section(results),
+            adjusted_section(results),
+            perplexity_section(results, correlations),
+            affirmation_section(results, affirmed),
+            introduction_section(results),
+            distribution_section(results),
+            *planted_sections(results),
+        ),
+        prompts=results.prompts,
+        answers=results.answers_of_all,
+        names=NAMES,
+        paper="Wang and Shi (2025): Logical forms complement probability in understanding "
+        "language model (and human) performance.",
+    )

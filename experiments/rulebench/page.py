@@ -1,0 +1,327 @@
+"""The page of the study of RuleBench: its sections, tables and figures."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import pandas as pd
+
+from interp.analysis.segments import SUM, decisive_table
+from interp.console import counted
+from interp.report.figures.bars import decisive_segments
+from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.studies.folder import StudyFolder
+from interp_experiments.findings import listed, named_in_brief, named_in_full
+from interp_experiments.rulebench import tables
+from interp_experiments.rulebench.prompts import (
+    Setting,
+)
+from interp_experiments.rulebench.results import (
+    OUTCOMES,
+    RULE,
+    Results,
+    comparisons,
+    kinds,
+    kinds_tested,
+    read_results,
+)
+from interp_experiments.scaffold import in_order, measured_and_published, paper_report
+
+FEW = Setting(quantity="few")
+
+UNREADABLE = 0.9
+"""Share of unparsed texts from which the page begins with a sentence about them."""
+
+COUNTED = (
+    "The table Every setting gives the interval of each number and its counts of questions and "
+    "golden rules."
+)
+"""A pointer for the tables that have only accuracies, as in the paper."""
+
+NAMES = {
+    "accuracy": "share of texts with the correct answer; a text without an answer counts as wrong",
+    "score": "for a dimension: a mean of accuracies; for a rule: its score by an attribution "
+    "method",
+    "golden rule": "the only rule that fits the question; golden rules: number of different ones",
+    "noise rule": "any other rule shown with it",
+    "rules": "rules shown: no rule, the golden one, few or all",
+    "form": "natural language or first-order logic",
+    "shots": "whether demonstrations precede the question",
+    "thought": "whether the prompt asks for reasoning step by step before the answer",
+    "version": "counterfactual: rules with changed conclusions, and correct answers to match; "
+    "otherwise factual",
+    "side": "the setting of a question; a group is one question under all settings",
+    "unparsed": "a text in which no answer was found; refused: a text that declines to answer",
+    "triggering error": "an answer that follows a noise rule; among kinds of failure, a text that "
+    "applies a rule other than the golden one",
+    "execution error": "a wrong answer that follows no noise rule; among kinds of failure, a text "
+    "that applies the golden rule",
+    "hit": "a prompt whose golden rule has the largest score among its rules; chance: the expected "
+    "share for a random order",
+    "auc": "share of noise rules with a smaller score than the golden rule",
+    "long tail": "questions with the rarest answers of their set",
+}
+"""Words of the report's page."""
+
+
+def report_of(folder: StudyFolder) -> Report:
+    """The report, from what the study has on disk."""
+    results = read_results(folder)
+    compared, cells = comparisons(results), tables.accuracy(results)
+    brief = named_in_brief(results.models, kinds_tested(compared))
+    return paper_report(
+        folder,
+        title="RuleBench",
+        text=(
+            f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
+            f"{_sizes(results.texts)}. Accuracy is the share of texts with the correct answer; "
+            "a text without an answer counts as wrong. Intervals are 95%. The unit of "
+            "intervals and tests is the golden rule, since answers to questions about one "
+            "rule are alike. Published numbers come from the paper's own data and parsers."
+        ),
+        findings=finding_section(results, compared),
+        sections=(
+            dimension_section(results, cells),
+            quantity_section(results, cells),
+            form_section(cells),
+            thought_section(cells),
+            version_section(cells),
+            behaviour_section(results),
+            *attribution_sections(results),
+            *tuning_sections(cells, tables.tunings(results.models)),
+        ),
+        answer="\n\n".join([*unreadable(results.texts), *brief]),
+        prompts=results.prompts,
+        answers=results.answers,
+        names=NAMES,
+        paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
+        "Following of Large Language Models.",
+        problems=left_out(folder),
+    )
+
+
+def _sizes(texts: pd.DataFrame) -> str:
+    """The number of questions in each set, and of their golden rules."""
+    counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
+    return "; ".join(
+        f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
+        for name, (questions, rules) in counts.iterrows()
+    )
+
+
+def unreadable(texts: pd.DataFrame) -> list[str]:
+    """A sentence for each set in which hardly any text of some model could be parsed."""
+    unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
+    counts = unparsed.agg(["sum", "size"]).reset_index()
+    sentences = []
+    for name, rows in counts.groupby("set", sort=False):
+        found = rows[rows["sum"] >= UNREADABLE * rows["size"]]
+        if len(found):
+            by = "" if len(found) == len(rows) else f" by {listed(found['model'])}"
+            sentences.append(
+                f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
+                f"{found['size'].sum():,} texts{by}. An accuracy near 0 there does not show that "
+                "a rule was not followed."
+            )
+    return sentences
+
+
+def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+    """The results of the comparisons that were named in advance."""
+    return Section(
+        "Findings",
+        "\n\n".join(named_in_full(results.models, kinds(compared))),
+        (
+            TableItem(
+                "comparisons",
+                "Differences in accuracy that were named in advance",
+                compared,
+                "Each covers the questions that were asked both times; a text without an answer "
+                "counts as wrong. clusters: golden rules.",
+            ),
+        ),
+    )
+
+
+def left_out(folder: StudyFolder) -> list[str]:
+    """Lines on data that were omitted as broken; stages that lack the same data share a line."""
+    lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
+    return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
+
+
+def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
+    """Figure 2, and every number in it."""
+    table, failed = tables.dimensions(results), tables.not_measured(results)
+    lacking = " ".join(tables.missing_dimensions(results))
+    return Section(
+        "Five dimensions",
+        "Each dimension is a mean accuracy over combinations of set and setting, all with the "
+        "same weight: executing with only the golden rule, triggering with all rules, formal with "
+        "rules in logic, applying with a chain of thought, counterfactual with changed "
+        f"conclusions. n counts questions. {lacking}".strip(),
+        (
+            FigureItem(
+                "figure2_dimensions",
+                "Dimensions of rule following (Figure 2)",
+                lambda: tables.radar(table),
+            ),
+            TableItem("dimensions", "Dimensions of rule following", table, lacking),
+            TableItem("accuracy", "Every setting", cells),
+            *([TableItem("not_measured", "Not measured", failed)] if len(failed) else []),
+        ),
+    )
+
+
+class Compared(NamedTuple):
+    """A table of the paper and its measured counterpart."""
+
+    number: int
+    title: str
+    measured: pd.DataFrame
+    note: str = COUNTED
+
+
+def _section(
+    title: str,
+    text: str,
+    *compared: Compared,
+    before: Sequence[FigureItem] = (),
+    after: Sequence[TableItem] = (),
+) -> Section:
+    """A section with the published rows below measured ones; without measured rows, a sentence."""
+    found = []
+    for number, name, measured, note in compared:
+        if measured.empty:
+            text += f" Table {number} of the paper is left out: no measured row compares with it."
+        else:
+            both = measured_and_published(measured, tables.published(number))
+            found.append(TableItem(f"table{number}", f"{name} (Table {number})", both, note))
+    return Section(title, text, (*before, *found, *after))
+
+
+def quantity_section(results: Results, cells: pd.DataFrame) -> Section:
+    """Figure 4 and Table 4."""
+    shown = tables.rule_quantities(cells)
+    title = "Accuracy by rules shown (Figure 4)"
+    return _section(
+        "Do rules help?",
+        "Without demonstrations, in natural language. n counts questions.",
+        Compared(
+            4,
+            "All questions, and those with the rarest answers",
+            tables.long_tail(results),
+            f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
+            "questions.",
+        ),
+        before=_bars("figure4_rules", title, shown, y="accuracy", hue="rules"),
+    )
+
+
+def form_section(cells: pd.DataFrame) -> Section:
+    """Table 1."""
+    return _section(
+        "Natural language or logic?",
+        "Without demonstrations, by set and rules shown.",
+        Compared(1, "Accuracy by the form of the rules", tables.rule_forms(cells)),
+    )
+
+
+def thought_section(cells: pd.DataFrame) -> Section:
+    """Figure 5."""
+    title = "Accuracy with and without chain of thought (Figure 5)"
+    shown = tables.thoughts(cells)
+    return Section(
+        "Does a chain of thought help?",
+        "With demonstrations. n counts questions.",
+        _bars("figure5_thought", title, shown, y="accuracy", hue="setting"),
+    )
+
+
+def version_section(cells: pd.DataFrame) -> Section:
+    """Table 2."""
+    return _section(
+        "Are rules followed against what is known?",
+        "With demonstrations and a chain of thought, by set and rules shown.",
+        Compared(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
+    )
+
+
+def behaviour_section(results: Results) -> Section:
+    """Figure 6."""
+    table = tables.failures(results)
+    title = "Kinds of failure (Figure 6)"
+    return Section(
+        "How do models fail?",
+        "A failure is a triggering error if the text applies a rule other than the golden one, and "
+        "an execution error if it applies the golden one; otherwise it names no rule, or several. "
+        "Few rules, with demonstrations and a chain of thought; only counterfactual texts if a set "
+        "has them.",
+        (
+            *_bars("figure6_failures", title, table, y="share_of_failures", hue="behaviour"),
+            TableItem("failures", "Kinds of failure as shares of all failures", table),
+        ),
+    )
+
+
+def attribution_sections(results: Results) -> Iterator[Section]:
+    """Whether attributions find the golden rule."""
+    if results.found.empty:
+        return
+    found = in_order(results.found, {"outcome": OUTCOMES})
+    by_outcome = decisive_table(found, RULE, ["outcome"])
+    summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
+    note = "clusters: golden rules, the unit of the intervals."
+    yield Section(
+        "Is the golden rule looked at?",
+        "Attributions of the first token of direct answers, with few rules. A hit is a prompt "
+        "whose golden rule has the largest score among its rules; the AUC is the share of noise "
+        "rules with a smaller score. A wrong answer that a noise rule gives is a triggering error, "
+        "any other an execution error; in sets whose rules do not say their answers it is only "
+        "wrong.",
+        (
+            FigureItem(
+                "golden_rule",
+                "Does an attribution find the golden rule?",
+                lambda: decisive_segments(summed, hue="outcome"),
+                "Sums over tokens. n counts golden rules, the unit of the intervals. Length and "
+                "position are controls; the line is chance.",
+            ),
+            TableItem("golden_rule", "By outcome", by_outcome, note),
+            TableItem(
+                "golden_rule_by_set", "By set", decisive_table(results.found, RULE, ["set"]), note
+            ),
+        ),
+    )
+
+
+def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iterator[Section]:
+    """Tables 3 and 5, if models were measured before and after tuning."""
+    if not tuned:
+        return
+    on_string_game = tables.tuning(cells, [one for one in tuned if one.is_string_game])
+    in_domain = tables.tuning(cells, [one for one in tuned if not one.is_string_game])
+    yield _section(
+        "What does tuning change?",
+        "Models before (base) and after tuning on questions with golden and noise rules (irft).",
+        Compared(
+            3,
+            "Tuned on StringGame: few rules, without demonstrations",
+            tables.tuned_on_string_game(on_string_game),
+        ),
+        Compared(
+            5,
+            "Tuned on questions of a set: golden and few rules",
+            tables.tuned_in_domain(in_domain),
+            "trained_on names the questions of measured rows; only the column of that set is "
+            f"in-domain. {COUNTED}",
+        ),
+        after=[TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned))],
+    )
+
+
+def _bars(
+    name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
+) -> tuple[FigureItem, ...]:
+    """A figure of `tables.bars_by_set`, if the table has rows."""
+    draw = partial(tables.bars_by_set, table, y=y, hue=hue)
+    return (FigureItem(name, title, draw),) if len(table) else ()

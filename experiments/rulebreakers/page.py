@@ -1,0 +1,78 @@
+"""The page of the study of RULEBREAKERS: its sections, tables and figures."""
+
+from interp.console import counted
+from interp.report.page import Report, Section
+from interp.results.result import model_parameters
+from interp.studies.folder import StudyFolder
+from interp_experiments.rulebreakers.answer_sections import (
+    accuracy_section,
+    contrast_section,
+    entity_section,
+    phrasing_section,
+    sample_section,
+    sensitivity_section,
+)
+from interp_experiments.rulebreakers.attribution_sections import (
+    attribution_section,
+    correlation_section,
+    example_section,
+    knowledge_section,
+    probe_section,
+)
+from interp_experiments.rulebreakers.findings import findings
+from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.scaffold import paper_report
+
+DEFAULT_LIMIT = 1440
+"""Number of pairs: six rulebreakers of each verb by both rules in ten phrasings, so rules are
+compared within 72 entity pairs."""
+
+PROBED_PAIRS = 960
+"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
+
+NAMES = {
+    "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
+    "ds": "the rule disjunctive syllogism: P or Q; not P; therefore Q",
+    "rulebreaker": "a prompt whose conclusion follows by the rule and is false as a matter of fact",
+    "non_rulebreaker": "its counterpart, whose conclusion is true; non-rulebreaker in figures",
+    "entity_a": "the country or kind that entity_b, a city or an example, belongs to",
+}
+"""Terms explained on the report's page."""
+
+
+def report_of(folder: StudyFolder) -> Report:
+    """The report on the measurements on disk."""
+    results = read_results(folder)
+    pairs = len(results.prompts) // 2
+    return paper_report(
+        folder,
+        title="RULEBREAKERS",
+        text=(
+            f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
+            "without entity pairs that some model does not know. Accuracies and means are "
+            "those of the whole data set: each prompt counts by its weight (except in the "
+            "tables of confidence and of probes). Intervals are 95%. Tests are over entity "
+            "pairs, not over prompts, and need at least ten; those across models are over "
+            "models. p_holm: p corrected by Holm's method over the tests in one table with the "
+            "same family. Formulas are those of the paper."
+        ),
+        findings=Section("Findings", "\n\n".join(findings(results))),
+        sections=(
+            sample_section(results, model_parameters(folder.runs["answers"])),
+            accuracy_section(results),
+            sensitivity_section(results),
+            contrast_section(results),
+            knowledge_section(results),
+            attribution_section(results),
+            correlation_section(results),
+            probe_section(results),
+            phrasing_section(results),
+            entity_section(results),
+            example_section(results),
+        ),
+        prompts=results.prompts,
+        answers=results.answers,
+        names=NAMES,
+        paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
+        "Spot in Large Language Models' Reasoning with Formal Logic.",
+    )

@@ -1,0 +1,124 @@
+"""Commands that print what there is: methods, tables, models, and the completions of a shell."""
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
+from interp.cli.fields import OptionsCommand
+from interp.errors import UserError, unknown
+from interp.options import Flag
+
+INTRODUCTION = """\
+# Attribution methods
+
+What `python -m interp methods` lists. In formulas, `f` is the target of `attribute --target`, `e_i`
+the embedding of token i, `e` the prompt, `b` the baseline, `d` the embeddings of a donor in the
+places of the prompt's own, `A` the attention of the last token, and `n` the number of tokens.
+`v(S)` is the mean of f over K donors where the segments of S are kept and all others come from the
+donor, `N` all k segments.
+"""
+
+
+class Methods(OptionsCommand):
+    """List the attribution methods with formula, paper, sign and cost."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("methods",)
+
+    def _execute(self) -> None:
+        sys.stdout.write(listing())
+
+
+def listing() -> str:
+    """All methods in Markdown that is readable as plain text: docs/methods.md."""
+    return "\n".join([INTRODUCTION, *_entries()])
+
+
+def _entries() -> Iterator[str]:
+    for name in method_names():
+        try:
+            yield _described(find_method(name))
+        except UserError as error:
+            yield f"## {name}\n\nNot usable: {error}.\n"
+
+
+def _described(method: Method) -> str:
+    default = " (default)" if method.name in DEFAULT_METHODS else ""
+    lines = {
+        "formula": f"`{method.formula}`",
+        "paper": method.source,
+        "sign": method.sign,
+        "cost": method.cost,
+    }
+    summary = f"{method.summary[:1].upper()}{method.summary[1:]}."
+    items = [f"- {label}: {text}" for label, text in lines.items()]
+    return "\n".join([f"## {method.name}{default}", "", summary, "", *items]) + "\n"
+
+
+class Tables(OptionsCommand):
+    """Describe the tables of a run: columns, units, signs."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("tables", "tables answers patches")
+
+    tables: Annotated[tuple[str, ...], Flag("TABLE", positional=True)] = ()
+    """those to describe (default: all)"""
+
+    def _execute(self) -> None:
+        from interp.report.dictionary import known_tables, page, sections
+
+        tables = known_tables()
+        for name in self.tables:
+            if name not in tables:
+                raise UserError(unknown("table", name, tables))
+        chosen = {name: tables[name] for name in self.tables}
+        sys.stdout.write(sections(chosen) if chosen else page(tables))
+
+
+class Models(OptionsCommand):
+    """List the packaged organisms with what was planted and what was measured."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("models",)
+
+    def _execute(self) -> None:
+        import pandas as pd
+
+        from interp.models.organisms import organism_card, organism_layers, organism_names
+        from interp.prompts.systems import base_system
+        from interp.report.console import print_table
+
+        cards = {name: organism_card(name) for name in organism_names()}
+        for trained in sorted({card["system"] for card in cards.values()}):
+            system = base_system(trained)
+            rows = [
+                {
+                    "model": name,
+                    "layers": organism_layers(name),
+                    **({} if system is None else system.organism_row(card)),
+                }
+                for name, card in cards.items()
+                if card["system"] == trained
+            ]
+            title = f"Packaged organisms for {trained}: what was planted | what was measured"
+            print_table(pd.DataFrame(rows), title=title)
+
+
+class Completion(OptionsCommand):
+    """Print a script with which bash, zsh or tcsh completes commands."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("completion bash", "completion zsh")
+
+    shell: Annotated[Literal["bash", "zsh", "tcsh"], Flag("SHELL", positional=True)]
+    """bash, zsh or tcsh"""
+
+    def _execute(self) -> None:
+        try:
+            import shtab
+        except ImportError as error:
+            raise UserError(
+                "completion needs shtab, which is not installed; pip install 'interp[completion]'"
+            ) from error
+        from interp.cli import build, find_commands
+
+        parser, _ = build((), configured=tuple(find_commands()))
+        parser.prog = "interp"  # a script completes one program, however it was started
+        sys.stdout.write(f"{shtab.complete(parser, shell=self.shell)}\n")

@@ -1,0 +1,143 @@
+"""Commands of studies and reports: `run STUDY`, `faithfulness`, and `report DIR`."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from interp import texts
+from interp.cli.choice import Choice
+from interp.cli.fields import Folder, OptionsCommand
+from interp.cli.measure import add_measuring_options, asked
+from interp.cli.parser import Parser
+from interp.options import FromText, Options
+from interp.plugins import STUDIES
+
+if TYPE_CHECKING:
+    from interp.report.page import Report as Page
+    from interp.studies.study import Study
+
+STUDY = Choice("study", "study", STUDIES)
+
+
+class Run:
+    """`python -m interp run STUDY`: every measurement of a study, its tables and its report."""
+
+    HELP = "run a whole study: measure all models, make every table and figure, write one report"
+    EXAMPLES = (
+        "run rulebreakers --limit 60 --out runs/study",
+        "run faithfulness --model org/model-a org/model-b --out runs/faith",
+        "run --config study.yaml",
+    )
+
+    @staticmethod
+    def configure(parser: Parser) -> None:
+        """Add the command's options, including those of the named study."""
+        STUDY.add_to(parser)
+        _add_study_options(parser, STUDY.options(parser))
+
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Run the command."""
+        from interp.studies.study import find_study
+
+        _run_study(arguments, find_study(STUDY.name(arguments)))
+
+
+class FaithfulnessCommand:
+    """`python -m interp faithfulness`, short for `python -m interp run faithfulness`."""
+
+    HELP = "rank attribution methods by how well they say what segments do, and write one report"
+    EXAMPLES = (
+        "faithfulness --model organism/phi3-shallow organism/phi3-deep --out runs/faith",
+        "faithfulness --model org/model --system rulebreakers --methods all --limit 24",
+    )
+
+    @staticmethod
+    def configure(parser: Parser) -> None:
+        """Add the options of the command."""
+        from interp.faithfulness.study import Faithfulness
+
+        _add_study_options(parser, Faithfulness)
+
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Run the command."""
+        from interp.faithfulness.study import Faithfulness
+
+        _run_study(arguments, Faithfulness)
+
+
+def _add_study_options(parser: Parser, study: type[Options]) -> None:
+    # The study may not have been named yet.
+    without = () if getattr(study, "any_system", False) else ("system",)
+    add_measuring_options(parser, study, without=without)
+
+
+def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
+    """Run a study, write its report, and print its answer if it has one."""
+    from interp.console import counted, echo
+    from interp.jobs import finish_study
+
+    job, execution = asked(arguments, study)
+    pairs = job.prompts.pairs(study.default_limit)
+    taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
+    echo(f"{study.name}: {taken}")
+    plan, runs = job.run(execution, command=arguments.command_line)
+    finish_study(plan, runs)
+    report = _write(plan.folder)
+    if report.answer:
+        sys.stdout.write(f"{report.answer}\n")
+
+
+class Report(OptionsCommand):
+    """Write tables, figures and one HTML page from a folder of results, finished or not."""
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "report runs/study",
+        "report runs/study --out study.html",
+        "report runs/study --embed --out mail.html",
+    )
+
+    folder: Folder
+    """a run or a study: what a command wrote"""
+    out: Annotated[Path | None, FromText(texts.path, "FILE")] = None
+    """the page, in a folder that takes tables/ and figures/ too (default: DIR/report.html)"""
+    embed: bool = False
+    """write a single file that holds tables/ and figures/ and can be mailed"""
+
+    def _execute(self) -> None:
+        _write(self.folder, self.out, embed=self.embed)
+
+
+def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Page":
+    """Write the report on a run or a study, by default into its own folder; returns the report."""
+    from interp.cli.folders import study_in
+    from interp.console import echo
+    from interp.report.write import PAGE, write_report
+
+    page = page or folder / PAGE
+    report = _report(folder)
+    file = write_report(report, page.parent, page=page.name, embed=embed)
+    study = study_in(folder)
+    if study is not None and page == folder / PAGE:
+        study.note_report()  # so that `validate` notices changed files
+    echo(f"report written to {file}")
+    return report
+
+
+def _report(folder: Path) -> "Page":
+    """The report on the study in a folder, or else on the run there."""
+    from interp.cli.folders import runs_in, study_in
+    from interp.console import echo
+    from interp.measurements.spec import find_spec
+    from interp.results.result import result_class
+    from interp.studies.study import find_study
+
+    study = study_in(folder)
+    if study is None:
+        ((measurement, run),) = runs_in(folder).items()
+        return result_class(find_spec(measurement)).of(run).report()
+    for problem in study.problems():
+        echo(f"unfinished: {problem}")
+    return find_study(study.record.study)().report(study)

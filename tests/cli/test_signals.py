@@ -1,0 +1,36 @@
+"""SIGTERM, which SLURM and `kill` send, ends a run like Ctrl-C: nothing is lost, and it says so."""
+
+import signal
+
+from interp.cli import TERMINATED, main
+from interp.files import names_in
+from interp.measurements.specs import Evaluate
+from interp.runs import run
+
+
+def test_a_run_that_is_terminated_keeps_its_shards_and_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Evaluate, "shard_prompts", 2)
+    written = []
+    write = run.write
+
+    def stop_before_the_third(shard, *rest, **options):
+        if len(written) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        written.append(shard)
+        write(shard, *rest, **options)
+
+    command = ["evaluate", "--limit", "4", "--device", "cpu", "--out", str(tmp_path / "out")]
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "write", stop_before_the_third)
+        assert main(command) == TERMINATED
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert "rerun the same command to resume" in capsys.readouterr().err
+    kept = {shard.folder: shard.folder.stat().st_mtime_ns for shard in written}
+    assert len(kept) == 2
+    (model,) = names_in(tmp_path / "out" / "shards")
+    assert len(names_in(tmp_path / "out" / "shards" / model)) == 2  # and nothing half-written
+    assert not list((tmp_path / "out" / "claims").rglob("[0-9a-f]*[0-9a-f]/[0-9a-f]*"))
+    assert main(command) == 0
+    assert {folder: folder.stat().st_mtime_ns for folder in kept} == kept
+    assert len(names_in(tmp_path / "out" / "shards" / model)) == 4

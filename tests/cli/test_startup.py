@@ -1,0 +1,32 @@
+"""Where nothing is measured, a command imports nothing that takes long."""
+
+import subprocess
+import sys
+
+CHECK = """
+import contextlib, io, sys
+from interp.cli import find_commands, main
+from interp.plugins import STUDIES, TRAINING, plugins
+
+HEAVY = ("torch", "pandas", "scipy", "matplotlib", "transformers", "pyarrow", "huggingface_hub")
+words = [[], *([name] for name in find_commands())]
+words += [["run", name] for name in plugins(STUDIES)]
+words += [["train", name] for name in plugins(TRAINING)]
+words += [["probe", name] for name in ("familiarity", "knowledge", "linear")]
+for command in words:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main([*command, "--help"])
+    if found := [name for name in HEAVY if name in sys.modules]:
+        print(*command, "--help imports", *found)
+        break
+print(len(words), "commands")
+"""
+
+
+def test_no_help_imports_what_only_measuring_needs():
+    shown = subprocess.run(
+        [sys.executable, "-c", CHECK], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.endswith("commands\n")
+    assert "imports" not in shown.stdout
+    assert int(shown.stdout.split()[0]) > 30
