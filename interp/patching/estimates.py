@@ -77,23 +77,13 @@ class Estimator:
 
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
         """The gradient of the metric with respect to each site, mean over the points."""
-        start, written = self._embeddings(passes.pair)
+        start, written = embeddings_of(self._model, passes.pair)
         totals: dict[SiteKey, Tensor] = {}
         for point in self._points:
             embeddings = torch.lerp(start, written, point)[:, passes.pair.shared :]
             for key, gradient in zip(keys, self._gradients(passes, embeddings, keys), strict=True):
                 totals[key] = totals.get(key, 0) + gradient / len(self._points)
         return totals
-
-    def _embeddings(self, pair: PatchingPair) -> tuple[Tensor, Tensor]:
-        """The base prompt's embeddings, and the same with its counterparts' written in."""
-        with torch.no_grad():
-            base, source = (
-                embed(self._model, prompt.token_ids) for prompt in (pair.base, pair.source)
-            )
-            written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
-            paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
-            return base, torch.where(paired.to(base.device)[None, :, None], written, base)
 
     def _gradients(
         self, passes: PairPasses, embeddings: Tensor, keys: Iterable[SiteKey]
@@ -109,6 +99,15 @@ class Estimator:
             metric = logit_difference(run.logits, len(passes.pair.answers.positive))
             values = [run.values[key] for key in keys]
             return torch.autograd.grad(metric.sum(), values)
+
+
+def embeddings_of(model: Model, pair: PatchingPair) -> tuple[Tensor, Tensor]:
+    """The base prompt's embeddings, and the same with its counterparts' written in."""
+    with torch.no_grad():
+        base, source = (embed(model, prompt.token_ids) for prompt in (pair.base, pair.source))
+        written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
+        paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
+        return base, torch.where(paired.to(base.device)[None, :, None], written, base)
 
 
 def _contributions(
