@@ -116,6 +116,9 @@ token, so such pairs are refused."""
 EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"]
 """Estimates of edges: see `interp.circuits.estimates.EdgeEstimator`."""
 
+EdgeMethod = Literal[EdgeEstimate, "exact"]
+"""Estimates of edges, and running each edge."""
+
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
 
