@@ -1,9 +1,9 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
-`attribute`, `patch`, `edges`, `effects`, `generate`, `activations`; `run`, which does all measurements and
-studies that the command line does; and `train`. A name is imported when it is first used, since
-torch takes seconds to import.
+`attribute`, `patch`, `edges`, `effects`, `generate`, `activations`; `run`, which does all
+measurements and studies that the command line does; and `train`. A name is imported when it is
+first used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ what the writers add.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import torch
 from jaxtyping import Float
@@ -182,7 +182,7 @@ def _differentiated(
     """First-order scores, and the gradients with respect to other recorded tensors."""
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
     pair = streams.passes.pair
-    with recorded(_locations(model, graph)) as values:
+    with _separate_reads(model), recorded(_locations(model, graph)) as values:
         run = forward(
             model, embeddings.requires_grad_(), start=pair.shared, past=streams.passes.prefix
         )
@@ -207,6 +207,21 @@ def _differentiated(
     count = len(graph.readers)
     _fill(scores, graph, slice(count - 1, count), last, streams.differences)
     return scores, gradients
+
+
+@contextmanager
+def _separate_reads(model: Model) -> Iterator[None]:
+    """Within the block, each MLP reads a tensor of its own.
+
+    Without a norm in front it is the residual stream itself, and in parallel blocks what the
+    attention reads, so its gradient would include theirs.
+    """
+    with ExitStack() as stack:
+        for layer, own in enumerate(layers_of(model.hf, model.architecture)):
+            mlp = own.get_submodule(model.architecture.mlp)
+            location = Location(mlp, "input", locate(model, "resid_pre", layer).view, layer)
+            stack.enter_context(edited(location, lambda tensor: tensor.view_as(tensor)))
+        yield
 
 
 def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:

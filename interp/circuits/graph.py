@@ -2,7 +2,7 @@
 
 Writers are the input embeddings, each head and each MLP; readers are the query of each head, the
 key and the value of each key-value head, each MLP, and the logits. There is an edge from a writer
-to each reader that reads the stream after it. With grouped queries a key or value has a single reader
+to each reader that reads the stream after it. With grouped queries a key or value has one reader
 for all query heads that share it, as in the model itself.
 """
 

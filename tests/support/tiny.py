@@ -57,6 +57,7 @@ def make_tiny(
     *,
     dtype: torch.dtype = torch.float32,
     attn: str | None = None,
+    **changes: object,
 ) -> Model:
     config_class, shape = CONFIGS[kind]
     config = config_class(
@@ -64,7 +65,7 @@ def make_tiny(
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        **shape,
+        **{**shape, **changes},
     )
     torch.manual_seed(0)
     hf = AutoModelForCausalLM.from_config(config, attn_implementation=attn).to(dtype).eval()
