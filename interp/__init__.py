@@ -1,9 +1,9 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
-`attribute`, `patch`, `effects`, `generate`, `activations`; `run`, which does all measurements and
-studies that the command line does; and `train`. A name is imported when it is first used, since
-torch takes seconds to import.
+`attribute`, `patch`, `edges`, `effects`, `generate`, `activations`; `run`, which does all
+measurements and studies that the command line does; and `train`. A name is imported when it is
+first used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from interp.api import activations as activations
     from interp.api import attribute as attribute
+    from interp.api import edges as edges
     from interp.api import effects as effects
     from interp.api import evaluate as evaluate
     from interp.api import generate as generate
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
+    from interp.measurements.specs import Edges as Edges
     from interp.measurements.specs import Effects as Effects
     from interp.measurements.specs import Evaluate as Evaluate
     from interp.measurements.specs import Generate as Generate
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from interp.results.answers import Scores as Scores
     from interp.results.attributions import Attributions as Attributions
     from interp.results.attributions import SegmentEffects as SegmentEffects
+    from interp.results.edges import EdgeEffects as EdgeEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
     from interp.studies.folder import StudyFolder as StudyFolder

@@ -13,6 +13,7 @@ from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import (
     Activations,
     Attribute,
+    Edges,
     Effects,
     Evaluate,
     Generate,
@@ -27,6 +28,7 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.answers import Completions, Scores
 from interp.results.attributions import Attributions, SegmentEffects
+from interp.results.edges import EdgeEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
@@ -202,6 +204,14 @@ def patch(
 ) -> Patches:
     """The effect on a model's answers of activations that come from each prompt's counterpart."""
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Edges)
+def edges(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> EdgeEffects:
+    """The effect on a model's answers of each edge between its components."""
+    return _measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
 @_measuring(Effects)

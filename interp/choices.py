@@ -113,6 +113,12 @@ Policy = Literal["last", "mean", "all"]
 activation, and earlier tokens stay as they are; every token takes the mean activation; or token by
 token, so such pairs are refused."""
 
+EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"]
+"""Estimates of edges: see `interp.circuits.estimates.EdgeEstimator`."""
+
+EdgeMethod = Literal[EdgeEstimate, "exact"]
+"""Estimates of edges, and running each edge."""
+
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
 

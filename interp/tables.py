@@ -282,6 +282,27 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         ERROR,
     ),
+    "edges": table(
+        "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
+        "residual stream, to a reader: `input`, head 3 of layer 0 `a0.h3` and MLP `m0` write; the "
+        "query `a1.h3.q`, the key and value of a key-value head `a1.kv0.k` and `a1.kv0.v`, `m1` "
+        "and `logits` read. The clean prompt is run (direction `noising` of the pairs table). A "
+        "pair with an error has no rows.",
+        MODEL,
+        PAIR_ID,
+        column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
+        column("writer", TEXT, "the component that writes"),
+        column("reader", TEXT, "the component that reads"),
+        column(
+            "effect",
+            NUMBER,
+            "metric of the clean prompt if the reader reads what the writer adds in the corrupt "
+            "prompt, minus without this change",
+            "logits",
+            sign="positive where the edge from the corrupt prompt moves the answer towards "
+            "`positive_option` of the pairs table",
+        ),
+    ),
     "activation_vectors": table(
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "
         "several tokens that the vector averages; for an average `position`, `token`, `segment` "

@@ -13,7 +13,7 @@ from interp.attribution.registry import (
     find_method,
     method_names,
 )
-from interp.choices import RESERVED, Granularity, Policy, SiteName, VectorSite
+from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, VectorSite
 from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
@@ -279,6 +279,48 @@ class Patch(Spec):
 
         pairs = in_pairs(prompts, clean=self.clean)
         return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
+
+
+class Edges(Spec):
+    """The effect on the answer of each edge between the components of a model."""
+
+    name: ClassVar[str] = "edges"
+    help: ClassVar[str] = (
+        "score the edges between heads, MLPs, input and logits and print the largest"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "edges --model organism/llama-deep --limit 48",
+        "edges --methods gradient integrated exact --limit 24 --out runs/edges",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: all edges in edge_table.csv; pair by pair in edges.parquet"
+    )
+    measures: ClassVar[str] = "interp.measurements.edges:edges"
+    fills: ClassVar[tuple[str, ...]] = ("pairs", "edges")
+    shard_prompts: ClassVar[int] = 24
+    result: ClassVar[str] = "interp.results.edges:EdgeEffects"
+
+    methods: Annotated[
+        tuple[EdgeMethod, ...], Field(min_length=1), FromText(texts.names, "NAME")
+    ] = ("integrated",)
+    """gradient, integrated, activations, softmax and gim estimate all edges from a few backward
+    passes; exact runs the model once per edge"""
+    clean: str | None = None
+    """the side of a pair whose prompt is run; the other side's activations enter by the edges
+    (default: the system's first)"""
+    policy: Policy = "last"
+    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
+    pairs"""
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts pair by pair, the clean one before the corrupt one.
+
+        Raises:
+            UserError: the prompts are not pairs.
+        """
+        from interp.patching.pairs import in_pairs
+
+        return cast("Prompts", in_pairs(prompts, clean=self.clean))
 
 
 class Activations(Spec):

@@ -152,6 +152,28 @@ class _Form:
         scale = torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.epsilon)
         return (x * scale * self.gain + self.shift).to(hidden_states.dtype)
 
+    def parts(self, summands: Hidden, total: Hidden) -> Hidden:
+        """What each summand of the norm's input contributes to its output; the shift is left out.
+
+        Args:
+            summands: (summand, row, token, size).
+            total: the norm's input, (row, token, size).
+        """
+        x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
+        if self.centred:
+            x, whole = (tensor - tensor.mean(-1, keepdim=True) for tensor in (x, whole))
+        scale = torch.rsqrt(whole.pow(2).mean(-1, keepdim=True) + self.epsilon)
+        return (x * scale * self.gain).to(summands.dtype)
+
+
+def norm_form(module: nn.Module, sample: Hidden) -> _Form:
+    """The form of a norm, checked on the first token of a sample of its inputs.
+
+    Raises:
+        UserError: the module computes something else.
+    """
+    return _form_of(module, module.forward, sample[:1, :1])
+
 
 @torch.no_grad()
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:

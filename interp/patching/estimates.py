@@ -69,21 +69,13 @@ class Estimator:
 
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
         """The gradient of the metric with respect to each site, mean over the points."""
-        start, written = self._embeddings(passes.pair)
+        start, written = embeddings_of(self._model, passes.pair)
         totals: dict[SiteKey, Tensor] = {}
         for point in self._points:
             embeddings = torch.lerp(start, written, point)[:, passes.pair.shared :]
             for key, gradient in zip(keys, self._gradients(passes, embeddings, keys), strict=True):
                 totals[key] = totals.get(key, 0) + gradient / len(self._points)
         return totals
-
-    @torch.no_grad()
-    def _embeddings(self, pair: PatchingPair) -> tuple[Tensor, Tensor]:
-        """The base prompt's embeddings, and the same with its counterparts' written in."""
-        base, source = (embed(self._model, p.token_ids) for p in (pair.base, pair.source))
-        written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
-        paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
-        return base, torch.where(paired.to(base.device)[None, :, None], written, base)
 
     @torch.enable_grad()
     def _gradients(
@@ -114,3 +106,12 @@ class Estimator:
         positions = patched_positions(pair, cell, layers=self._layers)
         rows = [position - pair.shared for position in positions]
         return float(changes[rows, cell.head or 0].sum())
+
+
+@torch.no_grad()
+def embeddings_of(model: Model, pair: PatchingPair) -> tuple[Tensor, Tensor]:
+    """The base prompt's embeddings, and the same with its counterparts' written in."""
+    base, source = (embed(model, p.token_ids) for p in (pair.base, pair.source))
+    written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
+    paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])
+    return base, torch.where(paired.to(base.device)[None, :, None], written, base)

@@ -47,8 +47,9 @@ def make_tiny(
     *,
     dtype: torch.dtype = torch.float32,
     attn: str | None = None,
+    **changes: object,
 ) -> Model:
-    config = AutoConfig.for_model(kind, **ids_of(tokenizer), **CONFIGS[kind])
+    config = AutoConfig.for_model(kind, **ids_of(tokenizer), **{**CONFIGS[kind], **changes})
     return random_model(config, tokenizer, dtype=dtype, attn=attn)
 
 

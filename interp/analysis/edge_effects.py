@@ -1,0 +1,97 @@
+"""Effects of edges averaged over pairs, and estimates against exact effects."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from interp.statistics.classical import spearman
+from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.summaries import LEVEL, UPPER, grouped
+
+RESAMPLES = 2000
+"""Bootstrap resamples of the clusters."""
+
+_TOP = (10, 50)
+"""Numbers of largest edges by which estimates are compared with exact effects."""
+
+_EDGE = ["writer", "reader"]
+
+
+def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFrame:
+    """One row per model, method and edge, the largest mean effects of either sign first.
+
+    Columns are model, method, writer, reader; rank: 1 for the largest; effect, effect_low,
+    effect_high: mean over pairs in logits, with its 95% percentile interval from a bootstrap over
+    clusters; same_sign: share of pairs whose effect has the sign of the mean; pairs; clusters.
+
+    Args:
+        edges: rows of the edges table.
+        clusters: the cluster of each pair.
+    """
+    tables = [
+        pd.DataFrame({**key, **_summarized(rows, clusters)})
+        for key, rows in grouped(edges, ["model", "method"])
+    ]
+    columns = ["model", "method", *_EDGE, "rank", "effect", "effect_low", "effect_high"]
+    empty = pd.DataFrame(columns=[*columns, "same_sign", "pairs", "clusters"])
+    return pd.concat(tables, ignore_index=True) if tables else empty
+
+
+def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[str, object]:
+    """The columns of the edges of one model and method."""
+    wide = rows.pivot(index="pair_id", columns=_EDGE, values="effect")
+    of_pair = pd.factorize(wide.index.map(clusters))[0]
+    values = wide.to_numpy()
+    sums = np.zeros((of_pair.max() + 1, values.shape[1]))
+    np.add.at(sums, of_pair, values)
+    drawn = bootstrap_sums(np.column_stack([sums, np.bincount(of_pair)]), resamples=RESAMPLES)
+    low, high = np.quantile(drawn[:, :-1] / drawn[:, -1:], [(1 - LEVEL) / 2, UPPER], axis=0)
+    effect = values.mean(0)
+    order = np.argsort(-np.abs(effect), kind="stable")
+    return {
+        "writer": wide.columns.get_level_values("writer")[order],
+        "reader": wide.columns.get_level_values("reader")[order],
+        "rank": np.arange(1, len(order) + 1),
+        "effect": effect[order],
+        "effect_low": low[order],
+        "effect_high": high[order],
+        "same_sign": (np.sign(values) == np.sign(effect)).mean(0)[order],
+        "pairs": len(wide),
+        "clusters": len(sums),
+    }
+
+
+def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Estimates of edges against their exact effects, one row per model and estimate.
+
+    Columns are model, method; rank_correlation: Spearman's between the sizes of the mean effects;
+    recall_10 and recall_50: share of the so many largest exact edges that are among the so many
+    largest estimates; largest_error: of a mean effect, in logits; edges.
+
+    Args:
+        table: from `edge_table`.
+    """
+    rows = []
+    for (model,), of_model in table.groupby(["model"], sort=False):
+        by_method = of_model.pivot(index=_EDGE, columns="method", values="effect")
+        for method in by_method.columns.drop("exact") if "exact" in by_method else ():
+            exact, estimate = by_method["exact"], by_method[method]
+            rows.append(
+                {
+                    "model": model,
+                    "method": method,
+                    "rank_correlation": spearman(exact.abs(), estimate.abs()).rho,
+                    **{f"recall_{top}": _recall(exact, estimate, top) for top in _TOP},
+                    "largest_error": float((exact - estimate).abs().max()),
+                    "edges": len(by_method),
+                }
+            )
+    recalls = [f"recall_{top}" for top in _TOP]
+    columns = ["model", "method", "rank_correlation", *recalls, "largest_error", "edges"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _recall(exact: pd.Series, estimate: pd.Series, top: int) -> float:
+    largest = (set(values.abs().nlargest(top).index) for values in (exact, estimate))
+    return len(set.intersection(*largest)) / min(top, len(exact))

@@ -1,0 +1,288 @@
+"""Estimates of all edges from a few backward passes on the untouched model.
+
+The score of an edge is the sum over tokens of what the writer's source adds over its base, times
+the gradient of the metric with respect to the residual stream *through the reader alone*:
+
+1. The base prompt is run with a graph, and the metric is differentiated with respect to the output
+   of each query, key and value projection and to what each MLP reads.
+2. The rows of the projection carry a head's gradient back to what the attention reads, and the
+   model's own norm carries it back to the stream, all readers of a layer at once.
+
+No tensor of the graph has a copy for each head, so memory is that of a plain backward pass and of
+what the writers add.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.choices import EdgeEstimate
+from interp.circuits.exact import LayerRuns, ReaderOutputs
+from interp.circuits.graph import EdgeValues, Graph
+from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
+from interp.models.architectures import layers_of
+from interp.models.backward_rules import GIM, PLAIN, backward_rules
+from interp.models.model import Model
+from interp.models.sites import (
+    Edit,
+    Location,
+    eager_attention,
+    edited,
+    locate,
+    recorded,
+    residual_scale,
+)
+from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
+from interp.patching.passes import SiteKey, forward, logit_difference
+
+Added = Sequence[tuple[Location, Edit]]
+
+
+class EdgeEstimator:
+    """Estimates the edges of one model.
+
+    Estimates:
+        gradient: first order at the base prompt (edge attribution patching, Syed et al. 2023).
+        integrated: mean of the gradients at points between the embeddings of both prompts
+            (EAP-IG, Hanna et al. 2024).
+        activations: mean of the gradients while the output of the writer itself moves from the
+            base's to the source's (EAP-IG with activations, Mueller et al. 2025).
+        softmax: first order, but the attention weights that a patched query or key causes are
+            computed (AtP*, Kramar et al. 2024).
+        gim: first order by the backward rules of GIM (Edin et al. 2025).
+    """
+
+    def __init__(self, model: Model, graph: Graph, estimate: EdgeEstimate) -> None:
+        self._model = model
+        self._graph = graph
+        self.estimate = estimate
+
+    def effects(self, streams: PairStreams) -> EdgeValues:
+        """The estimated change of the metric under each patched edge, within `answers_alone`."""
+        return {
+            "gradient": self._gradient,
+            "integrated": self._integrated,
+            "activations": self._activations,
+            "softmax": self._softmax,
+            "gim": self._gradient,
+        }[self.estimate](streams)
+
+    def _gradient(self, streams: PairStreams) -> EdgeValues:
+        base, _ = self._embeddings(streams)
+        rules = GIM if self.estimate == "gim" else PLAIN
+        with backward_rules(self._model, rules):
+            return first_order(self._model, self._graph, streams, base)
+
+    def _integrated(self, streams: PairStreams) -> EdgeValues:
+        base, written = self._embeddings(streams)
+        points = (torch.lerp(base, written, step) for step in _middles())
+        scores = [first_order(self._model, self._graph, streams, point) for point in points]
+        return torch.stack(scores).mean(0)
+
+    def _activations(self, streams: PairStreams) -> EdgeValues:
+        base, _ = self._embeddings(streams)
+        total = torch.zeros(self._graph.edges.shape, dtype=torch.float64)
+        for step in _middles():
+            for writers, location, change in self._writes(streams):
+                moved = [(location, _adding(step * change))]
+                scores = first_order(self._model, self._graph, streams, base, moved)
+                total[:, writers] += scores[:, writers] / INTEGRATION_STEPS
+        return total
+
+    def _writes(self, streams: PairStreams) -> Iterator[tuple[slice, Location, Tensor]]:
+        """Groups of writers, where they write, and what their sources change there."""
+        model, differences = self._model, streams.differences
+        yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
+        for layer in range(self._graph.layers):
+            heads, mlp = self._graph.heads_of(layer), self._graph.mlp_writer(layer)
+            for own, site in ((heads, "attn_out"), (slice(mlp, mlp + 1), "mlp_out")):
+                change = differences[own].sum(0) / residual_scale(model)
+                yield own, locate(model, site, layer), change
+
+    def _softmax(self, streams: PairStreams) -> EdgeValues:
+        model, graph = self._model, self._graph
+        base, _ = self._embeddings(streams)
+        patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in _layers(graph)}
+        with eager_attention(model):
+            with recorded(patterns) as weights, torch.enable_grad():
+                scores, gradients = _differentiated(model, graph, streams, base, weights)
+            with torch.no_grad():
+                runs = LayerRuns(model, graph, streams)
+                for layer in _layers(graph):
+                    own, gradient = weights["pattern", layer][0], gradients["pattern", layer][0]
+                    for readers in runs.outputs(layer, streams.differences):
+                        if readers.site in ("q", "k"):
+                            changed = _patterns(model, runs, streams, readers) - own
+                            by_head = torch.einsum("whqk,hqk->hw", changed, gradient)
+                            _, _, heads, _ = readers.outputs.shape
+                            summed = by_head.unflatten(0, (heads, -1)).sum(1)
+                            rows = slice(readers.first, readers.first + heads)
+                            scores[rows, : summed.shape[1]] = summed.to(scores)
+        return scores
+
+    def _embeddings(self, streams: PairStreams) -> tuple[Tensor, Tensor]:
+        """The base prompt's embeddings and its counterparts', after the shared tokens."""
+        pair = streams.passes.pair
+        base, written = embeddings_of(self._model, pair)
+        return base[:, pair.shared :], written[:, pair.shared :]
+
+
+def _layers(graph: Graph) -> range:
+    return range(graph.layers)
+
+
+def _middles() -> list[float]:
+    return [(step + 0.5) / INTEGRATION_STEPS for step in range(INTEGRATION_STEPS)]
+
+
+def _adding(change: Tensor) -> Edit:
+    return lambda tensor: tensor + change.to(tensor)
+
+
+def _patterns(
+    model: Model, runs: LayerRuns, streams: PairStreams, readers: ReaderOutputs
+) -> Float[Tensor, "writer head query key"]:
+    """Attention weights of a layer in which the queries, or the keys, are patched ones."""
+    view = locate(model, readers.site, readers.layer).view
+
+    def edit(tensor: Tensor) -> Tensor:
+        patched = tensor.clone()
+        view(patched)[:] = readers.outputs
+        return patched
+
+    stream = streams.at("resid_pre", readers.layer).expand(len(readers.outputs), -1, -1)
+    edits = [(readers.site, edit)]
+    return runs.alone(readers.layer, stream, ["pattern"], edits)["pattern"]
+
+
+def first_order(
+    model: Model,
+    graph: Graph,
+    streams: PairStreams,
+    embeddings: Float[Tensor, "1 token size"],
+    edits: Added = (),
+) -> EdgeValues:
+    """Scores of all edges by one backward pass at given embeddings, within `answers_alone`."""
+    with torch.enable_grad(), ExitStack() as stack:
+        for location, edit in edits:
+            stack.enter_context(edited(location, edit))
+        return _differentiated(model, graph, streams, embeddings, {})[0]
+
+
+def _differentiated(
+    model: Model,
+    graph: Graph,
+    streams: PairStreams,
+    embeddings: Float[Tensor, "1 token size"],
+    also: Mapping[SiteKey, Tensor],
+) -> tuple[EdgeValues, Mapping[SiteKey, Tensor]]:
+    """First-order scores, and the gradients with respect to other recorded tensors."""
+    scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
+    pair = streams.passes.pair
+    with _separate_reads(model), recorded(_locations(model, graph)) as values:
+        run = forward(
+            model, embeddings.requires_grad_(), start=pair.shared, past=streams.passes.prefix
+        )
+        metric = logit_difference(run.logits, len(pair.answers.positive)).sum()
+        sites = ("q", "k", "v", "mlp_in")
+        keys = [(site, layer) for layer in _layers(graph) for site in sites]
+        keys.append(("resid_post", graph.layers - 1))
+        wanted = {key: values[key] for key in keys} | dict(also)
+        found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
+        gradients = dict(zip(wanted, found, strict=True))
+        for layer in _layers(graph):
+            through = _through_projections(model, graph, layer, gradients)
+            rows = graph.attention_readers(layer)
+            read = _before_norm(values["attention_in", layer], values["resid_pre", layer], through)
+            _fill(scores, graph, rows, read, streams.differences)
+            row = graph.mlp_reader(layer)
+            stream = values[stream_read(graph, graph.readers[row])]
+            mlp = gradients["mlp_in", layer][None, 0]
+            read = _before_norm(values["mlp_in", layer], stream, mlp)
+            _fill(scores, graph, slice(row, row + 1), read, streams.differences)
+    last = gradients["resid_post", graph.layers - 1]
+    count = len(graph.readers)
+    _fill(scores, graph, slice(count - 1, count), last, streams.differences)
+    return scores, gradients
+
+
+@contextmanager
+def _separate_reads(model: Model) -> Iterator[None]:
+    """Within the block, each MLP reads a tensor of its own.
+
+    Without a norm in front it is the residual stream itself, and in parallel blocks what the
+    attention reads, so its gradient would include theirs.
+    """
+    with ExitStack() as stack:
+        for layer, own in enumerate(layers_of(model.hf, model.architecture)):
+            mlp = own.get_submodule(model.architecture.mlp)
+            location = Location(mlp, "input", locate(model, "resid_pre", layer).view, layer)
+            stack.enter_context(edited(location, lambda tensor: tensor.view_as(tensor)))
+        yield
+
+
+def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
+    """The readers' projections, what they and the MLPs read, and the streams before their norms."""
+    found = {}
+    for layer, own in enumerate(layers_of(model.hf, model.architecture)):
+        for site in ("resid_pre", "q", "k", "v"):
+            found[site, layer] = locate(model, site, layer)
+        if not graph.parallel:
+            found["resid_mid", layer] = locate(model, "resid_mid", layer)
+        view = found["resid_pre", layer].view
+        for site, path in (
+            ("attention_in", model.architecture.attention),
+            ("mlp_in", model.architecture.mlp),
+        ):
+            found[site, layer] = Location(own.get_submodule(path), "input", view, layer)
+    found["resid_post", graph.layers - 1] = locate(model, "resid_post", graph.layers - 1)
+    return found
+
+
+def _through_projections(
+    model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor]
+) -> Float[Tensor, "reader token size"]:
+    """Gradients with respect to what the attention reads, through each projected head alone."""
+    own = layers_of(model.hf, model.architecture)[layer]
+    attention = own.get_submodule(model.architecture.attention)
+    parts = []
+    for site, projection in (
+        ("q", model.architecture.queries),
+        ("k", model.architecture.keys),
+        ("v", model.architecture.values),
+    ):
+        view = locate(model, site, layer).view
+        weight = view(input_by_output(attention.get_submodule(projection.module))[None])[0]
+        gradient = view(gradients[site, layer])[0]
+        parts.append(torch.einsum("thd,shd->hts", gradient, weight.to(gradient)))
+    return torch.cat(parts)
+
+
+def _before_norm(
+    read: Float[Tensor, "1 token size"],
+    stream: Float[Tensor, "1 token size"],
+    gradients: Float[Tensor, "reader token size"],
+) -> Float[Tensor, "reader token size"]:
+    """Gradients with respect to the stream, from those with respect to what its norm puts out."""
+    (found,) = torch.autograd.grad(
+        read, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
+    )
+    return found[:, 0]
+
+
+def _fill(
+    scores: Float[Tensor, "reader writer"],
+    graph: Graph,
+    rows: slice,
+    gradients: Float[Tensor, "some_readers token size"],
+    differences: Written,
+) -> None:
+    before = graph.writers_before(graph.readers[rows.start])
+    wide = torch.promote_types(gradients.dtype, torch.float32)
+    products = torch.einsum(
+        "rts,wts->rw", gradients.to(wide), differences[:before].to(gradients.device, wide)
+    )
+    scores[rows, :before] = products.to(scores)

@@ -1,0 +1,170 @@
+"""Exact edges: a reader reads the stream as if one writer had written its source's output.
+
+1. Each layer is run alone on the streams that its readers would read, one row per writer, which
+   gives the queries, keys, values and MLP outputs that patched edges cause.
+2. Each edge is one row of a forward pass from that layer on, in which one head's query, key or
+   value, or the MLP's output, is the patched one. Everything after it is computed from there.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.circuits.graph import EdgeValues, Graph
+from interp.circuits.streams import PairStreams, Written, stream_read
+from interp.models.architectures import layers_of
+from interp.models.model import Model
+from interp.models.sites import Edit, edited, locate, recorded, skipped
+from interp.patching.passes import entrance, forward, logit_difference
+from interp.reading.budget import TokenBudget, in_chunks
+
+Streams = Float[Tensor, "row token size"]
+"""Residual streams from the first differing token on."""
+
+
+ATTENDED = ("q", "k", "v")
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOutputs:
+    """What readers of one layer and site put out, for each writer whose change they read."""
+
+    site: str
+    layer: int
+    first: int
+    """The first of these readers in the graph."""
+    outputs: Float[Tensor, "writer token head size"]
+
+
+class LayerRuns:
+    """Runs parts of a model on given residual streams, after the shared tokens of a pair."""
+
+    def __init__(self, model: Model, graph: Graph, streams: PairStreams) -> None:
+        self._model = model
+        self._graph = graph
+        self._streams = streams
+        self._passes = streams.passes
+        self._layers = layers_of(model.hf, model.architecture)
+
+    def alone(
+        self,
+        layer: int,
+        streams: Streams,
+        sites: Sequence[str],
+        edits: Sequence[tuple[str, Edit]] = (),
+    ) -> dict[str, Float[Tensor, "row token width"]]:
+        """The tensors at some sites of a layer that reads these streams."""
+        others = [own for index, own in enumerate(self._layers) if index != layer]
+        with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
+            self._run(layer, streams, edits)
+        return values
+
+    def metrics_from(
+        self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]] = ()
+    ) -> Float[Tensor, " row"]:
+        """The metric of each row, from the streams that a layer or the final norm reads."""
+        with skipped(self._layers[:layer]):
+            logits = self._run(layer, streams, edits)
+        return logit_difference(logits, len(self._passes.pair.answers.positive))
+
+    def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
+        """What the readers of a layer put out when they read the stream with one writer's change.
+
+        Args:
+            layer: its readers are run.
+            changes: what each writer of the graph adds, (writer, token, size).
+        """
+        graph = self._graph
+        first, mlp = graph.attention_readers(layer).start, graph.mlp_reader(layer)
+        stream = self._streams.at("resid_pre", layer)
+        before = changes[: graph.writers_before(graph.readers[first])].to(stream)
+        found = self.alone(layer, stream + before, [*ATTENDED, *["mlp_out"] * graph.parallel])
+        if not graph.parallel:
+            between = self._streams.at("resid_mid", layer)
+            read = between + changes[: graph.writers_before(graph.readers[mlp])].to(between)
+            base = stream.expand(len(read), -1, -1)
+            found |= self.alone(layer, base, ["mlp_out"], [("resid_mid", lambda unused: read)])
+        for site in ATTENDED:
+            own = locate(self._model, site, layer).view(found[site])
+            yield ReaderOutputs(site, layer, first, own)
+            first += own.shape[2]
+        yield ReaderOutputs("mlp_out", layer, mlp, found["mlp_out"].unsqueeze(2))
+
+    def _run(
+        self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]]
+    ) -> Float[Tensor, "row answer"]:
+        into = locate(self._model, *entrance(self._model, layer))
+        with ExitStack() as stack:
+            stack.enter_context(edited(into, lambda unused: streams))
+            for site, edit in edits:
+                stack.enter_context(edited(locate(self._model, site, layer), edit))
+            passed = forward(
+                self._model,
+                streams,
+                start=self._passes.pair.shared,
+                past=self._passes.base.key_values,
+            )
+        return passed.logits
+
+
+class ExactEdges:
+    """Patches edges of one model exactly."""
+
+    def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
+        self._model = model
+        self._graph = graph
+        self._budget = budget
+
+    @torch.no_grad()
+    def effects(self, streams: PairStreams, *, step: float = 1.0) -> EdgeValues:
+        """The change of the metric under each patched edge, in logits, within `answers_alone`.
+
+        Args:
+            streams: a pair that was run.
+            step: share of the way from the base's output to the source's that a patch goes.
+        """
+        graph = self._graph
+        runs = LayerRuns(self._model, graph, streams)
+        changes = step * streams.differences
+        effects = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
+        for layer in range(graph.layers):
+            for readers in runs.outputs(layer, changes):
+                for (head, writer), metric in self._metrics(runs, streams, readers):
+                    effects[readers.first + head, writer] = metric
+        last = streams.at(*stream_read(graph, graph.readers[-1]))
+        effects[-1] = runs.metrics_from(graph.layers, last + changes.to(last)).cpu()
+        return effects - streams.passes.metrics[0]
+
+    def _metrics(
+        self, runs: LayerRuns, streams: PairStreams, readers: ReaderOutputs
+    ) -> Iterator[tuple[tuple[int, int], float]]:
+        """Head and writer of each edge into some readers, with the metric under its patch."""
+        outputs, layer = readers.outputs, readers.layer
+        view = locate(self._model, readers.site, layer).view
+        base = streams.at("resid_pre", layer)
+
+        def run(chunk: Sequence[tuple[int, int]]) -> list[float]:
+            heads, writers = torch.tensor(chunk, device=outputs.device).T
+            rows = torch.arange(len(chunk), device=outputs.device)
+
+            def edit(tensor: Tensor) -> Tensor:
+                patched = tensor.clone()
+                view(patched)[rows, :, heads] = outputs[writers, :, heads]
+                return patched
+
+            copies = base.repeat(len(chunk), 1, 1)
+            metrics: list[float] = runs.metrics_from(layer, copies, [(readers.site, edit)]).tolist()
+            return metrics
+
+        edges = [
+            (head, writer) for head in range(outputs.shape[2]) for writer in range(len(outputs))
+        ]
+        width = outputs.shape[1]
+        for chunk, metrics in in_chunks(
+            edges, run, tokens=lambda unused: width, budget=self._budget
+        ):
+            yield from zip(chunk, metrics, strict=True)

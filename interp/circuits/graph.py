@@ -1,0 +1,148 @@
+"""The graph of a causal model: writers add to the residual stream, readers read it.
+
+Writers are the input embeddings, each head and each MLP; readers are the query of each head, the
+key and the value of each key-value head, each MLP, and the logits. There is an edge from a writer
+to each reader that reads the stream after it. With grouped queries a key or value has one reader
+for all query heads that share it, as in the model itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from jaxtyping import Bool, Float
+from torch import Tensor, zeros
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.models.sites import head_count, layer_count, locate
+
+EdgeValues = Float[Tensor, "reader writer"]
+"""A value for each edge, readers and writers in the order of their graph; NaN if there is none."""
+
+Site = Literal["q", "k", "v", "mlp", "logits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A place that reads the residual stream."""
+
+    site: Site
+    layer: int
+    head: int = 0
+    """Head of a query, key-value head of a key or value."""
+
+    @property
+    def name(self) -> str:
+        """Such as a0.h3.q, a0.kv1.k, m0 or logits."""
+        if self.site == "logits":
+            return "logits"
+        if self.site == "mlp":
+            return f"m{self.layer}"
+        kind = "h" if self.site == "q" else "kv"
+        return f"a{self.layer}.{kind}{self.head}.{self.site}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Writers, readers and edges of an architecture."""
+
+    layers: int
+    heads: int
+    key_value_heads: int
+    parallel: bool
+    """Whether attention and MLP of a layer read the same stream, as in GPT-NeoX."""
+
+    @cached_property
+    def writers(self) -> Sequence[str]:
+        """Names of the writers, in the order in which they write: input, a0.h0, ..., m0, ..."""
+        names = ["input"]
+        for layer in range(self.layers):
+            names += [f"a{layer}.h{head}" for head in range(self.heads)]
+            names.append(f"m{layer}")
+        return names
+
+    @cached_property
+    def readers(self) -> Sequence[Reader]:
+        """The readers, in the order in which they read."""
+        return [reader for layer in range(self.layers + 1) for reader in self._readers_of(layer)]
+
+    def _readers_of(self, layer: int) -> Iterator[Reader]:
+        if layer == self.layers:
+            yield Reader("logits", layer)
+            return
+        for head in range(self.heads):
+            yield Reader("q", layer, head)
+        for site in ("k", "v"):
+            for head in range(self.key_value_heads):
+                yield Reader(site, layer, head)  # type: ignore[arg-type]
+        yield Reader("mlp", layer)
+
+    def attention_readers(self, layer: int) -> slice:
+        """The readers of a layer's attention: queries, then keys, then values."""
+        first = layer * (self.heads + 2 * self.key_value_heads + 1)
+        return slice(first, first + self.heads + 2 * self.key_value_heads)
+
+    def heads_of(self, layer: int) -> slice:
+        """The writers that are the heads of a layer."""
+        first = 1 + layer * (self.heads + 1)
+        return slice(first, first + self.heads)
+
+    def mlp_reader(self, layer: int) -> int:
+        """The reader that is the MLP of a layer."""
+        return self.attention_readers(layer).stop
+
+    def mlp_writer(self, layer: int) -> int:
+        """The writer that is the MLP of a layer."""
+        return self.heads_of(layer).stop
+
+    def writers_before(self, reader: Reader) -> int:
+        """How many writers write before a reader reads: these are the first of `writers`."""
+        attended = reader.site == "mlp" and not self.parallel
+        return 1 + reader.layer * (self.heads + 1) + attended * self.heads
+
+    def fed_by(self, reader: Reader) -> range:
+        """The writers whose output depends on what a reader reads; none for the logits."""
+        if reader.site == "logits":
+            return range(0)
+        if reader.site == "mlp":
+            return range(self.mlp_writer(reader.layer), self.mlp_writer(reader.layer) + 1)
+        heads = 1 if reader.site == "q" else self.heads // self.key_value_heads
+        first = self.heads_of(reader.layer).start + reader.head * heads
+        return range(first, first + heads)
+
+    @cached_property
+    def edges(self) -> Bool[Tensor, "reader writer"]:
+        """Which edges there are."""
+        found = zeros(len(self.readers), len(self.writers)).bool()
+        for row, reader in enumerate(self.readers):
+            found[row, : self.writers_before(reader)] = True
+        return found
+
+
+def graph_of(model: Model) -> Graph:
+    """The graph of a model.
+
+    Raises:
+        UserError: the model is an encoder, or its modules are not where they are expected.
+    """
+    if not model.architecture.causal:
+        raise UserError(
+            f"{model.name} is a {model.kind.name}; edges are defined for causal language models"
+        )
+    return Graph(
+        layers=layer_count(model),
+        heads=head_count(model, "q"),
+        key_value_heads=head_count(model, "k"),
+        parallel=not _has_stream_between(model),
+    )
+
+
+def _has_stream_between(model: Model) -> bool:
+    """Whether the MLP reads a stream to which the attention has already added."""
+    try:
+        locate(model, "resid_mid", 0)
+    except UserError:
+        return False
+    return True

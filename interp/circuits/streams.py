@@ -1,0 +1,160 @@
+"""What writers add to the residual stream, and what their source would add instead.
+
+Everything runs over the base prompt's tokens from the first that differs from the source prompt's.
+A head adds its slice of the output projection, times the scale of the norm after the attention if
+there is one (Gemma 2, OLMo 2); each prompt's own scale is used, so the differences of all writers
+add up to the difference of the streams exactly.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from interp.circuits.graph import Graph, Reader
+from interp.errors import UserError
+from interp.models.architectures import layers_of
+from interp.models.backward_rules import norm_form
+from interp.models.model import Model
+from interp.models.sites import head_count, residual_scale
+from interp.patching.alignment import bring
+from interp.patching.cells import PatchingPair
+from interp.patching.passes import PairPasses, SiteKey, entrance, run_pair
+
+Written = Float[Tensor, "writer token size"]
+"""What each writer adds to the residual stream at each token."""
+
+_SHARE = 1e-3
+"""Largest error of the sum of all differences that rounding explains, as a share of their sizes."""
+
+
+def writer_sites(graph: Graph) -> list[SiteKey]:
+    """The sites from which what writers add is computed."""
+    layers = range(graph.layers)
+    return [("resid_pre", 0), *((site, layer) for layer in layers for site in ("z", "mlp_out"))]
+
+
+class Writers:
+    """Computes what the writers of one model add."""
+
+    def __init__(self, model: Model, graph: Graph) -> None:
+        self._model = model
+        self._graph = graph
+        self._scale = residual_scale(model)
+        self._heads = head_count(model, "q")
+
+    def of(self, values: Mapping[SiteKey, Tensor]) -> Float[Tensor, "writer row token size"]:
+        """What each writer adds, from the tensors at `writer_sites`."""
+        added = [values["resid_pre", 0][None]]
+        for layer in range(self._graph.layers):
+            added.append(self.of_heads(layer, values["z", layer]))
+            added.append(self.of_mlp(values["mlp_out", layer]))
+        device = added[-1].device
+        return torch.cat([own.to(device) for own in added])
+
+    def of_mlp(self, output: Float[Tensor, "row token size"]) -> Float[Tensor, "1 row token size"]:
+        """What an MLP adds."""
+        return self._scale * output[None]
+
+    def of_heads(
+        self, layer: int, z: Float[Tensor, "row token width"]
+    ) -> Float[Tensor, "head row token size"]:
+        """What each head of a layer adds, from the outputs of all heads."""
+        own = layers_of(self._model.hf, self._model.architecture)[layer]
+        architecture = self._model.architecture
+        projection = own.get_submodule(f"{architecture.attention}.{architecture.heads_out}")
+        weight = input_by_output(projection).to(z)
+        by_head = z.view(*z.shape[:-1], self._heads, -1)
+        each = torch.einsum(
+            "rthd,hds->hrts", by_head, weight.view(self._heads, -1, weight.shape[1])
+        )
+        if architecture.attention_out != architecture.attention:
+            norm = own.get_submodule(architecture.attention_out)
+            total = projection(z)
+            each = norm_form(norm, total).parts(each, total)
+        return self._scale * each
+
+
+def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
+    """The weight of a linear module.
+
+    Raises:
+        UserError: the module has no plain weight, for instance because it is quantized.
+    """
+    if isinstance(module, Conv1D):
+        return module.weight.detach()
+    if type(module) is nn.Linear:
+        return module.weight.detach().T
+    raise UserError(
+        f"edges need the plain weights of attention projections, got {type(module).__name__}; "
+        "load the model without quantization or offloading"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PairStreams:
+    """Both passes of a pair, and what the source's writers add instead of the base's."""
+
+    passes: PairPasses
+    differences: Written
+    """Source minus base at each base token; zero at tokens without a counterpart."""
+
+    @classmethod
+    def of(cls, model: Model, graph: Graph, pair: PatchingPair) -> "PairStreams":
+        """Run a pair, within `answers_alone`.
+
+        Raises:
+            UserError: what the writers add does not sum to the residual stream.
+        """
+        entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
+        passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
+        writers = Writers(model, graph)
+        base, source = (writers.of(run.values)[:, 0] for run in (passes.base, passes.source))
+        differences = _difference(base, source, pair)
+        streams = cls(passes, differences)
+        streams._check(model, graph)
+        return streams
+
+    def at(self, site: str, layer: int) -> Float[Tensor, "1 token size"]:
+        """The base prompt's residual stream at a site."""
+        return self.passes.base.values[site, layer]
+
+    def _check(self, model: Model, graph: Graph) -> None:
+        key = entrance(model, graph.layers)
+        base, source = (run.values[key] for run in (self.passes.base, self.passes.source))
+        whole = _difference(base, source, self.passes.pair)[0]
+        error = (self.differences.sum(0).to(whole) - whole).norm(dim=-1)
+        size = self.differences.norm(dim=-1).sum(0).to(whole)
+        if bool((error > _tolerance(whole.dtype) * size).any()):
+            raise UserError(
+                f"{model.name} ({model.hf.config.model_type}) adds something else to the residual "
+                "stream than its heads and MLPs, so edges between these would be wrong; patch "
+                "resid_pre, which is right in every architecture"
+            )
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    return max(_SHARE, 4 * torch.finfo(dtype).eps)
+
+
+def _between(graph: Graph) -> list[SiteKey]:
+    return [] if graph.parallel else [("resid_mid", layer) for layer in range(graph.layers)]
+
+
+def _difference(base: Written, source: Written, pair: PatchingPair) -> Written:
+    """Source minus base at the base's tokens; zero at tokens without a counterpart."""
+    brought = bring(source.transpose(0, 1), pair.alignment, start=pair.shared).transpose(0, 1)
+    sources = pair.alignment.sources[pair.shared :]
+    paired = torch.tensor([bool(tokens) for tokens in sources], device=base.device)
+    return torch.where(paired[None, :, None], brought - base, 0)
+
+
+def stream_read(graph: Graph, reader: Reader) -> SiteKey:
+    """The site at which a reader reads the residual stream."""
+    if reader.site == "logits":
+        return "resid_post", graph.layers - 1
+    between = reader.site == "mlp" and not graph.parallel
+    return ("resid_mid" if between else "resid_pre"), reader.layer

@@ -1,0 +1,231 @@
+"""Edges against each other, finite differences, TransformerLens, and the residual stream itself."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interp.circuits.circuit import (
+    CircuitRuns,
+    area,
+    greedy_circuit,
+    pruned,
+    random_scores,
+    top_circuit,
+)
+from interp.circuits.estimates import EdgeEstimator
+from interp.circuits.exact import ExactEdges
+from interp.circuits.graph import Graph, graph_of
+from interp.circuits.streams import PairStreams
+from interp.errors import UserError
+from interp.models.unembedding import ExactLogits
+from interp.patching.passes import answers_alone
+from interp.reading.budget import TokenBudget
+from tests.support.other_kinds import classifier
+from tests.support.other_models import other_model
+from tests.support.pairs import EQUAL, UNEQUAL, some_pair
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+OTHERS = ("gemma3_text", "olmo2", "glm4", "granite", "cohere")
+"""Architectures with norms after blocks, scaled blocks, and parallel blocks."""
+
+
+def models():
+    """Every mapped architecture, and some that are not in the list of `tiny`."""
+    return [*CONFIGS, *OTHERS]
+
+
+def model_of(kind):
+    if kind in CONFIGS:
+        return tiny_model(kind, dtype=torch.float64)
+    return other_model(kind, dtype=torch.float64)
+
+
+class Pair:
+    """A pair of one model that was run, with all that measures its edges."""
+
+    def __init__(self, model, kind=EQUAL):
+        self.model, self.pair = model, some_pair(model, kind)
+        self.graph = graph_of(model)
+        with self._reading(), torch.no_grad():
+            self.streams = PairStreams.of(model, self.graph, self.pair)
+        self.base, self.source = self.streams.passes.metrics
+
+    def _reading(self):
+        return answers_alone(ExactLogits(self.model), self.pair.answers)
+
+    def estimates(self, name):
+        with self._reading(), self.model.measuring():
+            return EdgeEstimator(self.model, self.graph, name).effects(self.streams)
+
+    def exact(self, step=1.0):
+        with self._reading():
+            own = ExactEdges(self.model, self.graph, budget=TokenBudget(700))
+            return own.effects(self.streams, step=step)
+
+    def metrics(self, circuits):
+        with self._reading():
+            runs = CircuitRuns(self.model, self.graph, budget=TokenBudget(700))
+            return runs.metrics(self.streams, circuits)
+
+
+@pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
+@pytest.mark.parametrize("kind", models())
+def test_circuits_join_base_and_source_and_exact_edges(kind, lengths):
+    own = Pair(model_of(kind), lengths)
+    edges = own.graph.edges
+    # HF's norms compute in fp32, so sums of more than one output round there.
+    tolerance = 1e-6
+    full, empty = own.metrics([edges, torch.zeros_like(edges)])
+    assert full == pytest.approx(own.base, abs=tolerance)
+    assert empty == pytest.approx(own.source, abs=tolerance)
+    effects = own.exact()
+    assert torch.equal(effects.isnan(), ~edges)
+    left_out = edges.nonzero().tolist()[::19]
+    circuits = []
+    for reader, writer in left_out:
+        circuits.append(edges.clone())
+        circuits[-1][reader, writer] = False
+    for (reader, writer), metric in zip(left_out, own.metrics(circuits), strict=True):
+        assert metric - own.base == pytest.approx(float(effects[reader, writer]), abs=tolerance)
+
+
+@pytest.mark.parametrize("kind", models())
+def test_first_order_scores_are_the_slopes_of_exact_edges(kind):
+    own = Pair(model_of(kind), UNEQUAL)
+    scores, step = own.estimates("gradient"), 1e-2
+    slopes = (own.exact(step) - own.exact(-step)) / (2 * step)
+    difference = (scores - slopes)[own.graph.edges].abs().max()
+    assert float(difference) < 1e-4
+    assert float(scores[own.graph.edges].abs().max()) > 3e-3
+
+
+@pytest.mark.parametrize("kind", ["llama", "granite", "gpt_neox", "cohere"])
+def test_writers_add_up_to_the_residual_stream(kind):
+    own = Pair(model_of(kind))
+    last = ("resid_post", own.graph.layers - 1)
+    passes = own.streams.passes
+    base, source = (run.values[last][0] for run in (passes.base, passes.source))
+    torch.testing.assert_close(own.streams.differences.sum(0), source - base, rtol=0, atol=1e-12)
+    # All edges into the logits at once are the source's stream, to first order.
+    changed = own.metrics([_without(own.graph, reader=-1)])[0]
+    assert changed == pytest.approx(own.source, abs=1e-6)
+
+
+def _without(graph, *, reader):
+    circuit = graph.edges.clone()
+    circuit[reader] = False
+    return circuit
+
+
+@pytest.mark.parametrize("name", ["integrated", "activations", "softmax"])
+def test_costlier_estimates_are_closer_to_exact_edges(name):
+    own = Pair(tiny_model("qwen2", dtype=torch.float64))
+    exact, edges = own.exact(), own.graph.edges
+
+    def error(estimate):
+        return float((own.estimates(estimate) - exact)[edges].pow(2).sum())
+
+    assert error(name) < error("gradient")
+
+
+def test_softmax_changes_only_queries_and_keys():
+    own = Pair(tiny_model("llama", dtype=torch.float64))
+    difference = (own.estimates("softmax") - own.estimates("gradient")).round(decimals=6)
+    for row, reader in enumerate(own.graph.readers):
+        writers = own.graph.writers_before(reader)
+        assert bool((difference[row, :writers] != 0).any()) == (reader.site in ("q", "k"))
+
+
+def test_gim_scores_are_the_gradients_of_its_rules():
+    """At the logits GIM only freezes the last norm, which is worth no more than a factor there."""
+    own = Pair(tiny_model("llama", dtype=torch.float64))
+    gim, plain = own.estimates("gim"), own.estimates("gradient")
+    assert not torch.equal(gim[-1], plain[-1])
+    assert torch.isfinite(gim[own.graph.edges]).all()
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gpt_neox", "llama"])
+def test_scores_are_those_of_transformer_lens(kind):
+    pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
+    from transformer_lens.tools.analysis import attribution_patching as theirs
+
+    from interp.patching.transformer_lens import TransformerLensBackend
+
+    # TransformerLens takes no grouped queries.
+    changes = {"num_key_value_heads": 4} if kind == "llama" else {}
+    own = Pair(make_tiny(kind, byte_level(), **changes))
+    bridge = TransformerLensBackend(own.model)._bridge
+    positive, negative = list(own.pair.answers.positive), list(own.pair.answers.negative)
+    ids = [torch.tensor([p.token_ids]) for p in (own.pair.source, own.pair.base)]
+    found = theirs.attribution_patch(
+        bridge,
+        *ids,
+        lambda logits: logits[0, -1, positive].logsumexp(0) - logits[0, -1, negative].logsumexp(0),
+        theirs.EdgeAttributionConfig(granularity="edge"),
+    )
+    summed = torch.zeros(own.graph.edges.shape, dtype=torch.float64)
+    for (writer, reader), score in found.edge_scores.items():
+        summed[_reader(own.graph, reader), _writer(own.graph, writer)] += float(score)
+    ours = own.estimates("gradient").nan_to_num()
+    assert float((ours - summed).abs().max()) < 1e-5
+    assert float(ours.abs().max()) > 1e-3
+
+
+def _writer(graph, node):
+    names = {"embed": "input", "mlp_out": f"m{node.layer}"}
+    return graph.writers.index(names.get(node.kind, f"a{node.layer}.h{node.head}"))
+
+
+def _reader(graph, node):
+    names = {
+        "logits": "logits",
+        "mlp_in": f"m{node.layer}",
+        "q_input": f"a{node.layer}.h{node.head}.q",
+        "k_input": f"a{node.layer}.kv{node.head}.k",
+        "v_input": f"a{node.layer}.kv{node.head}.v",
+    }
+    return [reader.name for reader in graph.readers].index(names[node.kind])
+
+
+@given(st.integers(0, 10_000), st.floats(0.02, 0.7))
+@settings(max_examples=25, deadline=None)
+def test_pruning_takes_only_edges_without_effect(seed, share):
+    own = _llama()
+    scores = random_scores(own.graph, seed)
+    circuit = top_circuit(own.graph, scores, int(share * int(own.graph.edges.sum())))
+    kept = pruned(own.graph, circuit)
+    assert not bool((kept & ~circuit).any())
+    before, after = own.metrics([circuit, kept])
+    assert before == pytest.approx(after, abs=1e-6)
+
+
+def _llama():
+    return Pair(tiny_model("llama", dtype=torch.float64))
+
+
+@given(st.integers(0, 10_000), st.integers(0, 120))
+@settings(max_examples=50, deadline=None)
+def test_greedy_circuits_are_connected_to_the_logits(seed, edges):
+    graph = Graph(layers=2, heads=4, key_value_heads=2, parallel=False)
+    circuit = greedy_circuit(graph, random_scores(graph, seed), edges)
+    assert int(circuit.sum()) == min(edges, int(graph.edges.sum()))
+    for row, reader in enumerate(graph.readers):
+        if circuit[row].any() and reader.site != "logits":
+            assert circuit[:, list(graph.fed_by(reader))].any()
+
+
+def test_numbers_of_edges():
+    # GPT-2 small has 32,491 edges, as counted in MIB.
+    graph = Graph(layers=12, heads=12, key_value_heads=12, parallel=False)
+    assert int(graph.edges.sum()) == 32_491
+
+
+def test_areas_are_trapezoids():
+    assert area([0.0, 0.5, 1.0], [0.0, 1.0, 1.0]) == pytest.approx(0.75)
+
+
+def test_encoders_are_refused():
+    with pytest.raises(UserError, match="edges are defined for causal language models"):
+        graph_of(classifier("bert"))
