@@ -13,7 +13,7 @@ what the writers add.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float
@@ -28,8 +28,9 @@ from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
 from interp.models.sites import (
     Edit,
+    LocatedEdit,
     Location,
-    eager_attention,
+    attention_by,
     edited,
     locate,
     recorded,
@@ -37,8 +38,6 @@ from interp.models.sites import (
 )
 from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
-
-Added = Sequence[tuple[Location, Edit]]
 
 
 class EdgeEstimator:
@@ -106,7 +105,7 @@ class EdgeEstimator:
         model, graph = self._model, self._graph
         base, _ = self._embeddings(streams)
         patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in _layers(graph)}
-        with eager_attention(model):
+        with attention_by(model, "eager"):
             with recorded(patterns) as weights, torch.enable_grad():
                 scores, gradients = _differentiated(model, graph, streams, base, weights)
             with torch.no_grad():
@@ -163,12 +162,10 @@ def first_order(
     graph: Graph,
     streams: PairStreams,
     embeddings: Float[Tensor, "1 token size"],
-    edits: Added = (),
+    edits: Sequence[LocatedEdit] = (),
 ) -> EdgeValues:
     """Scores of all edges by one backward pass at given embeddings, within `answers_alone`."""
-    with torch.enable_grad(), ExitStack() as stack:
-        for location, edit in edits:
-            stack.enter_context(edited(location, edit))
+    with torch.enable_grad(), edited(*edits):
         return _differentiated(model, graph, streams, embeddings, {})[0]
 
 
@@ -216,11 +213,17 @@ def _separate_reads(model: Model) -> Iterator[None]:
     Without a norm in front it is the residual stream itself, and in parallel blocks what the
     attention reads, so its gradient would include theirs.
     """
-    with ExitStack() as stack:
-        for layer, own in enumerate(layers_of(model.hf, model.architecture)):
-            mlp = own.get_submodule(model.architecture.mlp)
-            location = Location(mlp, "input", locate(model, "resid_pre", layer).view, layer)
-            stack.enter_context(edited(location, lambda tensor: tensor.view_as(tensor)))
+    view = locate(model, "resid_pre", 0).view
+    mlps = [
+        layer.get_submodule(model.architecture.mlp)
+        for layer in layers_of(model.hf, model.architecture)
+    ]
+    with edited(
+        *(
+            (Location(mlp, "input", view, layer), lambda tensor: tensor.view_as(tensor))
+            for layer, mlp in enumerate(mlps)
+        )
+    ):
         yield
 
 
@@ -249,13 +252,9 @@ def _through_projections(
     own = layers_of(model.hf, model.architecture)[layer]
     attention = own.get_submodule(model.architecture.attention)
     parts = []
-    for site, projection in (
-        ("q", model.architecture.queries),
-        ("k", model.architecture.keys),
-        ("v", model.architecture.values),
-    ):
+    for site, path in zip(("q", "k", "v"), model.architecture.qkv, strict=True):
         view = locate(model, site, layer).view
-        weight = view(input_by_output(attention.get_submodule(projection.module))[None])[0]
+        weight = view(input_by_output(attention.get_submodule(path))[None])[0]
         gradient = view(gradients[site, layer])[0]
         parts.append(torch.einsum("thd,shd->hts", gradient, weight.to(gradient)))
     return torch.cat(parts)

@@ -7,7 +7,6 @@
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
@@ -98,10 +97,8 @@ class LayerRuns:
         self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]]
     ) -> Float[Tensor, "row answer"]:
         into = locate(self._model, *entrance(self._model, layer))
-        with ExitStack() as stack:
-            stack.enter_context(edited(into, lambda unused: streams))
-            for site, edit in edits:
-                stack.enter_context(edited(locate(self._model, site, layer), edit))
+        located = ((locate(self._model, site, layer), edit) for site, edit in edits)
+        with edited((into, lambda unused: streams), *located):
             passed = forward(
                 self._model,
                 streams,
