@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise, product
 from string import ascii_uppercase
+from typing import TypeVar
 
 from interp_experiments.chance import pick, shuffled
 from interp_experiments.rulebench.items import (
@@ -107,6 +108,15 @@ def random_string(rng: random.Random) -> str:
     return "".join(pick(rng, ascii_uppercase) for _ in range(pick(rng, LENGTHS)))
 
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def _with(value: T, function: Callable[[T, str], R]) -> Callable[[str], R]:
+    """A function of a string with its first argument bound, which closures in loops do not do."""
+    return lambda string: function(value, string)
+
+
 def _either(
     holds: Callable[[str], bool],
     form: tuple[str, str],
@@ -127,19 +137,19 @@ def _conditions() -> Iterator[Condition]:
     )
     for number in (10, 12, 14):
         yield from _either(
-            lambda s, number=number: len(s) > number,
+            _with(number, lambda number, s: len(s) > number),
             (f"{length} greater than {number}", f"length(s) > {number}"),
             (f"{length} at most {number}", f"length(s) ≤ {number}"),
         )
     for verb, name, place in (("starts", "first", 0), ("ends", "last", -1)):
         yield from _either(
-            lambda s, place=place: s[place] in VOWELS,
+            _with(place, lambda place, s: s[place] in VOWELS),
             (f"the string {verb} with a vowel", f"vowel({name}(s))"),
             (f"the string {verb} with a consonant", f"consonant({name}(s))"),
         )
         letter = f"the string {verb} with a letter"
         yield from _either(
-            lambda s, place=place: s[place] < "N",
+            _with(place, lambda place, s: s[place] < "N"),
             (f'{letter} before "N" in the alphabet', f'{name}(s) < "N"'),
             (f'{letter} from "N" to "Z"', f'{name}(s) ≥ "N"'),
         )
@@ -148,7 +158,7 @@ def _conditions() -> Iterator[Condition]:
         ("different letters", "unique(s)", different, (9, 11)),
     ):
         yield from _either(
-            lambda s, number_of=number_of: number_of(s) % 2 == 0,
+            _with(number_of, lambda number_of, s: number_of(s) % 2 == 0),
             (f"the number of {words} is even", f"even({logic})"),
             (f"the number of {words} is odd", f"odd({logic})"),
         )
@@ -156,7 +166,7 @@ def _conditions() -> Iterator[Condition]:
             yield Condition(
                 f"the string has more than {number} {words}",
                 f"{logic} > {number}",
-                lambda s, number_of=number_of, number=number: number_of(s) > number,
+                _with((number_of, number), lambda two, s: two[0](s) > two[1]),
             )
     yield from _either(
         lambda s: any(a == b for a, b in pairwise(s)),
@@ -165,7 +175,7 @@ def _conditions() -> Iterator[Condition]:
     )
     for letter in _LETTERS[:8]:
         yield from _either(
-            lambda s, letter=letter: letter in s,
+            _with(letter, lambda letter, s: letter in s),
             (f'the string contains the letter "{letter}"', f'"{letter}" ∈ s'),
             (f'the string does not contain the letter "{letter}"', f'"{letter}" ∉ s'),
             letter,
@@ -174,7 +184,7 @@ def _conditions() -> Iterator[Condition]:
         yield Condition(
             f'the letter "{letter}" occurs exactly once in the string',
             f'count("{letter}", s) = 1',
-            lambda s, letter=letter: s.count(letter) == 1,
+            _with(letter, lambda letter, s: s.count(letter) == 1),
             letter,
         )
 
@@ -202,7 +212,7 @@ def _actions() -> Iterator[Action]:
         yield Action(
             f"the position in the alphabet of the {name} letter (A is 1)",
             f"alphabet({name}(s))",
-            lambda s, place=place: ascii_uppercase.index(s[place]) + 1,
+            _with(place, lambda place, s: ascii_uppercase.index(s[place]) + 1),
         )
     yield Action(
         "the index of the first vowel (the index begins from 0)",
@@ -213,20 +223,20 @@ def _actions() -> Iterator[Action]:
         yield Action(
             f'the number of times that "{letter}" occurs in the string',
             f'count("{letter}", s)',
-            lambda s, letter=letter: s.count(letter),
+            _with(letter, lambda letter, s: s.count(letter)),
             letter,
         )
         yield Action(
             f'the index of the first "{letter}" (the index begins from 0)',
             f'index("{letter}", s)',
-            lambda s, letter=letter: s.index(letter) if letter in s else None,
+            _with(letter, lambda letter, s: s.index(letter) if letter in s else None),
             letter,
         )
     for letter in _LETTERS[1::2]:
         yield Action(
             f'the position of the last "{letter}" (the first letter has position 1)',
             f'1 + last_index("{letter}", s)',
-            lambda s, letter=letter: s.rindex(letter) + 1 if letter in s else None,
+            _with(letter, lambda letter, s: s.rindex(letter) + 1 if letter in s else None),
             letter,
         )
 

@@ -131,7 +131,7 @@ def test_the_authors_wording_is_read_too():
         ("Charlie likes Gary.", "'Charlie likes Gary' is unknown to the language"),
         ("Charlie is tall", "ends in a full stop"),
         ("If Charlie is tall then Gary is kind or round.", "no disjunction in what follows"),
-        ("If Charlie is tall and kind or round then Gary is kind.", "'and' alone or by 'or' alone"),
+        ("If Charlie is tall and kind or round then Gary is kind.", "all joined by 'and'"),
         ("If Charlie is tall.", "unknown to the language"),
         ("Charlie is the brother of.", "unknown to the language"),
         ("Charlie is " + "very " * 100 + "tall.", r"unknown to the language"),
