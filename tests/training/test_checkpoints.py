@@ -98,7 +98,7 @@ def test_links_are_not_followed(tmp_path):
 def test_what_is_no_plain_file_is_no_part_of_a_checkpoint(tmp_path):
     place = checkpoint(tmp_path, 1, whole=False)
     (place / "folder").mkdir()
-    with pytest.raises(UserError, match="no plain file"):
+    with pytest.raises(UserError, match="not a plain file"):
         declare_whole(place)
 
 
