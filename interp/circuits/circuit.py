@@ -151,7 +151,8 @@ class _Run:
         edits = []
         for site in ATTENDED:
             view = locate(model, site, layer).view
-            by_reader = view(flat[site]).unflatten(0, read.shape[:2])
+            own = view(flat[site])
+            by_reader = own.view(*read.shape[:2], *own.shape[1:])
             heads = torch.arange(by_reader.shape[3], device=read.device)
             own = by_reader[:, first + heads, :, heads].permute(1, 2, 0, 3)
             edits.append((site, _writing(view, own)))

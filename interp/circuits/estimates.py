@@ -117,7 +117,7 @@ class EdgeEstimator:
                             changed = _patterns(model, runs, streams, readers) - own
                             by_head = torch.einsum("whqk,hqk->hw", changed, gradient)
                             _, _, heads, _ = readers.outputs.shape
-                            summed = by_head.unflatten(0, (heads, -1)).sum(1)
+                            summed = by_head.view(heads, -1, by_head.shape[1]).sum(1)
                             rows = slice(readers.first, readers.first + heads)
                             scores[rows, : summed.shape[1]] = summed.to(scores)
         return scores

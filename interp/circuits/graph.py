@@ -74,28 +74,29 @@ class Graph:
             return
         for head in range(self.heads):
             yield Reader("q", layer, head)
-        for site in ("k", "v"):
+        attended: tuple[Site, Site] = ("k", "v")
+        for site in attended:
             for head in range(self.key_value_heads):
-                yield Reader(site, layer, head)  # type: ignore[arg-type]
+                yield Reader(site, layer, head)
         yield Reader("mlp", layer)
 
     def attention_readers(self, layer: int) -> slice:
         """The readers of a layer's attention: queries, then keys, then values."""
-        first = layer * (self.heads + 2 * self.key_value_heads + 1)
-        return slice(first, first + self.heads + 2 * self.key_value_heads)
+        last = self.mlp_reader(layer)
+        return slice(last - self.heads - 2 * self.key_value_heads, last)
 
     def heads_of(self, layer: int) -> slice:
         """The writers that are the heads of a layer."""
-        first = 1 + layer * (self.heads + 1)
-        return slice(first, first + self.heads)
+        last = self.mlp_writer(layer)
+        return slice(last - self.heads, last)
 
     def mlp_reader(self, layer: int) -> int:
         """The reader that is the MLP of a layer."""
-        return self.attention_readers(layer).stop
+        return (layer + 1) * (self.heads + 2 * self.key_value_heads + 1) - 1
 
     def mlp_writer(self, layer: int) -> int:
         """The writer that is the MLP of a layer."""
-        return self.heads_of(layer).stop
+        return (layer + 1) * (self.heads + 1)
 
     def writers_before(self, reader: Reader) -> int:
         """How many writers write before a reader reads: these are the first of `writers`."""

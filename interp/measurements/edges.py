@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from interp.choices import EdgeMethod
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import EdgeValues, Graph, graph_of
@@ -106,7 +107,7 @@ class _Edges:
 
 
 def _method(
-    model: Model, graph: Graph, name: str, budget: TokenBudget
+    model: Model, graph: Graph, name: EdgeMethod, budget: TokenBudget
 ) -> Callable[[PairStreams], EdgeValues]:
     if name == "exact":
         return ExactEdges(model, graph, budget=budget).effects
