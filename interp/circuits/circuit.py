@@ -151,11 +151,11 @@ class _Run:
         edits = []
         for site in ATTENDED:
             view = locate(model, site, layer).view
-            own = view(flat[site])
-            by_reader = own.view(*read.shape[:2], *own.shape[1:])
+            found = view(flat[site])
+            by_reader = found.view(*read.shape[:2], *found.shape[1:])
             heads = torch.arange(by_reader.shape[3], device=read.device)
-            own = by_reader[:, first + heads, :, heads].permute(1, 2, 0, 3)
-            edits.append((site, _writing(view, own)))
+            read_by_own = by_reader[:, first + heads, :, heads].permute(1, 2, 0, 3)
+            edits.append((site, _writing(view, read_by_own)))
             first += len(heads)
         base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
         z = self._layers.alone(layer, base, ["z"], edits)["z"]
