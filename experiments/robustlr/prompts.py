@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import ALONE, Demonstration, Messages, Prompt, compose
@@ -41,6 +41,7 @@ SHOWN = (
 """Context, statement and label of the demonstrations: three, as GPT-3 was shown (Appendix A)."""
 
 
+@runtime_checkable
 class Maker(Protocol):
     """Makes groups of instances, each independent of the others."""
 

@@ -274,8 +274,8 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
     counts = errors.value_counts()
     shown = {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}
     for error, count in shown.items():
-        echo(f"{model}: {counted(count, unit)} stopped with an error: {error}")
+        echo(f"{model}: {counted(int(count), unit)} stopped with an error: {error}")
     if len(counts) > ERRORS_SHOWN:
-        others = counted(counts[ERRORS_SHOWN:].sum(), unit)
+        others = counted(int(counts[ERRORS_SHOWN:].sum()), unit)
         echo(f"{model}: {others} stopped with other errors, which the tables name")
     return shown
