@@ -68,6 +68,7 @@ def report_of(folder: StudyFolder) -> Report:
     """The report, from what the study has on disk."""
     results = read_results(folder)
     compared, cells = comparisons(results), tables.accuracy(results)
+    unread = unreadable(results.texts)
     brief = named_in_brief(results.models, kinds_tested(compared))
     return paper_report(
         folder,
@@ -78,6 +79,7 @@ def report_of(folder: StudyFolder) -> Report:
             "a text without an answer counts as wrong. Intervals are 95%. The unit of "
             "intervals and tests is the golden rule, since answers to questions about one "
             "rule are alike. Published numbers come from the paper's own data and parsers."
+            + "".join(f"\n\n{sentence}" for sentence in unread)
         ),
         findings=finding_section(results, compared),
         sections=(
@@ -90,7 +92,7 @@ def report_of(folder: StudyFolder) -> Report:
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.models)),
         ),
-        answer="\n\n".join([*unreadable(results.texts), *brief]),
+        answer="\n\n".join([*unread, *brief]),
         prompts=results.prompts,
         answers=results.answers,
         names=NAMES,

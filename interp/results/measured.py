@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -19,6 +19,8 @@ from interp.prompts.prompt_set import Decisive, PromptSet
 from interp.prompts.systems import dependence_factor
 from interp.runs.folder import RunFolder
 from interp.runs.shards import Filters
+
+_Tables = TypeVar("_Tables", bound="MeasuredTables")
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class MeasuredTables(ABC):
         parts = list(self.parts(name, columns, filters=filters))
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
-    def whole_pairs(self, answers: str) -> Self:
+    def whole_pairs(self: _Tables, answers: str) -> _Tables:
         """The same tables, with only those pairs that every model answered in a table."""
         prompts = self.table("prompts", ["prompt_id", "pair_id"])
         ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]

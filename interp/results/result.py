@@ -8,7 +8,7 @@ a notebook shows them.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ERRORS_SHOWN = 3
 """Number of errors shown for a model, the most frequent ones."""
 
+_R = TypeVar("_R", bound="Result")
+
 
 class Result:
     """The result of a measurement: tables of all its models and prompts.
@@ -42,7 +44,7 @@ class Result:
         self.measured = measured
 
     @classmethod
-    def of(cls, run: RunFolder) -> Self:
+    def of(cls: type[_R], run: RunFolder) -> _R:
         """The result in a run folder, finished or not; its tables are read when needed."""
         return cls(InFolder(run))
 

@@ -394,6 +394,8 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     assert set(results.found["outcome"]) <= set(OUTCOMES)
     report = study.report(folder)
     assert any("item 3: its output is 'x'" in line for line in report.problems)
+    for sentence in unreadable(results.texts):
+        assert f"\n\n{sentence}" in report.text and sentence in report.answer
     page = write_report(report, folder.folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
     asked = prompts_of(report)
