@@ -104,8 +104,8 @@ def test_rows_say_where_they_stand(tmp_path):
         ("a.csv", "id , text\n1,a\n", "Some names have spaces around them"),
         ("a.jsonl", '{"id": 1, "text": "a"}\n{"id": 2,', "line 2 is not JSON: "),
         ("a.csv", 'id,text\n1,"a\n', "line 2: unexpected end of data"),
-        ("a.csv", b"id,text\n1,caf\xe9\n", "not written in UTF-8"),
-        ("a.json", b'[{"id": "\xff"}]', "not written in UTF-8"),
+        ("a.csv", b"id,text\n1,caf\xe9\n", "it is not in UTF-8"),
+        ("a.json", b'[{"id": "\xff"}]', "it is not in UTF-8"),
         ("a.json", "[1,2]", "row 1 is 1; expected an object of columns"),
         ("a.json", "[[1, 2]]", r"row 1 is \[1, 2\]; expected an object"),
         ("a.json", "[]", "has no rows"),
@@ -228,7 +228,7 @@ def test_a_key_twice_with_one_value_is_read(tmp_path):
     text = '[{"id": "1", "text": "x", "id": "1"}, {"id": "2", "id": "2", "text": "y"}]'
     assert [row["id"] for row in cells(written(tmp_path, "a.json", text))] == ["1", "2"]
     text = text.replace('"id": "2", "text"', '"id": 2, "text"')
-    with pytest.raises(UserError, match="'id' is twice"):
+    with pytest.raises(UserError, match="'id' is given twice"):
         cells(written(tmp_path, "a.json", text))
 
 

@@ -180,7 +180,7 @@ def test_templates_that_name_no_column_as_it_stands_are_refused(template):
 
 
 def test_a_template_is_for_pairs_of_ones_own():
-    with pytest.raises(UserError, match="rulebreakers have phrasings already"):
+    with pytest.raises(UserError, match="rulebreakers already have phrasings"):
         PromptSource(template=("{premise1}",))
 
 
