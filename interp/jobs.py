@@ -148,7 +148,7 @@ class Job(Options):
         )
 
     def _check(self, execution: ExecutionOptions) -> None:
-        """Refuse options that do not go together, before anything is looked for."""
+        """Refuse options that contradict each other, before models and prompts are looked up."""
         what, source, device = self.what, self.prompts, self.loading.device
         if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
             raise UserError(
@@ -160,8 +160,8 @@ class Job(Options):
             raise UserError("slurm_options were given without the executor slurm")
         if execution.executor == "local" and re.search(r":\d", device or ""):
             raise UserError(
-                f"the device {device} was named, but with the executor local each worker has its "
-                "own; give cuda, cpu, or nothing"
+                f"the device {device} was given, but the local executor gives each worker its own; "
+                "use cuda or cpu, or omit the option"
             )
         if execution.executor == "inline":
             if execution.workers not in (None, 1):

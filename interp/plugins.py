@@ -43,7 +43,7 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
         base: class that the object must be a subclass of, if any.
 
     Raises:
-        UserError: nothing of this name is installed, or it cannot be loaded or is no `base`.
+        UserError: no plugin of this name is installed, or it cannot be loaded or is not a `base`.
     """
     points = plugins(group)
     if name not in points:

@@ -110,7 +110,7 @@ def read_set(
 ) -> RuleSet:
     """The set in a folder, with the counterfactual version next to it if there is one.
 
-    Args and Raises: see `read_sets`; other parts than the test have only one version.
+    Args and Raises: see `read_sets`; parts other than the test have only one version.
     """
     factual, counterfactual = _versions(folder, part)
     found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}

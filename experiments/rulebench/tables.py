@@ -195,7 +195,7 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 5: golden and few rules, without demonstrations, before and after tuning.
 
     Args:
-        rows: `tuning`, of models that were tuned on other questions than StringGame.
+        rows: `tuning`, of models that were tuned on questions other than StringGame's.
     """
     chosen = rows[rows["rules"].isin(["golden", "few"])]
     return _plain(chosen, ["model", "trained_on", "rules", "tuning"])
@@ -204,7 +204,7 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
 def _plain(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Factual rules in natural language, without demonstrations: one row per key, in order."""
     plain = rows[["shots", "form", "version"]] == ["no", "natural", "factual"]
-    # A base of several tuned models has the same row for each of those with the same data.
+    # A base's row is repeated for every model that was tuned from it on the same data.
     chosen = rows[plain.all(axis=1)].drop_duplicates([*keys, "set"])
     return chosen[keys].drop_duplicates().merge(_wide(chosen, keys), on=keys)
 

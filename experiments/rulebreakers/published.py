@@ -61,7 +61,7 @@ def _instance(cells: Cells) -> Instance:
     expected = _chosen("id (its ending)", suffix, _LABEL_OF_SUFFIX)
     if label != expected:
         raise UserError(
-            f"the id says {suffix}, whose label is {expected}, but the label is {label}"
+            f"the id ends in {suffix}, which means the label {expected}, but the label is {label}"
         )
     verbs = _chosen("category", texts["category"], VERBS)
     _chosen("verb", texts["verb"], dict.fromkeys(verbs))

@@ -39,7 +39,7 @@ def fewest(level: float) -> int:
 
 
 def covered_low(scored: int, others: int, level: float) -> float:
-    """The least share of the other units that the limit covers, in 95% of all draws.
+    """Lower 95% bound on the share of unchecked units that the limit covers.
 
     On average over draws it covers `level`. In one draw the number of covered units has a
     beta-binomial distribution, whatever that of the scores (Wilks 1941); ties make it larger. NaN

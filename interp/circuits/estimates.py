@@ -8,7 +8,7 @@ the gradient of the metric with respect to the residual stream *through the read
 2. The rows of the projection carry a head's gradient back to what the attention reads, and the
    model's own norm carries it back to the stream, all readers of a layer at once.
 
-No tensor of the graph has a copy for each head, so memory is that of a plain backward pass and of
+The graph holds no copy of a tensor for each head, so memory is that of a plain backward pass and of
 what the writers add.
 """
 

@@ -122,9 +122,9 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "differences",
                 "The best method of each league against the others",
                 _joined(results, "differences"),
-                "On the same prompts; positive if the best is better. Intervals are for all pairs "
-                "of methods of the metric and league together. p by random signs of clusters: that "
-                "no other method is better, corrected step by step by the largest statistic.",
+                "On the same prompts; positive if the best is better. Intervals hold for all pairs "
+                "of methods in the metric and league together (Gaffke's bound over clusters). p: "
+                "that no other method is better, from the same bounds, corrected step by step.",
             ),
             *worst_items(metrics),
             TableItem("metrics", "All values", metrics),

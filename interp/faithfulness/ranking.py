@@ -263,6 +263,8 @@ def _untested(judged: Judgement, places: list[int]) -> str:
     """Why methods are not compared; empty if they are."""
     if judged.by_prompt is None:
         return "not tested: no mean over prompts"
+    if not np.isfinite(judged.metric.bounds).all():
+        return "not tested: values without bounds"
     number = _grouped(judged.by_prompt[places], judged.clusters).shape[1]
     return too_few(number) if number < FEWEST else ""
 
@@ -275,14 +277,14 @@ def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object
     ahead = sign * (own[None] - own[:, None])
     differences = np.nan_to_num(ahead * weights) @ group
     masses = (~np.isnan(ahead) * weights) @ group
-    p, (low, high) = together.compared(differences, masses, best)
+    least, most = judged.metric.bounds
+    p, (low, high) = together.compared(differences, masses, best, most=most - least)
     sums, mass = np.nan_to_num(sign * own * weights) @ group, (~np.isnan(own) * weights) @ group
     corrected = sums[best].sum() / mass[best].sum() - together.optimism(sums, mass)
-    bounds = judged.metric.bounds
     return {
-        "corrected": float(np.clip(sign * corrected, *bounds)),
-        "low": np.maximum(low, bounds[0] - bounds[1]),
-        "high": np.minimum(high, bounds[1] - bounds[0]),
+        "corrected": float(np.clip(sign * corrected, least, most)),
+        "low": low,
+        "high": high,
         "p": p,
     }
 

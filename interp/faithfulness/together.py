@@ -9,11 +9,10 @@ from jaxtyping import Float, Int
 from scipy.special import ndtr, stdtrit
 from scipy.stats import rankdata
 
-from interp.statistics.clusters import standard_error
 from interp.statistics.summaries import LEVEL
 
 DRAWS = 9999
-"""Random weights of clusters for intervals, and random signs of clusters for tests."""
+"""Random weights of clusters."""
 
 ADDED = 0.5
 """Mean weight of the cluster added to a share (`interp.statistics.proportions`)."""
@@ -78,76 +77,81 @@ def compared(
     differences: Float[np.ndarray, "methods methods clusters"],
     masses: Float[np.ndarray, "methods methods clusters"],
     best: int,
+    *,
+    most: float,
 ) -> tuple[Float[np.ndarray, " methods"], Ends]:
     """For each method, the p-value that none is better, and intervals for the lead of the best.
 
-    A method's statistic is its largest deficit to any other: the sum over clusters of the
-    differences, over the root of the sum of their squares. It is compared with random signs of
-    clusters, the same for all pairs, and corrected step by step by the largest statistic of all
-    methods not yet found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). So the
-    chance that any method is called worse although none is better is at most 5%, and the remaining
-    methods contain the best with 95% confidence. Intervals hold for all pairs at once: Student's t
-    with the critical value of the same random signs.
+    Each ordered pair of methods has a lower bound on how far the second is ahead of the first:
+    Gaffke's (2005), with half an added cluster in which the first is ahead by as much as possible.
+    A method is worse if one of these bounds is above zero. Their level is the one at which 5% of
+    the random weights leave some bound (Beran 1988), corrected step by step for the methods not yet
+    found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). So the chance that any method
+    is called worse although none is better is at most 5%, and the remaining methods contain the
+    best with 95% confidence. Intervals hold for all pairs at once.
+
+    Differences may be skewed, as between a method that finds all or nothing in a cluster and one
+    that does not depend on clusters. Random signs of clusters, which take them as symmetric, call
+    such a method worse in up to 18% of simulated studies.
 
     Args:
         differences: [j, i] is the weighted sum of how much better i is than j, by cluster.
         masses: the weights of the prompts in which both are defined.
         best: the method whose lead the intervals bound.
+        most: the largest possible difference in a prompt.
     """
-    clusters = differences.shape[-1]
-    scaled = _scaled(differences)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(DRAWS, clusters))
-    flipped = np.stack([(signs @ own.T).max(1) for own in scaled])
-    p = _step_down(scaled.sum(-1).max(1), flipped)
-    most = min(float(np.quantile(flipped.max(0), LEVEL, method="higher")) ** 2, clusters)
-    critical = np.sqrt(most * (clusters - 1) / max(clusters - most, ROUNDING))
-    ends = [
-        _around(own, mass, critical)
-        for own, mass in zip(differences[:, best], masses[:, best], strict=True)
+    chance = np.random.default_rng(0)
+    weights = chance.standard_exponential((DRAWS, differences.shape[-1]))
+    added = chance.gamma(ADDED, size=DRAWS)
+    ahead = [
+        _ahead(weights, added, own, mass, most)
+        for own, mass in zip(differences, masses, strict=True)
     ]
-    low, high = np.array(ends).T
-    return p, (low, high)
+    others = [np.delete(_ranks(own), itself, axis=1) for itself, own in enumerate(ahead)]
+    ranks = np.stack([own.min(1) for own in others])
+    below = np.array([(own <= ROUNDING).sum(0).min() for own in ahead])
+    place = int(np.quantile(ranks.min(0), 1 - LEVEL))
+    low, high = (
+        np.partition(ends, place, axis=0)[place]
+        for ends in (np.stack([own[:, best] for own in ahead], 1), ahead[best])
+    )
+    alike = ~(np.abs(differences[best]) > ROUNDING).any(-1)
+    ends = np.where(alike, np.nan, low), np.where(alike, np.nan, -high)
+    return _step_down(below, ranks), ends
 
 
-def _scaled(
-    differences: Float[np.ndarray, "methods methods clusters"],
-) -> Float[np.ndarray, "methods methods clusters"]:
-    """Differences over the root of their sum of squares; zero if they are only rounding."""
-    exact = np.where(np.abs(differences) > ROUNDING, differences, 0.0)
-    norms = np.sqrt((exact**2).sum(-1, keepdims=True))
-    return np.asarray(exact / np.where(norms > 0, norms, 1.0))
+def _ahead(
+    weights: Float[np.ndarray, "draws clusters"],
+    added: Float[np.ndarray, " draws"],
+    differences: ByCluster,
+    masses: ByCluster,
+    most: float,
+) -> Float[np.ndarray, "draws methods"]:
+    """Draws of the lower bounds on how far each method is ahead of one."""
+    total = np.maximum(masses.sum(1), ROUNDING)
+    extra = np.outer(added, (masses**2).sum(1) / total)
+    whole = np.maximum(weights @ masses.T + extra, ROUNDING)
+    return np.asarray((weights @ differences.T - most * extra) / whole)
 
 
 def _step_down(
-    observed: Float[np.ndarray, " methods"], flipped: Float[np.ndarray, "methods draws"]
+    below: Int[np.ndarray, " methods"], ranks: Int[np.ndarray, "methods draws"]
 ) -> Float[np.ndarray, " methods"]:
-    p, least = np.ones(len(observed)), 0.0
-    left = list(np.argsort(-observed, kind="stable"))
+    """p-values from how many draws of a method's bound are below zero, and the ranks of draws."""
+    p, least = np.ones(len(below)), 0.0
+    left = list(np.argsort(below, kind="stable"))
     while left:
-        largest = flipped[left].max(0)
-        as_far = int((largest >= observed[left[0]] - ROUNDING).sum())
-        least = max(least, (1 + as_far) / (1 + len(largest)))
+        as_far = int((ranks[left].min(0) < below[left[0]]).sum())
+        least = max(least, (1 + as_far) / (1 + ranks.shape[1]))
         p[left.pop(0)] = least
     return p
-
-
-def _around(
-    sums: Float[np.ndarray, " clusters"], masses: Float[np.ndarray, " clusters"], critical: float
-) -> tuple[float, float]:
-    if not masses.any():
-        return float("nan"), float("nan")
-    mean = float(sums.sum() / masses.sum())
-    error = standard_error(sums - mean * masses, masses.sum())
-    if error < ROUNDING:
-        return float("nan"), float("nan")
-    return mean - critical * error, mean + critical * error
 
 
 def optimism(sums: ByCluster, masses: ByCluster) -> float:
     """How far the highest of several means exceeds the same method's mean over all clusters.
 
-    The average over bootstrap resamples of the clusters, where the highest method may differ (Efron
-    and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
+    Averaged over bootstrap resamples of the clusters, each with its own highest method (Efron and
+    Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
 
     Args:
         sums: as in `share_intervals`, higher is better.

@@ -132,6 +132,6 @@ def short_length(model: Model) -> int | None:
 
 
 def is_long(model: Model, tokens: int) -> bool:
-    """Whether a prompt of this many tokens is read with other frequencies than short prompts."""
+    """Whether a prompt of this many tokens is read with frequencies other than a short prompt's."""
     length = short_length(model)
     return length is not None and tokens > length

@@ -86,8 +86,8 @@ def _check_reachable(name: str, revision: str | None) -> None:
     except Exception as error:
         reason = one_line(str(error) or type(error).__name__)
         raise UserError(
-            f"the model {one_line(name)!r} cannot be loaded: it is not a folder here, nothing of "
-            f"it is cached, and the hub cannot be asked ({reason}). Expected a hub name that this "
+            f"the model {one_line(name)!r} cannot be loaded: it is not a local folder, it is not "
+            f"cached, and the hub cannot be reached ({reason}). Expected a hub name that this "
             "machine can reach or has cached, a local folder, or organism/NAME (python -m interp "
             "models lists them)"
         ) from error

@@ -35,7 +35,7 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The location at which a site is read, and patched unless it acts through another one.
+    """Where a site is read, and where it is patched unless it acts through another site.
 
     Raises:
         UserError: the architecture has no such site.

@@ -65,5 +65,5 @@ def patch_nested(
 
 
 def set_sizes(cells: int) -> tuple[int, ...]:
-    """Numbers of cells in the sets, ascending; the last set has all."""
+    """Sizes of the sets in ascending order; the last set has every cell."""
     return tuple(sorted({-(-cells * share // 1000) for share in PER_MILLE}))

@@ -1,7 +1,6 @@
 """Patching by TransformerLens, on a copy of the model: one forward pass of the prompt per cell.
 
-TransformerLens rewrites a model in place and computes its attention openly (eager). It reads its
-tokenizer from a saved folder.
+TransformerLens rewrites a model in place and computes its attention openly (eager). Its tokenizer is a copy, saved to a temporary folder and loaded again.
 """
 
 import copy

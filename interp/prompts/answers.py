@@ -56,8 +56,8 @@ class AnswerOption:
         for text in (self.name, *self.forms):
             if not isinstance(text, str) or not text:
                 raise UserError(
-                    f"the option {self.name!r} has the name or form {shortened(repr(text))}; "
-                    "expected a text that is not empty"
+                    f"the name or a form of the option {self.name!r} is {shortened(repr(text))}; "
+                    "expected a string that is not empty"
                 )
 
 

@@ -134,7 +134,7 @@ class Run(RunFolder):
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
-        """Whether this process began the run, and it has no results yet."""
+        """Whether this process began the run and the run has no results yet."""
         there = {name for name in names_in(self.folder) if not name.startswith(".")}
         return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
 

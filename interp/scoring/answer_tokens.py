@@ -93,9 +93,9 @@ class AnswerTokenizer:
         if set(names) != set(label.classes):
             if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):
                 raise UserError(
-                    f"{self._model.name} names the classes {shortened(', '.join(names))}, the "
-                    f"prompt asks for {shortened(', '.join(label.classes))}; give a model that was "
-                    "trained on these classes, under these names"
+                    f"{self._model.name} has the classes {shortened(', '.join(names))}, but the "
+                    f"prompt asks for {shortened(', '.join(label.classes))}; use a model that was "
+                    "trained on these classes, with exactly these names"
                 )
             names = label.classes
         return AnswerTokens({name: (names.index(name),) for name in label.classes})

@@ -34,6 +34,13 @@ def test_methods_that_are_all_alike_are_seldom_called_worse_and_the_best_is_cove
     assert abs(row["corrected"]) < row["bias"] / 2
 
 
+def test_methods_that_depend_on_clusters_are_compared_with_others_that_do_not():
+    """Their differences are skewed: random signs call one of them worse in 18% of studies."""
+    row = rates(SETTINGS[3], 20, 24, 8, STUDIES)
+    assert row["worse"] <= 0.1
+    assert row["ahead"] >= 0.9
+
+
 def test_what_is_planted_is_found_and_what_is_at_chance_is_not():
     row = rates(SETTINGS[4], 5, 24, 2, STUDIES)
     assert row["worse"] <= MOST

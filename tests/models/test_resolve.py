@@ -83,7 +83,7 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("interp.models.resolve.get_hf_file_metadata", unreachable)
-    with pytest.raises(UserError, match=r"the hub cannot be asked \(no route to host\)"):
+    with pytest.raises(UserError, match=r"the hub cannot be reached \(no route to host\)"):
         resolve("nobody/nothing-here", None)
     assert asked == [HUB_TIMEOUT]
 

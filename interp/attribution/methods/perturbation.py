@@ -16,7 +16,7 @@ class ByDonor(AnyModel):
     """The target minus its mean over donors that replace one segment (Li et al. 2016)."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit; they need not add up."""
+        """Signed scores, in the target's unit; their sum need not be the target."""
         segments = explained.game.segments
         everyone = 2 ** len(segments) - 1
         left = [everyone ^ 1 << player for player in range(len(segments))]
