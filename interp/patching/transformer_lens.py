@@ -1,6 +1,7 @@
 """Patching by TransformerLens, on a copy of the model: one forward pass of the prompt per cell.
 
-TransformerLens rewrites a model in place and computes its attention openly (eager). Its tokenizer is a copy, saved to a temporary folder and loaded again.
+TransformerLens rewrites a model in place and computes its attention explicitly (eager). Its
+tokenizer is a copy, saved to a temporary folder and loaded again.
 """
 
 import copy

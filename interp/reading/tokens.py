@@ -36,8 +36,8 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     The prompt's text is the user's last message: after the earlier turns of `Prompt.messages` and
     before its answer prefix. A system prompt is written if the prompt or `Model.chat` has one; some
     templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or if
-    `Model.chat` turns it off, the messages become plain text: each question with its answer, then an
-    empty line; a single message is unchanged. Only causal language models read messages.
+    `Model.chat` turns it off, the messages become plain text: each question with its answer, then
+    an empty line; a single message is unchanged. Only causal language models read messages.
 
     Raises:
         UserError: the template fails, or changes the message, which would lose the spans; both

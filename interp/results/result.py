@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 ERRORS_SHOWN = 3
-"""Number of errors shown for a model, the most frequent ones."""
+"""Number of errors shown for a model, most frequent first."""
 
 _R = TypeVar("_R", bound="Result")
 

@@ -94,8 +94,10 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
 
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
     linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it
-    follows skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated samples; p was at most 0.05
-    wherever the interval missed the true mean. In brackets: Student's interval.
+    follows skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated
+    samples; p was at most 0.05 wherever the interval missed the true mean. In brackets: Student's
+    interval.
+
     Unequal: clusters of 1 to 30 trials of weight 1 or 6::
 
         clusters             10             30             100

@@ -32,8 +32,8 @@ STEPS = 20
 """Points of integrated gradients (Gauss-Legendre); the path is short, since most tokens stay."""
 
 LONG_STEPS = 200
-"""Points of integrated gradients from the mean embedding, which is far from the prompt: with captum's
-default of 50, up to 3.7 of 12 logits are missing on the organisms."""
+"""The same from the mean embedding, which is far from the prompt: with captum's default of 50, up
+to 3.7 of 12 logits are missing on the organisms."""
 
 SAMPLES = 32
 """Random coalitions that KernelSHAP and LIME are fitted to."""
