@@ -257,7 +257,7 @@ def test_a_device_that_there_is():
         ({"device": "meta"}, "unknown device 'meta'"),
         ({"device": ""}, "unknown device ''"),
         pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
-        ({"device_map": "everywhere"}, "unknown device_map 'everywhere'; expected one of auto"),
+        ({"device_map": "everywhere"}, "unknown device map 'everywhere'; expected one of auto"),
         ({"device": "cpu", "device_map": "auto"}, "give one of them"),
         ({"quantization": "2bit"}, "unknown quantization '2bit'"),
         ({"dtype": "int8"}, "unknown dtype 'int8'"),
