@@ -17,7 +17,7 @@ from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, stream_read
 from interp.models.architectures import layers_of
 from interp.models.model import Model
-from interp.models.sites import Edit, edited, locate, recorded, skipped
+from interp.models.sites import Activation, Edit, edited, locate, recorded, skipped
 from interp.patching.passes import entrance, forward, logit_difference
 from interp.reading.budget import TokenBudget, in_chunks
 
@@ -55,7 +55,7 @@ class LayerRuns:
         streams: Streams,
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
-    ) -> dict[str, Float[Tensor, "row token width"]]:
+    ) -> dict[str, Activation]:
         """The tensors at some sites of a layer that reads these streams."""
         others = [own for index, own in enumerate(self._layers) if index != layer]
         with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:

@@ -144,7 +144,9 @@ def _between(graph: Graph) -> list[SiteKey]:
     return [] if graph.parallel else [("resid_mid", layer) for layer in range(graph.layers)]
 
 
-def _difference(base: Written, source: Written, pair: PatchingPair) -> Written:
+def _difference(
+    base: Written, source: Float[Tensor, "writer source_token size"], pair: PatchingPair
+) -> Written:
     """Source minus base at the base's tokens; zero at tokens without a counterpart."""
     brought = bring(source.transpose(0, 1), pair.alignment, start=pair.shared).transpose(0, 1)
     sources = pair.alignment.sources[pair.shared :]

@@ -152,12 +152,14 @@ class _Form:
         scale = torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.epsilon)
         return (x * scale * self.gain + self.shift).to(hidden_states.dtype)
 
-    def parts(self, summands: Hidden, total: Hidden) -> Hidden:
+    def parts(
+        self, summands: Float[Tensor, "summand row token size"], total: Hidden
+    ) -> Float[Tensor, "summand row token size"]:
         """What each summand of the norm's input contributes to its output; the shift is left out.
 
         Args:
-            summands: (summand, row, token, size).
-            total: the norm's input, (row, token, size).
+            summands: they sum to `total`, up to what has no part.
+            total: the norm's input.
         """
         x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
         if self.centred:
