@@ -101,7 +101,7 @@ class ExactLogits:
         bias = getattr(self._unembedding, "bias", None)
         offset = None if bias is None else self._rows(bias, chosen)
 
-        def norm(residual: Float[Tensor, "row token size"]) -> Float[Tensor, "row token size"]:
+        def norm(residual: Float[Tensor, "*row size"]) -> Float[Tensor, "*row size"]:
             normed: Tensor = self._norm(residual.to(self._dtype))
             return normed
 
