@@ -13,7 +13,7 @@ SYSTEMS = "interp.systems"
 """Entry points of this group name an instance of `interp.prompts.systems.System`."""
 
 STUDIES = "interp.studies"
-"""Entry points of this group name subclasses of `interp.studies.plan.Study`."""
+"""Entry points of this group name subclasses of `interp.studies.study.Study`."""
 
 MEASUREMENTS = "interp.measurements"
 """Entry points of this group name specs, subclasses of `interp.measurements.spec.Spec`."""

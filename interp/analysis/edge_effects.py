@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from interp.statistics.classical import spearman
+from interp.statistics.clusters import FEWEST
 from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import LEVEL, UPPER, grouped
 
@@ -23,7 +24,8 @@ def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFr
 
     Columns are model, method, writer, reader; rank: 1 for the largest; effect, effect_low,
     effect_high: mean over pairs in logits, with its 95% percentile interval from a bootstrap over
-    clusters; same_sign: share of pairs whose effect has the sign of the mean; pairs; clusters.
+    clusters, NaN for fewer than `FEWEST`; same_sign: share of pairs whose effect has the sign of
+    the mean; pairs; clusters.
 
     Args:
         edges: rows of the edges table.
@@ -47,6 +49,8 @@ def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[s
     np.add.at(sums, of_pair, values)
     drawn = bootstrap_sums(np.column_stack([sums, np.bincount(of_pair)]), resamples=RESAMPLES)
     low, high = np.quantile(drawn[:, :-1] / drawn[:, -1:], [(1 - LEVEL) / 2, UPPER], axis=0)
+    if len(sums) < FEWEST:
+        low = high = np.full(values.shape[1], np.nan)
     effect = values.mean(0)
     order = np.argsort(-np.abs(effect), kind="stable")
     return {

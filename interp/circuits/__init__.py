@@ -1,1 +1,1 @@
-"""Circuits: edges between the components of a causal model, scored, run exactly, and chosen."""
+"""Edges between the components of a causal model: their graph, estimates and exact effects."""

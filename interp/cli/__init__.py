@@ -26,6 +26,7 @@ COMMANDS = {
     "evaluate": "interp.measurements.specs:Evaluate",
     "generate": "interp.measurements.specs:Generate",
     "patch": "interp.cli.measure:PATCH",
+    "edges": "interp.measurements.specs:Edges",
     "effects": "interp.measurements.specs:Effects",
     "activations": "interp.measurements.specs:Activations",
     "faithfulness": "interp.cli.study:FaithfulnessCommand",

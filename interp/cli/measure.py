@@ -30,7 +30,7 @@ class Models(Options):
 
 
 class Measure:
-    """The command of a measurement: everything but its flags is in the spec."""
+    """The command of a measurement, made from its spec."""
 
     def __init__(self, spec: type[Spec]) -> None:
         self.spec = spec

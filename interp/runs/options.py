@@ -18,7 +18,8 @@ class ComputeOptions(Options):
     """threads of a process on the CPU (default: one for small models, else one a core, or what
     OMP_NUM_THREADS says)"""
     batch_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
-    """tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch, 32768 on a
+    """tokens in a batch, padding included (default: 2048 on a CPU, 512 there to patch or for
+    edges, 32768 on a
     GPU, 8192 there to attribute)"""
     fail_on_error: Annotated[float, Field(ge=0, le=1), FromText(texts.share, "SHARE")] = 0.1
     """stop when a larger share of a model's prompts than this has an error"""

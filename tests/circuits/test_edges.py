@@ -2,17 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from interp.circuits.circuit import (
-    CircuitRuns,
-    area,
-    greedy_circuit,
-    pruned,
-    random_scores,
-    top_circuit,
-)
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import Graph, graph_of
@@ -21,6 +11,7 @@ from interp.errors import UserError
 from interp.models.unembedding import ExactLogits
 from interp.patching.passes import answers_alone
 from interp.reading.budget import TokenBudget
+from tests.support.circuits import metrics_of_circuits
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, some_pair
@@ -66,8 +57,7 @@ class Pair:
 
     def metrics(self, circuits):
         with self._reading():
-            runs = CircuitRuns(self.model, self.graph, budget=TokenBudget(700))
-            return runs.metrics(self.streams, circuits)
+            return metrics_of_circuits(self.model, self.graph, self.streams, circuits)
 
 
 @pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
@@ -189,41 +179,10 @@ def _reader(graph, node):
     return [reader.name for reader in graph.readers].index(names[node.kind])
 
 
-@given(st.integers(0, 10_000), st.floats(0.02, 0.7))
-@settings(max_examples=25, deadline=None)
-def test_pruning_takes_only_edges_without_effect(seed, share):
-    own = _llama()
-    scores = random_scores(own.graph, seed)
-    circuit = top_circuit(own.graph, scores, int(share * int(own.graph.edges.sum())))
-    kept = pruned(own.graph, circuit)
-    assert not bool((kept & ~circuit).any())
-    before, after = own.metrics([circuit, kept])
-    assert before == pytest.approx(after, abs=1e-6)
-
-
-def _llama():
-    return Pair(tiny_model("llama", dtype=torch.float64))
-
-
-@given(st.integers(0, 10_000), st.integers(0, 120))
-@settings(max_examples=50, deadline=None)
-def test_greedy_circuits_are_connected_to_the_logits(seed, edges):
-    graph = Graph(layers=2, heads=4, key_value_heads=2, parallel=False)
-    circuit = greedy_circuit(graph, random_scores(graph, seed), edges)
-    assert int(circuit.sum()) == min(edges, int(graph.edges.sum()))
-    for row, reader in enumerate(graph.readers):
-        if circuit[row].any() and reader.site != "logits":
-            assert circuit[:, list(graph.fed_by(reader))].any()
-
-
 def test_numbers_of_edges():
     # GPT-2 small has 32,491 edges, as counted in MIB.
     graph = Graph(layers=12, heads=12, key_value_heads=12, parallel=False)
     assert int(graph.edges.sum()) == 32_491
-
-
-def test_areas_are_trapezoids():
-    assert area([0.0, 0.5, 1.0], [0.0, 1.0, 1.0]) == pytest.approx(0.75)
 
 
 def test_encoders_are_refused():

@@ -35,7 +35,6 @@ def test_the_table_averages_over_pairs(result):
     means = edges.groupby(["method", "writer", "reader"])["effect"].mean()
     for row in every.itertuples():
         assert row.effect == pytest.approx(means[row.method, row.writer, row.reader], abs=1e-12)
-        assert row.effect_low - 1e-12 <= row.effect <= row.effect_high + 1e-12
     for _, rows in every.groupby("method"):
         assert rows["effect"].abs().is_monotonic_decreasing
 
@@ -47,23 +46,31 @@ def test_estimates_are_compared_with_exact_effects(result):
     assert 0 < row.recall_10 <= 1
 
 
+def edges_of(effects):
+    """The edges table of a model with one edge, by pair."""
+    key = {"model": "m", "method": "exact", "writer": "input", "reader": "m0"}
+    return pd.DataFrame([{**key, "pair_id": p, "effect": e} for p, e in effects.items()])
+
+
 def test_pairs_of_a_cluster_count_together():
-    edges = pd.DataFrame(
-        [
-            {"model": "m", "method": "exact", "pair_id": pair, "writer": "input", "reader": r,
-             "effect": effect}
-            for pair, effects in {"a": (1.0, 0.0), "b": (1.0, 0.5), "c": (-2.0, 1.0)}.items()
-            for r, effect in zip(("m0", "logits"), effects, strict=True)
-        ]
-    )  # fmt: skip
-    table = edge_table(edges, {"a": "x", "b": "x", "c": "y"}).set_index("reader")
-    assert table.loc["logits", "effect"] == pytest.approx(0.5)
-    assert table.loc["m0", "same_sign"] == 0.0  # the mean is zero, no effect is
-    # Resamples hold the cluster x twice, y twice, or both.
-    assert table.loc["m0", "effect_low"] == pytest.approx(-2.0)
-    assert table.loc["m0", "effect_high"] == pytest.approx(1.0)
-    assert set(table["clusters"]) == {2}
-    assert edge_agreement_table(table.reset_index()).empty
+    effects = {f"p{number}": float(number % 5) - 1 for number in range(12)}
+    twice = {**effects, **{f"{pair} again": effect for pair, effect in effects.items()}}
+    (alone,) = edge_table(edges_of(effects), {pair: pair for pair in effects}).itertuples()
+    clusters = {pair: pair.partition(" ")[0] for pair in twice}
+    (together,) = edge_table(edges_of(twice), clusters).itertuples()
+    (apart,) = edge_table(edges_of(twice), {pair: pair for pair in twice}).itertuples()
+    ends = alone.effect_low, alone.effect_high
+    assert (together.effect_low, together.effect_high) == pytest.approx(ends)
+    assert apart.effect_high - apart.effect_low < ends[1] - ends[0]
+    assert (together.pairs, together.clusters) == (24, 12)
+
+
+def test_few_clusters_have_no_interval_and_no_exact_effects_no_comparison():
+    table = edge_table(edges_of({"a": 1.0, "b": -3.0}), {"a": "x", "b": "y"})
+    assert table["effect"].tolist() == [-1.0]
+    assert table["same_sign"].tolist() == [0.5]
+    assert table[["effect_low", "effect_high"]].isna().all(axis=None)
+    assert edge_agreement_table(table).empty
 
 
 def test_the_command_writes_tables_and_a_page(tmp_path, capsys):

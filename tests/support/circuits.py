@@ -1,11 +1,10 @@
-"""Circuits: sets of edges chosen by score, and the model that runs with only these edges.
+"""Circuits run edge by edge, an independent way to the effects of edges.
 
 In a circuit's run each reader has an input of its own: what the writers with an edge to it write in
 this run, and what all other writers write in the source prompt (MIB, Mueller et al. 2025). The full
 circuit has the metric of the base prompt, the empty one that of the source.
 """
 
-import heapq
 from collections.abc import Sequence
 
 import torch
@@ -13,104 +12,38 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.circuits.exact import ATTENDED, LayerRuns
-from interp.circuits.graph import EdgeValues, Graph
+from interp.circuits.graph import Graph
 from interp.circuits.streams import PairStreams, Writers, stream_read
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
-from interp.reading.budget import TokenBudget, in_chunks
 
 Circuit = Bool[Tensor, "reader writer"]
 """Which edges belong to a circuit."""
 
-SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Sizes of circuits as shares of all edges (MIB)."""
 
-
-def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """The edges with the largest scores, of either sign."""
-    sizes = scores.abs().where(graph.edges, -torch.inf).flatten()
-    chosen = torch.zeros(sizes.shape, dtype=torch.bool)
-    chosen[sizes.argsort(descending=True, stable=True)[:edges]] = True
-    return chosen.view(graph.edges.shape)
-
-
-def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """Edges taken from the logits upwards, always the largest score into what is already read."""
-    sizes = scores.abs()
-    readers_of = _readers_of_writers(graph)
-    chosen = torch.zeros(graph.edges.shape, dtype=torch.bool)
-    last = len(graph.readers) - 1
-    queue: list[tuple[float, int, int]] = []
-    reached: set[int] = set()
-
-    def reach(rows: Sequence[int]) -> None:
-        for row in rows:
-            if row not in reached:
-                reached.add(row)
-                for writer in range(graph.writers_before(graph.readers[row])):
-                    heapq.heappush(queue, (-float(sizes[row, writer]), row, writer))
-
-    reach([last])
-    for _ in range(min(edges, int(graph.edges.sum()))):
-        if not queue:
-            break
-        _, row, writer = heapq.heappop(queue)
-        chosen[row, writer] = True
-        reach(readers_of[writer])
-    return chosen
-
-
-def pruned(graph: Graph, circuit: Circuit) -> Circuit:
-    """The edges that lie on a path from the input to the logits within the circuit."""
-    kept = circuit.clone()
-    for writer, rows in enumerate(_readers_of_writers(graph)):
-        if writer and not kept[rows].any():
-            kept[:, writer] = False
-    for row in reversed(range(len(graph.readers) - 1)):
-        if not kept[:, list(graph.fed_by(graph.readers[row]))].any():
-            kept[row] = False
-    return kept
-
-
-def _readers_of_writers(graph: Graph) -> list[list[int]]:
-    """The readers from which each writer computes its output; none for the input."""
-    found: list[list[int]] = [[] for _ in graph.writers]
-    for row, reader in enumerate(graph.readers):
-        for writer in graph.fed_by(reader):
-            found[writer].append(row)
-    return found
-
-
-class CircuitRuns:
-    """Runs circuits of one model."""
-
-    def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
-        self._model = model
-        self._graph = graph
-        self._budget = budget
-        self._writers = Writers(model, graph)
-
-    @torch.no_grad()
-    def metrics(self, streams: PairStreams, circuits: Sequence[Circuit]) -> list[float]:
-        """The metric of a pair in each circuit, in logits, within `answers_alone`."""
-        readers, tokens = len(self._graph.readers), streams.differences.shape[1]
-
-        def run(chunk: Sequence[Circuit]) -> list[float]:
-            found: list[float] = _Run(self, streams, torch.stack(list(chunk))).metrics().tolist()
-            return found
-
-        per_layer = readers // self._graph.layers * tokens
-        chunks = in_chunks(circuits, run, tokens=lambda unused: per_layer, budget=self._budget)
-        return [metric for _, metrics in chunks for metric in metrics]
+@torch.no_grad()
+def metrics_of_circuits(
+    model: Model, graph: Graph, streams: PairStreams, circuits: Sequence[Circuit]
+) -> list[float]:
+    """The metric of a pair in each circuit, in logits, within `answers_alone`."""
+    metrics: list[float] = (
+        _Run(model, graph, streams, torch.stack(list(circuits))).metrics().tolist()
+    )
+    return metrics
 
 
 class _Run:
     """One forward pass of several circuits, layer by layer."""
 
     def __init__(
-        self, runs: CircuitRuns, streams: PairStreams, circuits: Bool[Tensor, "row reader writer"]
+        self,
+        model: Model,
+        graph: Graph,
+        streams: PairStreams,
+        circuits: Bool[Tensor, "row reader writer"],
     ) -> None:
-        self._model, self._graph, self._writers = runs._model, runs._graph, runs._writers
+        self._model, self._graph = model, graph
+        self._writers = Writers(model, graph)
         self._streams = streams
         self._layers = LayerRuns(self._model, self._graph, streams)
         self._circuits = circuits.to(streams.differences)
@@ -183,13 +116,3 @@ def _writing(view: View, values: Tensor) -> Edit:
         return patched
 
     return edit
-
-
-def random_scores(graph: Graph, seed: int) -> EdgeValues:
-    """Scores drawn at random, for circuits that know nothing."""
-    return torch.rand(graph.edges.shape, generator=torch.Generator().manual_seed(seed)).double()
-
-
-def area(shares: Sequence[float], values: Sequence[float]) -> float:
-    """The area under values over shares, by trapezoids, from the first share to the last."""
-    return float(torch.trapezoid(torch.tensor(values).double(), torch.tensor(shares).double()))
