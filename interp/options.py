@@ -209,7 +209,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     if kind == "value_error" and not reason.startswith("expected"):
         return reason if reason.startswith(("unknown", "no ")) else f"{name}: {reason}"
     if kind.startswith(("int_", "greater", "less")) and is_whole_number(field.annotation):
-        reason = _whole_number(field) or reason
+        reason = _whole_number(field, reason if kind.startswith(("greater", "less")) else "")
     got = problem["input"]
     shown = (
         " ".join(got) if isinstance(got, tuple) and all(isinstance(g, str) for g in got) else got
@@ -217,8 +217,9 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     return f"{name} is {shortened(repr(shown), 100)}: {reason[0].lower()}{reason[1:]}"
 
 
-def _whole_number(field: FieldInfo) -> str:
+def _whole_number(field: FieldInfo, beyond: str) -> str:
+    """What is expected; `beyond` says which bound was missed, if the option itself has none."""
     least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
     most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
     bounds = f" from {least[0]} to {most[0]}" if least and most else ""
-    return f"expected a whole number{bounds}"
+    return beyond if beyond and not bounds else f"expected a whole number{bounds}"
