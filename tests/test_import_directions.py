@@ -26,6 +26,7 @@ FLOORS = (
     {"report"},
     {"analysis", "runs"},
     {"measurements"},
+    {"circuits"},
     {"attribution", "patching"},
     {"scoring"},
     {"reading", "statistics"},

@@ -155,7 +155,7 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (('"output": "aunt"', '"output": "aunt", "output": "uncle"'), "'output' is twice"),
+        (('"output": "aunt"', '"output": "aunt", "output": "uncle"'), "'output' is given twice"),
         (('"output": "aunt"', '"output": "aunt\\ud800"'), "half of a character"),
     ],
 )
@@ -170,7 +170,7 @@ def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, d
 def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
-    with pytest.raises(UserError, match=r"test_rule\.json is not JSON: '0' is twice .*line 2"):
+    with pytest.raises(UserError, match=r"test_rule\.json is not JSON: '0' is given twice .*line 2"):
         read_set(folder)
     free = psutil.virtual_memory()._replace(available=10)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
