@@ -96,7 +96,7 @@ def run(
         return _in_memory(what, job, given, found)
     if execution.executor != "inline" and (given or prompts is not None):
         raise UserError(
-            f"the executor {execution.executor} starts other processes, which cannot see models "
+            f"the {execution.executor} executor starts other processes, which cannot see models "
             "and prompts of this one; give names of models, and a system with its options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)

@@ -157,7 +157,7 @@ class Job(Options):
                 "faithfulness"
             )
         if execution.slurm_options and execution.executor != "slurm":
-            raise UserError("slurm_options were given without the executor slurm")
+            raise UserError("slurm_options were given without the slurm executor")
         if execution.executor == "local" and re.search(r":\d", device or ""):
             raise UserError(
                 f"the device {device} was given, but the local executor gives each worker its own; "
@@ -166,7 +166,7 @@ class Job(Options):
         if execution.executor == "inline":
             if execution.workers not in (None, 1):
                 raise UserError(
-                    f"{execution.workers} workers need the executor local or slurm; without it, "
+                    f"{execution.workers} workers need the local or slurm executor; without it, "
                     "everything is measured in this process"
                 )
             # Other executors may start workers where there are other devices.

@@ -135,7 +135,7 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     run = study.runs.get(stage)
     if run is None or not run.tables():
         raise UserError(
-            f"{study.folder} has nothing of the stage {stage!r} yet; run the study's command "
+            f"{study.folder} has no results of the stage {stage!r} yet; run the study's command "
             "again to resume"
         )
     answers, keys = run.table("answers"), ["model", "prompt_id"]

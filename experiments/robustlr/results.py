@@ -62,7 +62,7 @@ def read_results(study: StudyFolder) -> Results:
     begun = {stage: run for stage, run in study.runs.items() if run.tables()}
     if SETS not in begun:
         raise UserError(
-            f"{study.folder} has nothing of the stage {SETS!r} yet; rerun the study's command to "
+            f"{study.folder} has no results of the stage {SETS!r} yet; rerun the study's command to "
             "resume"
         )
     rows = {

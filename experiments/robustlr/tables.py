@@ -69,7 +69,7 @@ def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """The mean F1 over the sets of a kind, each with the same weight, of models and guesses.
 
     Columns are source, model, f1, f1_low, f1_high; NaN if a set is missing. The interval
-    also treats the sets' means as a sample, and is rather too wide.
+    also treats the sets' means as a sample, and is somewhat too wide.
     """
     by = ["source", "model"]
     theories = theory_scores(with_baselines(rows[rows["set"].isin(SETS[kind])]), [*by, "set"]).pipe(

@@ -213,7 +213,7 @@ def dimensions(results: Results) -> pd.DataFrame:
     """Figure 2: one row per model and measured dimension: the mean accuracy over its settings.
 
     Columns are model, dimension, score with its 95% interval (low and high; it also treats the
-    settings' accuracies as a sample, and is rather too wide), settings (combinations of set and
+    settings' accuracies as a sample, and is somewhat too wide), settings (combinations of set and
     setting), n (questions), golden_rules.
     """
     rows = results.texts

@@ -246,8 +246,8 @@ def overlap(ends: pd.DataFrame) -> str:
     most, least = (ends[ends["end"] == end] for end in ("most", "least"))
     pairs, apart = len(most) * len(least), int(most["apart"].sum())
     if not apart:
-        return "All intervals of one end overlap those of the other: this is no ranking."
+        return "All intervals of one end overlap those of the other: this is not a ranking."
     return (
         f"In {apart:,} of {pairs:,} comparisons between the ends, intervals do not overlap; "
-        "otherwise, this is no ranking."
+        "otherwise, this is not a ranking."
     )

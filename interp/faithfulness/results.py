@@ -129,7 +129,7 @@ def check_measured(folder: StudyFolder) -> None:
     for stage in (EFFECTS, SCORES):
         if not _has_tables(folder, stage):
             raise UserError(
-                f"{folder.folder} has nothing of the stage {stage!r} yet; rerun the study's "
+                f"{folder.folder} has no results of the stage {stage!r} yet; rerun the study's "
                 "command to resume"
             )
 

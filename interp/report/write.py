@@ -128,7 +128,7 @@ _ELSEWHERE = "have the report written elsewhere by interp report DIR --out FILE"
 def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
     for name, times in Counter(item.name for item in items).items():
         if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-            raise UserError(f"{name!r} is no file name; expected letters, digits, '_' and '-'")
+            raise UserError(f"{name!r} is not a file name; expected letters, digits, '_' and '-'")
         if times > 1:
             raise UserError(f"{times} tables or figures are named {name!r}; give each its own name")
 

@@ -34,7 +34,7 @@ try:
     from submitit.helpers import Checkpointable, DelayedSubmission
 except ImportError as error:
     raise UserError(
-        "the executor slurm needs submitit; install it by pip install 'interp[cluster]'"
+        "the slurm executor needs submitit; install it by pip install 'interp[cluster]'"
     ) from error
 
 DEFAULT_MINUTES = 60
@@ -81,7 +81,7 @@ def start(
     """
     if shutil.which("sbatch") is None or shutil.which("srun") is None:
         raise UserError(
-            "the executor slurm needs SLURM's commands, and there is no sbatch or srun here; "
+            "the slurm executor needs SLURM's commands, and there is no sbatch or srun here; "
             "run this where they are, or use --executor local"
         )
     executor = SlurmExecutor(_private_folder(command.call), max_num_timeout=_REQUEUES)

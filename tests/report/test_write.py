@@ -85,7 +85,7 @@ def test_everything_from_data_is_escaped(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "../up", "a b", "a.b"])
 def test_a_name_that_is_no_file_name_is_refused(tmp_path, name):
-    with pytest.raises(UserError, match="is no file name"):
+    with pytest.raises(UserError, match="is not a file name"):
         write_report(report(TableItem(name, "Accuracy", TABLE)), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

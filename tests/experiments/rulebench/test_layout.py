@@ -170,7 +170,9 @@ def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, d
 def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
-    with pytest.raises(UserError, match=r"test_rule\.json is not JSON: '0' is given twice .*line 2"):
+    with pytest.raises(
+        UserError, match=r"test_rule\.json is not JSON: '0' is given twice .*line 2"
+    ):
         read_set(folder)
     free = psutil.virtual_memory()._replace(available=10)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)

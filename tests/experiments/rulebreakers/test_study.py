@@ -447,7 +447,7 @@ def test_a_study_without_a_stage_says_so(folder, tmp_path):
     copy = tmp_path / "study"
     shutil.copytree(folder, copy)
     shutil.rmtree(copy / "residuals")
-    with pytest.raises(UserError, match="has nothing of the stage 'residuals' yet"):
+    with pytest.raises(UserError, match="has no results of the stage 'residuals' yet"):
         read_results(StudyFolder.read(copy))
 
 
