@@ -62,8 +62,8 @@ def read_results(study: StudyFolder) -> Results:
     begun = {stage: run for stage, run in study.runs.items() if run.tables()}
     if SETS not in begun:
         raise UserError(
-            f"{study.folder} has no results of the stage {SETS!r} yet; rerun the study's command to "
-            "resume"
+            f"{study.folder} has no results of the stage {SETS!r} yet; rerun the study's command "
+            "to resume"
         )
     rows = {
         stage: answered(run.table("prompts"), run.table("answers")) for stage, run in begun.items()

@@ -94,8 +94,8 @@ def read_results(study: StudyFolder) -> Results:
     for stage in STAGES:
         if stage not in study.runs or not study.runs[stage].tables():
             raise UserError(
-                f"{study.folder} has no results of the stage {stage!r} yet; rerun the study's command "
-                "to resume"
+                f"{study.folder} has no results of the stage {stage!r} yet; rerun the study's "
+                "command to resume"
             )
     answers = study.runs["answers"].table("answers")
     if (answers["error"] != "").all():
