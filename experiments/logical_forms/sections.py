@@ -13,7 +13,7 @@ from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 
 def model_section(results: Results, parameters: TableItem) -> Section:
-    """Which models answer and read at all."""
+    """The models that answer the questions and read them."""
     competent = results.competent
     text = (
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
@@ -23,8 +23,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         "figures. By the same criterion, "
         f"{len(results.reading('nonsense'))} of these {len(competent)} "
         f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. "
-        "Perplexity counts everything that a model reads from its second token on, a chat "
-        "template included."
+        "Perplexity covers every token from the second on, including those of a chat template."
     )
     silent = "; ".join(notes_without_answer(results.answers))
     return Section(
@@ -57,7 +56,7 @@ def accuracy_section(results: Results) -> Section:
     return Section(
         "Soft and hard accuracy",
         "Over all forms, half of which are valid, random answers have a soft accuracy of 0.5, and "
-        "so has a model that always says Yes. On the valid forms only, that model has 1.",
+        "so does a model that always says Yes. On valid forms only, the latter has 1.",
         (
             FigureItem(
                 "figure1_forms",
