@@ -185,7 +185,8 @@ class Contrasts:
     """The confirmatory contrasts of soft accuracy on valid forms."""
 
     means: pd.DataFrame
-    """One row per level of a factor: factor, level, mean, its 95% interval (low, high), n, and the number of units (interpretations or models)."""
+    """One row per level of a factor: factor, level, mean, low, high (95%), n, and the number of
+    units."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
     p_holm over all rows, excluded_below, excluded_above and verdict
