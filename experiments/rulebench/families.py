@@ -1,4 +1,4 @@
-"""Families: relations between people, their names, and how two relations compose.
+"""Families: relations between people, the words for them, and their composition.
 
 A family grows from a couple by adding children, spouses or parents. So couples stay together, share
 all their children, and no relatives marry.
