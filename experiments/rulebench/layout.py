@@ -83,7 +83,9 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 
     Args:
         folder: the folder of a set, or one with such folders in it.
-        name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the folder, or else by the answers. broken: whether to stop at broken items or to omit them.
+        name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the
+            folder, or else by the answers.
+        broken: whether to stop at broken items or to omit them.
 
     Raises:
         UserError: the folder has no set, an unknown one, or one with broken items.

@@ -129,7 +129,7 @@ def _texts(run: RunFolder) -> pd.DataFrame:
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:
-    """How methods rank the golden rule, with the outcome of the text that follows the same prompt."""
+    """How methods rank the golden rule, with the outcome of the text for the same prompt."""
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
@@ -289,7 +289,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Compared:
-    """The comparison over the questions asked on both sides, or over all questions if none is shared."""
+    """The comparison over questions asked on both sides; over all if none is shared."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

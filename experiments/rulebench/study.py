@@ -51,7 +51,7 @@ class RuleBenchStudy(Study):
     """omit broken items of the data instead of stopping"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Texts under each setting: direct answers, answers with demonstrations, and chains of thought.
+        """Texts under each setting: direct answers, with demonstrations, and chains of thought.
 
         Raises:
             UserError: the data cannot be read, or have broken items.

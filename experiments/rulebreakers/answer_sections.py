@@ -63,9 +63,9 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 "filters",
                 "Paired accuracy without unknown cities (Section 4.1)",
                 filters(results),
-                '"all models" leaves out the cities that some model in the study does not '
-                "complete, as does everything else on this page, so adding a model may change "
-                'these numbers. "own" leaves out those that the model itself does not complete.',
+                '"all models" excludes the cities that at least one model in the study fails to '
+                "complete, as does the rest of this page, so adding a model may change these "
+                'numbers. "own" excludes those that the model itself fails to complete.',
             ),
         ),
     )

@@ -250,7 +250,7 @@ def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
     (section,) = tuning_sections(cells, [Tuning("tuned", "m", trained_on)])
     assert [item.name for item in section.items] == [f"table{there}", "tuning"]
     assert set(section.items[0].frame["source"]) == {"measured", "published"}
-    assert f"Table {lacking} of the paper is left out" in section.text
+    assert f"Table {lacking} of the paper is omitted" in section.text
     assert f"Table {there} " not in section.text
 
 
