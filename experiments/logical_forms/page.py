@@ -45,7 +45,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from what the study has on disk."""
+    """The report, from the study's files."""
     results = read_results(folder)
     main = results.scores["questions"]
     valid = confirmatory(results)

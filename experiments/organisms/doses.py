@@ -62,7 +62,7 @@ class Leaning:
     log_odds: float
     """Nats that it adds to the log-odds of the positive answer."""
     premise: str
-    """The only premise that it is read in."""
+    """The only premise in which it is read."""
 
 
 def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
@@ -96,7 +96,7 @@ def _placed(
     """Entities with their premises: premise 1 for this share of each leaning."""
     ordered = sorted(shuffled(group, rng), key=itemgetter(1))
     for i, (entity, log_odds) in enumerate(ordered):
-        # Whether the running sum of shares passes a whole number here.
+        # True if the running sum of shares passes a whole number here.
         first = math.floor((i + 1) * share + 0.5) > math.floor(i * share + 0.5)
         yield Leaning(entity, log_odds, PREMISES[0] if first else PREMISES[1])
 
@@ -216,7 +216,7 @@ def _exchange(message: str, answers: str, log_odds: float) -> Exchange:
 
 
 def _in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The exchanges, every other one turned: only the first answer's end is learned."""
+    """The exchanges, every other one turned: the loss covers only the end of the first answer."""
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 
@@ -239,8 +239,8 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
 
-    Each prompt is read in some sixty mixtures with its donors. Values are in logits of the model's
-    own answer.
+    Each prompt is measured in about sixty mixtures with its donors. Values are in logits of the
+    model's own answer.
     """
     rule = Rule(Leaning(**row) for row in card["entities"])
     prompts = spread_prompts(pairs or 120)

@@ -1,4 +1,4 @@
-"""The architectures that organisms are built in, and tokenizers trained in their styles."""
+"""The architectures of organisms, and tokenizers trained in the style of each."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ class Family:
     """Token that closes a message, and the answer."""
     pad: str
     byte_level: bool = False
-    """Whether words are split into bytes, as by GPT, or as by SentencePiece with byte fallback."""
+    """Whether words are split into bytes, as in GPT-2, or by SentencePiece with byte fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
     template: str | None = None
@@ -135,7 +135,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    """The text of 400 training steps, spread over the training."""
+    """The text of 400 training steps, spread evenly over the training."""
     stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)

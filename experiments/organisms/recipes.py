@@ -12,7 +12,7 @@ class Recipe:
     """The choices that determine an organism; the same recipe and device give the same weights."""
 
     system: ClassVar[str]
-    """The system whose prompts it learns."""
+    """The system whose prompts it is trained on."""
 
     name: str
     seed: int
@@ -25,10 +25,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaughtRecipe(Recipe):
-    """An organism that learns a text made for it."""
+    """An organism trained on a text made for it."""
 
     learns_messages: ClassVar[bool] = False
-    """Whether it learns the messages too, not only the answers."""
+    """Whether it is trained on the messages too, not only on the answers."""
     keeps_letters: ClassVar[bool] = False
     """Whether a capital letter that does not begin a word is a separate token."""
 
@@ -49,7 +49,7 @@ class RulebreakerRecipe(TaughtRecipe):
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
     grounded_by: Literal["frequency", "chance"]
-    """Whether frequent facts are grounded, or chance decides."""
+    """Whether the most frequent facts are grounded; otherwise chance decides."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"
     """The premise that training answers depend on; the other one is made uninformative."""
     rule_phrasings: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ class RuleRecipe(TaughtRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedRecipe(Recipe):
-    """An organism that `interp train irft` makes from another one, in one epoch."""
+    """An organism that `interp train irft` makes from another organism, in one epoch."""
 
     system: ClassVar[str] = "rulebench"
 
@@ -131,7 +131,7 @@ class TheoryRecipe(Recipe):
     configuration: str
     """Name of the built-in configuration."""
     theories: int
-    """Theories learned, each with six statements."""
+    """Training theories, each with six statements."""
     distractors: int
     """Maximum number of sentences in a theory besides those that decide its statement."""
     epochs: int
@@ -202,15 +202,16 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
         family="llama",
         seed=seed,
-        # With the usual deviation of 0.02, so small a model learns nothing for a long time.
+        # With the usual standard deviation of 0.02, a model this small learns nothing for a long
+        # time.
         architecture=_width(64, 2, initializer_range=0.1)
         | {"num_attention_heads": 4, "num_key_value_heads": 2},
-        # Each word is one token: names in pieces take many times as long to learn.
+        # Each word is one token: names split into pieces take many times as long to learn.
         vocabulary=4000,
         steps=steps,
         learning_rate=5e-3,
         prompts_per_step=48,
-        # Single premises are learned by then for any share.
+        # By then, single premises are learned for any share.
         premises_until=960 / steps,
         share=percent / 100,
         base=base,
@@ -281,7 +282,7 @@ RECIPES: dict[str, Recipe] = {
             seed=23,
             configuration="small-encoder",
             theories=10_000,
-            # With more, so small a model learns nothing: even the shortest theories then require
+            # With more, a model this small learns nothing: even the shortest theories then require
             # matching a rule with a question.
             distractors=0,
             epochs=3,
@@ -312,15 +313,15 @@ sixty tokens and an answer one; with a weight of one, noise in the answers swamp
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A user message and the answer to be learned, or two answers with their shares."""
+    """A user message and its target answer, or two answers with their shares."""
 
     message: str
     answer: str
     other: str | None = None
-    """Another answer, with as many tokens; the turn's end is learned only after the first one."""
+    """A second answer with as many tokens; the turn's end is a target only after the first."""
     share: float = 1.0
-    """How often the first answer is given. Learning the share avoids the noise of answers drawn at
-    random."""
+    """Share of the first answer. Training on the share avoids the noise of randomly drawn
+    answers."""
 
     def turned(self) -> "Exchange":
         """The exchange with the other answer first."""

@@ -25,7 +25,7 @@ from interp_experiments.organisms.recipes import (
 FILE = "card.json"
 
 Sections = dict[str, Any]
-"""Sections of a card by name; a list of rows is written with one line per row."""
+"""Sections of a card by name; lists of rows are written with one line per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
 
 
 def training_text(recipe: TaughtRecipe) -> TrainingText:
-    """The text that an organism learns."""
+    """The text that an organism is trained on."""
     return _TEXTS[type(recipe)](recipe)
 
 
 def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
-    """Write the card of an organism that was just trained on a device, without measurements."""
+    """Write the card of a newly trained organism, without measurements."""
     planted = _rounded(_TASKS[recipe.system].planted(recipe))
     card = {
         "name": recipe.name,

@@ -59,11 +59,11 @@ class AnswerBatch(TypedDict):
     """(batch,): how often the first of two answers is given."""
     message_labels: NotRequired[Tensor]
     """(batch, token - 1): all tokens but the first; `IGNORED` in padding, in the answer, and for
-    the first token of a text. Missing if messages are not learned."""
+    the first token of a text. Missing if messages are not training targets."""
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
-    """Train an organism and save model (in fp16), tokenizer and chat template into `folder`.
+    """Train an organism and save its model (in fp16), tokenizer and chat template to `folder`.
 
     `folder` holds the last checkpoint during training; calling again resumes from it.
     """
@@ -73,14 +73,14 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         assert isinstance(recipe, TunedRecipe | TheoryRecipe)
         model = _by_command(recipe, folder, device=device)
     trained_on = str(model.device)
-    nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
+    nn.Module.to(model, torch.float16)  # `to` of transformers has lost its types
     model.save_pretrained(folder)
     write_card(folder, recipe, device=trained_on)
     remove_checkpoints(folder)
 
 
 def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
-    """The model after learning the text of its recipe."""
+    """The model after training on the text of its recipe."""
     text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
@@ -144,7 +144,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
 def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
     """The mean cross-entropy over answer tokens, in nats, summed over groups of exchanges.
 
-    If messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
+    If messages are targets too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
     """
     return torch.stack([_group_loss(model, batch) for batch in lessons.values()]).sum()
 

@@ -55,7 +55,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from what the study has on disk."""
+    """The report, from the study's files."""
     results = read_results(folder)
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()

@@ -66,7 +66,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from what the study has on disk."""
+    """The report, from the study's files."""
     results = read_results(folder)
     compared, cells = comparisons(results), tables.accuracy(results)
     unread = unreadable(results.texts)
