@@ -192,9 +192,9 @@ def probe_section(results: Results) -> Section:
         "Linear probes",
         "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
         "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
-        "pairs are those with a side that the model itself answers incorrectly. Cities are in both "
-        "halves of the data, any other kind, such as animals, in one half only, so it is tested "
-        "with a probe that was trained on other kinds.",
+        "pairs are those with a side that the model itself answers incorrectly. Cities are in "
+        "both halves of the data. Any other kind, such as animals, is in one half only, and is "
+        "tested with a probe that was trained on other kinds.",
         (
             FigureItem(
                 "linear_probes",
@@ -224,7 +224,9 @@ EXAMPLE_PAIRS = 8
 def example_section(results: Results) -> Section:
     """Token heat maps."""
     if results.examples.empty:
-        return Section("Examples", "Some model does not know the entity pairs of all examples.")
+        return Section(
+            "Examples", "For every example, at least one model does not know the entity pair."
+        )
     heat_maps = []
     for model in results.models:
         answers = results.example_answers[results.example_answers["model"] == model]
