@@ -258,6 +258,6 @@ def _check_loading(loading: Loading) -> None:
             raise UserError(f"training is in fp32 on one device; omit {name}")
     if ":" in (loading.device or ""):
         raise UserError(
-            f"the device {loading.device} was named, but training uses the first GPU that it sees; "
+            f"the device {loading.device} was given, but training uses the first GPU that it sees; "
             "give cuda, and set CUDA_VISIBLE_DEVICES to choose one"
         )
