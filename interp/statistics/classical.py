@@ -180,8 +180,7 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
 def spearman_table(
     frame: pd.DataFrame, *, pairs: Sequence[tuple[str, str]], by: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """One row per group and pair of columns: `by`, x and y (names), and the fields of
-    `SpearmanTest`.
+    """One row per group and pair: `by`, x and y (the columns), and the fields of `SpearmanTest`.
 
     Args:
         frame: one row per observation.

@@ -172,8 +172,7 @@ def cluster_contrast(
     cluster: str,
     weight: str,
 ) -> ClusterContrast:
-    """Test whether clusters with high values have more of their trials in one group than in the
-    other.
+    """Test whether clusters with high values have more of their trials in one of two groups.
 
     Missing values are omitted. If a group has fewer than `FEWEST` clusters, there is neither an
     interval nor a test.

@@ -98,9 +98,9 @@ def contrast_table(
     """One row per contrast, and per model unless models are compared.
 
     Columns are model (empty for contrasts between models), factor, contrast ("a - b"), status
-    ("confirmatory" or "exploratory"), then the fields of `Difference`, with p_holm after p,
-    corrected over all confirmatory rows, and verdict (`interp.statistics.decisions`) by p_holm
-    for confirmatory rows and by p for others.
+    ("confirmatory" or "exploratory"), and the fields of `Difference`. p is followed by p_holm,
+    corrected over all confirmatory rows. The verdict (`interp.statistics.decisions`) is based on
+    p_holm for confirmatory rows and on p for the others.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
@@ -181,14 +181,14 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
 
 
 def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
-    """Whether clusters have both levels, and the number that counts: else that of the rarer level."""
+    """Whether clusters have both levels, and how many count (otherwise those of the rarer level)."""
     fewest = min(len(a), len(b))
     paired = 2 * len(a.index.intersection(b.index)) > fewest
     return paired, len(a.index.union(b.index)) if paired else fewest
 
 
 def _power(clusters: int) -> float:
-    """The difference with 80% power minus half the interval's width, as a share of that half-width."""
+    """The surplus over half the interval that gives 80% power, as a share of that half."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 

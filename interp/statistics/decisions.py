@@ -100,8 +100,8 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
 
     Args:
         found: the name of each comparison, and the limits below and above which differences are
-            excluded; NaN if no difference is excluded. smallest: the smallest difference of
-        interest.
+            excluded; NaN if no difference is excluded.
+        smallest: the smallest difference of interest.
     """
     names: dict[str, list[str]] = {SMALLER: [], OPEN: []}
     for name, below, above in found:

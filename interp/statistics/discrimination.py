@@ -20,9 +20,7 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well positive and negative prompts are distinguished; undefined values are NaN, with a
-    note.
-    """
+    """How well positive and negative prompts are distinguished; NaN, with a note, if undefined."""
 
     auroc: float = NAN
     """The probability that a positive prompt has a higher score than a negative one, ties counting
@@ -122,8 +120,7 @@ def discrimination_table(
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
-    """For each pair, 1 if the positive side has the higher score, 0 if the negative side has, and
-    1/2 if the scores are equal.
+    """For each pair, 1 if the positive side scores higher, 0 if the negative does, 1/2 for a tie.
 
     The mean is the probability of ordering a pair correctly; NaN if a score is missing.
     """

@@ -256,7 +256,7 @@ def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results
     # Hardly any pair of these two is failed, or recognized: nothing can be compared.
     for model in ("organism/llama-deep", "organism/gemma2"):
         assert table.loc[model, "finding"] == "not tested"
-        assert "at least 10 needed" in table.loc[model, "note"]
+        assert "at least 10 are needed" in table.loc[model, "note"]
     cities = results.cities()
     assert set(cities["entity_group"]) == {"geographical"}
     excluded = results.unknown.loc[results.unknown["excluded"], "entity_b"]
