@@ -109,7 +109,7 @@ def test_few_entity_pairs_on_either_side_are_not_tested(n):
         (row,) = feature_contrast(pairs, value="accuracy", feature="named").itertuples()
         assert np.isnan(row.p)
         assert row.note == (
-            f"not tested, for lack of power: {n} entity pairs {few} the feature; at least 10 are needed"
+            f"not tested, for lack of power: {n} entity pairs {few} the feature, at least 10 needed"
         )
 
 
