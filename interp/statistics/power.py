@@ -359,9 +359,7 @@ def simulated(
 def _chances(
     shares: Float[np.ndarray, " levels"], within: Float[np.ndarray, " levels"]
 ) -> Float[np.ndarray, "levels ranks"]:
-    """Quantiles of the clusters' success probabilities at each level, with this mean and
-    correlation.
-    """
+    """Quantiles of the clusters' success probabilities by level, for a mean and a correlation."""
     ranks = (np.arange(RANKS) + 0.5) / RANKS
     both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
     a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))

@@ -87,8 +87,7 @@ def _sums(
     cluster: str | None,
     weight: str | None,
 ) -> pd.DataFrame:
-    """One row per measure, combination of `by` and cluster: n and weighted hits, trials and
-    squares.
+    """One row per measure, combination of `by` and cluster: n, weighted hits, trials and squares.
 
     Squares are sums of the squared weights of individual trials.
     """

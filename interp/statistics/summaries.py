@@ -69,8 +69,8 @@ def weighted_mean(values: Values, weights: Values) -> float:
 
 
 def weighted_sd(values: Values, weights: Values) -> float:
-    """The standard deviation; with equal weights, the sample standard deviation (over n - 1). NaN
-    for fewer than two values.
+    """The standard deviation; that of a sample (over n - 1) if weights are equal; NaN for fewer
+    than two values.
     """
     if len(values) < 2:
         return float("nan")

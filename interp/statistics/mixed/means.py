@@ -1,5 +1,4 @@
-"""Marginal means of a mixed model's factors, tests between the means, and estimates pooled over
-models.
+"""Marginal means of a mixed model's factors, tests of them, and estimates pooled over models.
 
 `pool` treats each model as one observation:
 
