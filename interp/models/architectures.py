@@ -239,7 +239,7 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
             return architecture
     raise UserError(
         f"the architecture {model.config.model_type!r} does not have the expected structure: "
-        f"{problem}, so its modules cannot be read. {UNMAPPED_WORKS}. Known architectures are "
+        f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
 
@@ -248,8 +248,8 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     listed = ENCODERS.get(model.config.model_type) if kind is CLASSIFIER else None
     if listed is None:
         raise UserError(
-            f"the modules of a {kind.name} of the architecture {model.config.model_type!r} "
-            f"cannot be read. {UNMAPPED_WORKS}. Supported are most causal language "
+            f"a {kind.name} of the architecture {model.config.model_type!r} "
+            f"cannot be inspected. {UNMAPPED_WORKS}. Supported are most causal language "
             f"models, and the classifiers {', '.join(ENCODERS)}"
         )
     problem = _mismatch(model, listed)
@@ -259,7 +259,7 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     if problem is not None:
         raise UserError(
             f"the encoder {model.config.model_type!r} does not have the expected structure: "
-            f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}"
+            f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}"
         )
     return listed
 

@@ -241,7 +241,7 @@ def _attend(
     s_aux: Float[Tensor, " head"] | None = None,
     **unused: Any,
 ) -> tuple[Float[Tensor, "row token head value_size"], Logits]:
-    """Explicitly computed attention under the rules in force; `s_aux` has one sink logit per head."""
+    """Attention under the rules in force, computed explicitly; `s_aux` has one logit per head."""
     rules, ran = _IN_FORCE.get()
     ran(module)
     groups = query.shape[1] // key.shape[1]
@@ -278,7 +278,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
 
 @contextmanager
 def _shared_gates(model: Model, share: float) -> Iterator[None]:
-    """Multiply gradients, within the block, at the outputs of gates and of the modules they gate."""
+    """Multiply gradients in the block at the outputs of gates and of the modules they gate."""
     ran: set[nn.Module] = set()
 
     def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:

@@ -115,8 +115,7 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """Length in tokens of the longest prompt read with the short frequencies; None if all prompts
-    are.
+    """Length in tokens of the longest prompt read with the short frequencies; None for no limit.
 
     Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so no
     pass may mix prompts below and above this length, or read a longer prompt in parts. Dynamic NTK

@@ -360,18 +360,20 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 
 
 SMALL = 20_000_000
-"""Number of parameters below which a model gets one thread. More threads wait for each other at
-every short operation: on two busy x86-64 cores (torch 2.13.0) attribution on two threads ran at
-0.11 times the speed of one with 1.6 million parameters, and still at 0.5 with 65 (hidden 1,024, 4
-layers). On idle cores large models gain from more threads, so they keep PyTorch's number."""
+"""Number of parameters below which a model gets one thread. Threads wait for each other after every
+short operation. On two busy x86-64 cores (torch 2.13.0), attribution with two threads ran at 0.11
+times the speed of one thread for a model of 1.6 million parameters, and at 0.5 times for 65 million
+(hidden 1,024, 4 layers). On idle cores, large models gain from more threads, so they keep PyTorch's
+number.
+"""
 
 
 def set_threads(model: Model, asked: int | None) -> None:
-    """Set the number of threads on which this process computes a model; report a lower number.
+    """Set the number of threads for a model in this process, and report a reduced number.
 
     Args:
-        model: the measured model; on any device but the CPU nothing changes.
-        asked: the value of --threads; without it OMP_NUM_THREADS decides, if set.
+        model: the measured model; on devices other than the CPU, nothing changes.
+        asked: the value of --threads; if None, OMP_NUM_THREADS decides, if set.
     """
     if asked is not None:
         torch.set_num_threads(asked)
@@ -385,5 +387,5 @@ def set_threads(model: Model, asked: int | None) -> None:
 
 @cache
 def _own_threads() -> int:
-    """PyTorch's own number of threads, before any model has changed it."""
+    """PyTorch's default number of threads, before any model has changed it."""
     return torch.get_num_threads()

@@ -69,9 +69,7 @@ def weighted_mean(values: Values, weights: Values) -> float:
 
 
 def weighted_sd(values: Values, weights: Values) -> float:
-    """The standard deviation; that of a sample (over n - 1) if weights are equal; NaN for fewer
-    than two values.
-    """
+    """The standard deviation; for equal weights that of a sample. NaN for fewer than two values."""
     if len(values) < 2:
         return float("nan")
     deviations = values - np.average(values, weights=weights)

@@ -80,7 +80,7 @@ def with_template(template, /, **chat):
     [
         ("{{ messages[0]['content'] | upper }}", "changes the message"),
         ("{{ messages[0]['content'] ~ messages[0]['content'] }}", "repeats the message"),
-        ("{{ range(10000) | random }} {{ messages[0]['content'] }}", "something else each time"),
+        ("{{ range(10000) | random }} {{ messages[0]['content'] }}", "a different frame each time"),
         ("{{ raise_exception('system prompt required') }}", "cannot write a single user message"),
         ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", "200,000 characters around a message"),
         ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", "raises a number to a power"),

@@ -60,9 +60,10 @@ class MixedModel:
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of the tests: groups - 1, or clusters - 1 in the fallback.
+        """Degrees of freedom of the tests.
 
-        Without groups or clusters, rows - coefficients.
+        They are groups - 1, or clusters - 1 in the fallback. Without groups or clusters, rows -
+        coefficients.
         """
         if self.design.random_columns:
             return len(self.groups) - 1
@@ -260,7 +261,8 @@ def _notes(formula: MixedFormula, fit: ProfiledFit, groups: int) -> list[str]:
     few = (
         f"only one {formula.group}: least squares without random effects"
         if groups == 1
-        else f"only {groups} {formula.group}s: least squares with {formula.group} as a fixed effect instead of random effects"
+        else f"only {groups} {formula.group}s: least squares with {formula.group} as a fixed effect "
+        "instead of random effects"
     )
     notes = {
         few: groups < MIN_GROUPS,
