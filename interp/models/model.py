@@ -104,7 +104,7 @@ class Model:
 
     @cached_property
     def forward_arguments(self) -> frozenset[str]:
-        """Names of the arguments of a forward pass; some models take neither positions nor a cache."""
+        """Names of the arguments of a forward pass; some models take no positions or no cache."""
         return frozenset(inspect.signature(type(self.hf).forward).parameters)
 
     @property
@@ -119,7 +119,7 @@ class Model:
 
     @property
     def quantization(self) -> str | None:
-        """Quantization of the weights, such as "bitsandbytes 4bit nf4"; None without quantization."""
+        """Quantization of the weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
         return quantization_of(self.hf.config)
 
     @property
@@ -141,10 +141,10 @@ class Model:
 
     @property
     def padding_side(self) -> str:
-        """Side of a batch's padding: "left" or "right" of its prompts.
+        """Side of a batch's padding: "left" or "right".
 
-        Prompts of causal models all end at the last position. Other models count positions
-        themselves from the first column, which an encoder also pools.
+        Prompts of causal models all end at the last position. Other models count positions from the
+        first column, which an encoder also pools.
         """
         return "left" if self.kind is CAUSAL else "right"
 
@@ -159,7 +159,7 @@ class Model:
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether some layers cache more than keys and values: a state, or inputs of convolutions."""
+        """Whether some layers cache more than keys and values: a state or convolution inputs."""
         kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
         # transformers marks most such models itself, but not those with convolutions.
         return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
@@ -203,7 +203,7 @@ class Model:
 
     @property
     def logit_soft_cap(self) -> float | None:
-        """Soft cap c, which turns logits x into c tanh(x / c), as in Gemma-2; None without a cap."""
+        """Soft cap c, which turns logits x into c tanh(x / c) in Gemma-2; None without a cap."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
     @property
@@ -260,7 +260,7 @@ class Model:
         """The tokens that end an answer, from the tokenizer and the generation settings.
 
         Raises:
-            UserError: a setting is not the number of a token.
+            UserError: a setting is not a token id.
         """
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
@@ -272,7 +272,7 @@ class Model:
         """A token that the configuration or else the generation settings name.
 
         Raises:
-            UserError: a setting is not the number of a token.
+            UserError: a setting is not a token id.
         """
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)

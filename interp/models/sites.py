@@ -244,9 +244,7 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         del module.forward
-        if (
-            original is not None
-        ):  # another library, such as accelerate, had already replaced the forward method
+        if original is not None:  # another library, such as accelerate, replaced it before
             module.forward = original
 
 

@@ -193,7 +193,7 @@ def test_a_system_prompt_that_nothing_writes_is_refused(goose):
     )
     with pytest.raises(UserError, match="has no chat template"):
         write_chat(goose, plain)
-    with pytest.raises(UserError, match="no chat template is to be used"):
+    with pytest.raises(UserError, match="got a system prompt without the chat template"):
         ChatFormat(template=False, system="Think.")
 
 

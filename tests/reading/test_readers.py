@@ -392,7 +392,7 @@ def test_a_classifier_writes_no_texts(few):
 
 
 def test_patching_a_text_to_text_model_is_refused(few):
-    with pytest.raises(UserError, match="a text-to-text model .* cannot be inspected"):
+    with pytest.raises(UserError, match=r"a text-to-text model .* cannot be inspected"):
         interp.patch(text_to_text("t5"), few)
 
 

@@ -73,9 +73,7 @@ class MixedModel:
 
     @property
     def log_likelihood(self) -> float:
-        """The log-likelihood in nats; the restricted log-likelihood unless fitted by maximum
-        likelihood.
-        """
+        """The log-likelihood in nats, restricted unless the model was fitted by maximum likelihood."""
         return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
@@ -261,8 +259,8 @@ def _notes(formula: MixedFormula, fit: ProfiledFit, groups: int) -> list[str]:
     few = (
         f"only one {formula.group}: least squares without random effects"
         if groups == 1
-        else f"only {groups} {formula.group}s: least squares with {formula.group} as a fixed effect "
-        "instead of random effects"
+        else f"only {groups} {formula.group}s: least squares with {formula.group} as a fixed "
+        "effect instead of random effects"
     )
     notes = {
         few: groups < MIN_GROUPS,
