@@ -1,8 +1,9 @@
-"""Claims: which worker measures a shard, so that few shards are measured twice.
+"""Claims of workers on shards, so that few shards are measured twice.
 
-To claim a shard is to create a file that must not exist yet. A claim is void once its process has
-ended, or once an observer has seen it for longer than a shard should take, by its monotonic clock.
-Claims only save work: two workers that measure the same shard write the same numbers.
+A worker claims a shard by creating a file that must not exist yet. A claim is void once its process
+has ended, or once an observer has seen it for longer than a shard should take (by the observer's
+monotonic clock). Claims only save work: two workers that measure the same shard write identical
+numbers.
 """
 
 import os

@@ -255,7 +255,7 @@ class RunFolder:
         return [inside(self.folder, name) for name in names]
 
     def file_problem(self, name: str) -> str | None:
-        """The fault of a file that the record should name, in one line; None if there is no fault."""
+        """The fault of a file that the record should name, in one line; None without a fault."""
         expected = self.record.files.get(name)
         if expected is None:
             return f"{name} is not on record"

@@ -237,7 +237,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The recorded format: 1 if the record names no format, or the current format without a record."""
+    """The recorded format: 1 if the record names none; without a record, the current format."""
     try:
         record = from_json(content)
     except ValueError:

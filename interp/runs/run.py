@@ -150,7 +150,7 @@ class Run(RunFolder):
             if unused and self.gives_way() and there == self.record:
                 remove_plain(
                     self.folder, [RECORD, PROMPTS]
-                )  # the run is ours: nothing has changed since
+                )  # unchanged since this process created it
         with suppress(OSError):
             for folder in self.made or ():
                 folder.rmdir()
@@ -163,7 +163,8 @@ class Run(RunFolder):
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model.
 
-        Also true if its origin differs from the recorded one: the model may have changed.
+        This is also true if its origin differs from the recorded origin: the model may have
+        changed.
         """
         record = self.models().get(model)
         if record is None or record.origin != dict(origin):
@@ -174,8 +175,7 @@ class Run(RunFolder):
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
     ) -> bool:
-        """Measure one model on the prompts, except shards that are done or that another worker
-        claimed.
+        """Measure the prompts on one model, except shards that are done or claimed by others.
 
         Args:
             measurement: the measurement, bound to a model.
@@ -316,7 +316,7 @@ def in_use(run: Run) -> Iterator[None]:
 
 
 def check_free(folder: Path, identity: RunIdentity) -> None:
-    """Refuse a folder in which a command is measuring another run.
+    """Reject a folder in which a command is measuring another run.
 
     Raises:
         UserError: there is such a command.
@@ -365,13 +365,13 @@ def take_folder(folder: Path, record: str) -> list[Path]:
 
 
 class Memory(Record):
-    """memory.json: the batch size in tokens that fitted into memory, by model and kind of device."""
+    """memory.json: the batch size in tokens that fits into memory, by model and kind of device."""
 
     tokens: dict[str, Annotated[int, Field(gt=0)]]
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Start with the budget that remained after an earlier lack of memory on this kind of device."""
+    """Start with the budget left by an earlier lack of memory on this kind of device."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)

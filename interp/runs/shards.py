@@ -97,7 +97,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
 def write(
     shard: Shard, measurement: "Measurement", measured: "Measured", *, seconds: float
 ) -> None:
-    """Write a shard's tables and its manifest, which includes the duration of measuring in seconds."""
+    """Write a shard's tables and its manifest, which includes the duration in seconds."""
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):
         unfinished.mkdir()

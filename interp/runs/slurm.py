@@ -178,9 +178,7 @@ class WorkerJob(Checkpointable):
 
 
 def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A child that blocks SIGUSR2, which SLURM sends to all processes of a job and which kills
-    them.
-    """
+    """A child that blocks SIGUSR2, a fatal signal that SLURM sends to all processes of a job."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
         return subprocess.Popen(command)
@@ -239,7 +237,7 @@ class SlurmWorker:
         return self._queue.state(self._job.job_id) not in _ENDED
 
     def problem(self) -> str | None:
-        """SLURM's final state of a failed job, and the end of its log; None if the job succeeded."""
+        """SLURM's final state of a failed job, and the end of its log; None after a success."""
         state = self._queue.state(self._job.job_id)
         if state not in _ENDED - {"COMPLETED"}:
             return None

@@ -111,7 +111,7 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
         assert main([*work, text]) == 2
         assert capsys.readouterr().err.count("\n") <= 3
     assert main([*work, JOB.replace('"limit":4', '"limit":5')]) == 2
-    assert "was asked to measure 10" in capsys.readouterr().err
+    assert "was started to measure 10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ class MixedModel:
 
     @property
     def log_likelihood(self) -> float:
-        """The log-likelihood in nats, restricted unless the model was fitted by maximum likelihood."""
+        """The log-likelihood in nats; restricted unless fitted by maximum likelihood."""
         return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
