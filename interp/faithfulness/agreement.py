@@ -84,7 +84,7 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """Share of the second of two segments in their |scores|, from 0 to 1; NaN if both scores are 0."""
+    """Share of the second of two segments in their |scores|, from 0 to 1; NaN if both are zero."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
@@ -163,8 +163,8 @@ def sufficiency(scores: Scores, values: Values) -> ByPrompt:
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
     """CPR: the area under NS over the share of kept segments; higher is better.
 
-    By trapezoids from no segment to all (Mueller et al. 2025, for circuits), undefined like
-    `necessity`.
+    The trapezoidal area runs from no segments to all segments (Mueller et al. 2025, for circuits).
+    Undefined like `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
 
@@ -227,7 +227,7 @@ def _over_orders(
 def _orders(
     segments: int,
 ) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
-    """All orders of this many segments, with the coalition of the first r segments of each order."""
+    """All orders of this many segments, with the coalition of each order's first r segments."""
     orders = np.array(list(permutations(range(segments))), dtype=np.int64)
     coalitions = np.concatenate(
         [np.zeros((len(orders), 1), dtype=np.int64), np.cumsum(1 << orders, axis=1)], axis=1

@@ -138,7 +138,7 @@ def _ahead(
 def _step_down(
     below: Int[np.ndarray, " methods"], ranks: Int[np.ndarray, "methods draws"]
 ) -> Float[np.ndarray, " methods"]:
-    """p-values from the number of draws of a method's bound below zero and the ranks of the draws."""
+    """p-values from the number of negative draws of a method's bound and the ranks of the draws."""
     p, least = np.ones(len(below)), 0.0
     left = list(np.argsort(below, kind="stable"))
     while left:
