@@ -148,9 +148,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line about each model that leaves prompts without an answer, with the share of such
-    prompts.
-    """
+    """A line about each model that leaves prompts without an answer, with their share."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "

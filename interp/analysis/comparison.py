@@ -133,7 +133,7 @@ def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponen
     """The components of a complete table of shares."""
     clusters, seeds = shares.shape
     if seeds < 2 or clusters < FEWEST:
-        note = too_few(clusters) if seeds > 1 else "undefined: one seed only"
+        note = too_few(clusters) if seeds > 1 else "undefined: only one seed"
         return SeedComponents(seeds=seeds, clusters=clusters, note=note)
     by_cluster, by_seed = shares.mean(axis=1), shares.mean(axis=0)
     rest = (shares - by_cluster[:, None] - by_seed[None, :] + shares.mean()).round(12)

@@ -60,7 +60,7 @@ _NUMBERS = [
     *("pairs", "clusters", "left_out", "note"),
 ]
 
-_NOTES = {0: "no such pair whose prompts differ by 0.1 logits", 1: "one cluster has no interval"}
+_NOTES = {0: "no such pair with a difference of 0.1 logits", 1: "no interval: only one cluster"}
 """The note about few clusters."""
 
 
@@ -91,9 +91,7 @@ Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
 def _curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
-    """The curves of pairs and their clusters by ranking and group, with the number of omitted
-    pairs.
-    """
+    """The curves of pairs, their clusters, and omitted pairs, by ranking and group."""
     about = about_pairs(pairs, cluster)
     joined = sets.join(about, on=["model", "pair_id", "direction"])
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):

@@ -87,9 +87,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
 
 def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
-    """recognized, gap (difference between the two metrics) and cluster, by model, pair and
-    direction.
-    """
+    """recognized, gap (difference of the two metrics) and cluster, by model, pair and direction."""
     gap = pairs["source_metric"] - pairs["base_metric"]
     about = pairs.assign(gap=gap, cluster=pairs[cluster]).set_index(_KEY)
     return about[["recognized", "gap", "cluster"]]
@@ -182,11 +180,11 @@ _NUMBERS = (
 
 _COUNTS = ("pairs", "clusters")
 
-_ONLY = "no recovered share: only of recognized pairs"
+_ONLY = "no recovered share: defined only for recognized pairs"
 
 
 def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
-    """The mean effect with its interval and test, and the recovered share, from one row per pair."""
+    """Mean effect, interval, test and recovered share, from one row per pair."""
     counts = {"pairs": len(rows), "clusters": rows["cluster"].nunique()}
     if rows.empty:
         return {**dict.fromkeys(_NUMBERS, math.nan), **counts, "note": "no such pairs"}
@@ -194,7 +192,7 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
     values = clusters.to_numpy(dtype=float)
     resampled = _resampled(values)
     effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
-    few = "one cluster has no interval" if len(values) == 1 else ""
+    few = "no interval: only one cluster" if len(values) == 1 else ""
     why = _why_no_share(rows["gap"]) if shared else _ONLY
     shares = (math.nan,) * 3
     if not why:

@@ -156,7 +156,10 @@ def _finite(number: float) -> float:
 
 def _note(checked: int, unchecked: int, level: float, margin: float) -> str:
     if checked < fewest(level):
-        return f"no bound: a level of {level:g} requires {fewest(level)} checked pairs, but there are {checked}"
+        return (
+            f"no bound: a level of {level:g} requires {fewest(level)} checked pairs, "
+            f"but there are {checked}"
+        )
     if math.isnan(margin):
         return "no bound: effects of checked pairs are not finite"
-    return "" if unchecked else "no pair is left unchecked"
+    return "" if unchecked else "no bound: all pairs are checked"

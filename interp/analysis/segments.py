@@ -131,7 +131,7 @@ def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
 """Columns of the segment_scores table that `finds` reads."""
 
-SUM, MEAN = "sum over tokens", "mean of a token"
+SUM, MEAN = "sum over tokens", "mean per token"
 """Readings of a segment's score; published tables use either."""
 
 LENGTH, POSITION = "control: length", "control: position"

@@ -95,7 +95,7 @@ class Judgement:
         if gains[best] > oracle + 1e-9:
             return f"{self.contenders[best].method} is above the oracle"
         if np.median(gains[methods]) <= random:
-            return "the middle method is not above a random order"
+            return "the median method is not above a random order"
         if reversed_ >= random:
             return "the reversed oracle is not below a random order"
         return ""

@@ -326,7 +326,7 @@ def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[st
     for model, record in run.models().items():
         yield from _problems_of_model(run, model, record)
     if run.record.finished is None:
-        yield "it is not finished: the tables were not merged"
+        yield "the run is not finished: the tables were not merged"
     else:
         yield from _problems_of_tables(run)
 

@@ -195,7 +195,7 @@ def test_the_page_says_how_often_nothing_is_answered(results):
     silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
     (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
     for model in ORGANISMS:
-        assert f"{model}: 100.0% of the prompts have no answer option" in table.note
+        assert f"{model}: 100.0% of the prompts have a most probable token" in table.note
     asked = competence(silent)
     assert not asked["competent"].any()
     assert set(asked["why"]) == {"most answers are neither option"}
