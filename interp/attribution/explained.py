@@ -23,8 +23,7 @@ from interp.scoring.shared_prefix import read_all
 
 
 class SegmentGame:
-    """v(S): the mean target over donors, with the segments of S kept and all others taken from the
-    donor.
+    """v(S): the mean target over donors, with segments outside S from the donor.
 
     Donors are other instances of the prompt's template. Each value is computed once.
 

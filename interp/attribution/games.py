@@ -84,7 +84,7 @@ MOST_SEGMENTS = 6
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Refuse so many segments that their coalitions cannot all be read.
+    """Reject too many segments for all their coalitions to be read.
 
     Raises:
         UserError: there are too many segments.

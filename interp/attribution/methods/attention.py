@@ -28,12 +28,12 @@ class Attention(AnyModel):
 
 
 class AttentionRollout:
-    """What reaches the last token if attention and residual stream each carry half in every layer.
+    """Attention rollout: in every layer, attention and residual stream each carry half.
 
     Each layer is A + I, scaled to rows that sum to 1, with A the mean over heads.
 
     Raises:
-        UserError: the model's architecture is not understood, or that of an encoder.
+        UserError: the model's architecture is not supported, or is an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"attention_maps"})
@@ -56,7 +56,7 @@ class AttentionRollout:
 
 
 def refuse_encoder(name: str, model: Model) -> None:
-    """Reject an encoder, whose tokens also attend to later tokens, for a method that reads heads."""
+    """Reject an encoder, whose tokens attend to later tokens, for a method that reads heads."""
     if not model.architecture.causal:
         raise UserError(
             f"the method {name} is not defined for encoders such as {model.name}: it reads the "
@@ -73,7 +73,7 @@ class ValueWeightedNorm:
     residual stream, without the norm that some architectures apply to the sum of all contributions.
 
     Raises:
-        UserError: the model's architecture is not understood, or that of an encoder.
+        UserError: the model's architecture is not supported, or is an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"heads"})

@@ -53,7 +53,7 @@ class IntegratedGradients:
         self._model = model
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up, except for the error of the integration, the completeness gap."""
+        """Scores that add up, except for the completeness gap, which is the integration error."""
         baseline = counterfactual_embeddings(self._model, explained.batch)
         return _integrated(explained, baseline, steps=STEPS)
 
@@ -72,7 +72,7 @@ class MeanIntegratedGradients(_FromMean):
     """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up, except for the error of the integration, the completeness gap."""
+        """Scores that add up, except for the completeness gap, which is the integration error."""
         return _integrated(explained, self._baseline(explained), steps=LONG_STEPS)
 
 
@@ -142,15 +142,15 @@ class KernelShap(AnyModel):
 
 
 class Lime(AnyModel):
-    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, in captum's configuration."""
+    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as configured by captum."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in the target's units per segment, shrunk by the LASSO's penalty of 0.01."""
+        """Signed scores in target units per segment, shrunk by the LASSO's penalty of 0.01."""
         return _by_surrogate(captum.attr.Lime, explained)
 
 
 def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
-    """captum's weights of segments, from random coalitions seeded by the prompt's id."""
+    """Weights of segments by captum, from random coalitions seeded by the prompt's id."""
     game = explained.game
 
     def value(masks: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
 
 
 class Shapley(AnyModel):
-    """The contribution of each segment compared with its donors, averaged over all joining orders."""
+    """The contribution of each segment relative to its donors, averaged over joining orders."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Scores that add up to the target of the prompt minus that of its donors."""
@@ -77,9 +77,7 @@ class ContextCite(AnyModel):
     """
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in the target's units per segment; zero if the penalty outweighs the
-        weight.
-        """
+        """Signed scores in target units per segment; zero if the penalty outweighs the weight."""
         # This import is slow.
         from sklearn.linear_model import Lasso
         from sklearn.preprocessing import StandardScaler
