@@ -192,7 +192,7 @@ def pair(one, other):
 def test_pairs_are_taken_out_of_groups_and_measured_by_their_two_answers():
     assert contrast_of(*pair(0, 1)) == ("True", "False")
     assert contrast_of(*pair(2, 0)) == ("Unknown", "True")
-    with pytest.raises(UserError, match="patching needs one clean prompt"):
+    with pytest.raises(UserError, match="patching requires one clean prompt"):
         in_pairs(THEORIES[:3])
     patches = interp.patch(tiny_model("gpt2"), pair(0, 2), granularity="all")
     (row,) = patches.pairs.to_dict("records")

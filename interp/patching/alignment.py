@@ -134,7 +134,7 @@ def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int
 def bring(
     source: Float[Tensor, "source head size"], alignment: Alignment, *, start: int
 ) -> Float[Tensor, "base head size"]:
-    """The activation that each base token takes: that of its counterpart, or the mean of several."""
+    """The activation for each base token: that of its counterpart, or the mean of several."""
     weights = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     return torch.einsum("bs,shd->bhd", weights, source)
 

@@ -1,7 +1,7 @@
-"""Checks that a model can be patched: that its sites and metric are what their names say.
+"""Checks that a model can be patched, and that its sites and metric are what their names say.
 
-Each site is checked separately on one prompt, so an unusual architecture keeps the other sites:
-`resid_pre` and `resid_post` only need layers that pass on a residual stream.
+Each site is checked separately on one prompt, so an unusual architecture retains its other sites:
+`resid_pre` and `resid_post` only require layers that pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -90,8 +90,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that prompts read in parts, and from a later layer on, reproduce the model's own
-    logits.
+    """Check that prompts read in parts or from a later layer on reproduce the model's logits.
 
     Raises:
         UserError: the logits differ.

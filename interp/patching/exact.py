@@ -72,7 +72,7 @@ RowToRun = tuple[int, list[int]]
 
 
 class ExactRows(ABC):
-    """Backend that runs cells as rows of forward passes with as many tokens as the budget allows."""
+    """A backend that runs cells as rows of forward passes, within the budget of tokens."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
@@ -156,7 +156,7 @@ class ExactRows(ABC):
         *,
         rows: int,
     ) -> list[float]:
-        """The metric of each row, from one forward pass with activations written at all locations."""
+        """The metric of each row, from one forward pass with activations written at all places."""
         start = self._start(min(position for own in places.values() for _, position, _ in own))
         shared = passes.pair.shared
         edits: list[LocatedEdit] = []
@@ -183,7 +183,7 @@ class ExactRows(ABC):
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metrics of copies of the base prompt from a token on, from one edited forward pass."""
+        """The metrics of copies of the base prompt, from one edited forward pass after a token."""
 
 
 def _rows_to_run(

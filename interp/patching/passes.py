@@ -151,9 +151,7 @@ class PairPasses:
         return base, bring_pattern(source, self.pair.alignment, start=self.pair.shared)
 
     def outputs_of_heads(self, layer: int) -> tuple[Written, Written]:
-        """Head outputs from the base's values, with the base's pattern and with the written
-        pattern.
-        """
+        """Head outputs from the base's values, with the base's and the written pattern."""
         values = self.base.key_values[layer][1][0]
         base, written = (heads_output(pattern, values) for pattern in self.patterns(layer))
         return base, written
