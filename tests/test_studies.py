@@ -208,7 +208,7 @@ def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):
 def test_a_study_without_its_report_is_not_whole(tmp_path):
     measure(tmp_path)
     assert StudyFolder.read(tmp_path).faults() == [
-        f"the report was not written; interp report {tmp_path} writes it"
+        f"the report has not been written; run interp report {tmp_path}"
     ]
 
 

@@ -2,10 +2,11 @@
 
 1. One pass over the shards counts the vectors of each tensor, which is a site in a layer.
 2. A second pass writes each shard's vectors into their places, one shard in memory at a time.
-3. The index gives the tensor and row of each vector, with its prompt's factors and answer.
+3. The index lists the tensor and row of each vector, with its prompt's factors and answer.
 
-A safetensors file has the length of its header in 8 bytes, little-endian, the header, which is JSON
-with each tensor's type, shape and place, and the tensors (https://huggingface.co/docs/safetensors).
+A safetensors file starts with the length of its header in 8 bytes, little-endian. The header, JSON
+with the type, shape and offsets of each tensor, precedes the tensors
+(https://huggingface.co/docs/safetensors).
 """
 
 import json

@@ -114,8 +114,7 @@ class AnswerTokenizer:
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
-        """The tokens of a form after a causal model's prompt, starting with the most likely
-        opening.
+        """The tokens of a form after a causal model's prompt, the most likely opening first.
 
         There is one tokenization for each of the `openings`, except those that begin with a
         white-space token, such as the "▁" that some tokenizers put before every word.

@@ -68,8 +68,7 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether a model returns unchanged logits if prompts of up to this length are read in two
-    steps.
+    """Whether reading prompts of up to this length in two steps leaves the logits unchanged.
 
     The first step must pass on only the keys and values of each layer, and the rotary frequencies
     must be those of short prompts (`interp.models.cache`).
@@ -102,8 +101,7 @@ def _source(
 def answer_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of prompts with a common beginning, if this saves enough, and of other prompts by
-    length.
+    """Batches of prompts with a common beginning, if this saves enough, or of similar length.
 
     Yields each batch with the indices of its prompts.
     """

@@ -80,9 +80,7 @@ class StudyPlan(Plan):
         there = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
             if self.made and there == [RECORD]:
-                remove_plain(
-                    self.folder, [RECORD]
-                )  # the record is ours: it was written into a new folder
+                remove_plain(self.folder, [RECORD])  # written by us into a new folder
             for folder in self.made:
                 folder.rmdir()
 

@@ -128,7 +128,7 @@ class _Trainer(Trainer):
 
 
 class _Kept(TrainerCallback):
-    """Callback that moves saved checkpoints into place, and reads only the step from a checkpoint."""
+    """A callback that moves checkpoints into place, and reads only the step from a checkpoint."""
 
     def __init__(self, folder: Path, done: int) -> None:
         self._folder = folder

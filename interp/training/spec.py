@@ -126,10 +126,10 @@ class CheckpointOptions(Options):
     (default: a folder in models/ named after task, model and options)
     """
     checkpoint_steps: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 500
-    """steps between two checkpoints, the most that a killed process loses"""
+    """steps between two checkpoints, which is the most that a killed process loses"""
     threads: Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None = None
-    """threads on the CPU (default: one for small models, else one a core, or what OMP_NUM_THREADS
-    says)"""
+    """threads on the CPU (default: one for small models, otherwise one per core or OMP_NUM_THREADS)
+    """
 
 
 def find_training(name: str) -> type[TrainSpec]:

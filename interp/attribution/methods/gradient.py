@@ -1,8 +1,9 @@
 """Gradient methods, which read the shared passes of a batch.
 
 A norm divides its input by the input's length, so its gradient removes the component along the
-input: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
-(Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
+input: which is much of a token's contribution. `FrozenNorms` therefore holds the denominators
+constant (Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al.
+2025).
 
 Counterfactual methods take a donor's tokens as the baseline. The donor is another instance of the
 prompt's template: the first among those whose segments are closest in number of tokens. Token i of
