@@ -128,7 +128,7 @@ def test_classes_are_found_by_name_or_else_by_place():
     by_place = class_tokens(classifier("LABEL_0", "LABEL_1", "LABEL_2"))
     assert by_place == {"True": (0,), "False": (1,), "Unknown": (2,)}
     for others in (("entailment", "neutral", "contradiction"), ("LABEL_0", "LABEL_1")):
-        with pytest.raises(UserError, match="give a model that was trained on these classes"):
+        with pytest.raises(UserError, match="use a model trained on these classes"):
             class_tokens(classifier(*others))
 
 

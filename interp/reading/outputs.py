@@ -79,9 +79,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 
 
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The classes that a form names exactly or, if there is no such class, up to case and
-    punctuation.
-    """
+    """The classes that a form names exactly or, failing that, up to case and punctuation."""
     labels = class_names(model)
     found: dict[int, None] = {}
     for form in option.forms:

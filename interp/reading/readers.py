@@ -67,9 +67,7 @@ class Reader(ABC):
     def _run(
         self, batch: Batch, embeddings: Embeddings | None, *, start: int = 0, **inputs: Any
     ) -> Tensor:
-        """The model's logits from column `start` on; inputs that the model does not take are
-        dropped.
-        """
+        """The model's logits from column `start` on, dropping inputs that the model does not take."""
         model = self.model
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         inputs = {name: _for_rows(value, rows) for name, value in inputs.items()}

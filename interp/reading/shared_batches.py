@@ -180,8 +180,7 @@ def _families(
 def _chunks(
     sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> Iterator[list[Family]]:
-    """Families of one batch: neighbours in the order of their prefixes, since neighbours share
-    most.
+    """Families of one batch: neighbours in the order of prefixes, since neighbours share most.
 
     The prefixes take their share of the budget if each token is read once; if each prefix is
     read whole, they fit into the budget together with the longest prompt.
@@ -278,8 +277,7 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Split rows, in the order of their suffixes, wherever an additional pass costs less than
-    padding.
+    """Split rows, in the order of their suffixes, where an additional pass costs less than padding.
 
     No prompt is shorter than the number of tokens that its part reads, so padding is never read.
     """

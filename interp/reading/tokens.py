@@ -1,6 +1,4 @@
-"""Prompts in the form that a model reads: chat text, tokens, the segment of each token, and
-batches.
-"""
+"""Prompts as read by a model: chat text, tokens, the segment of each token, and batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -210,8 +208,7 @@ def _spans(
 def batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int, new_tokens: int = 0
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts by length under a budget of tokens, including padding and `new_tokens` per
-    prompt.
+    """Group prompts by length under a token budget, including padding and `new_tokens` per prompt.
 
     Yields each batch with the indices of its prompts, starting with the shortest prompts. A prompt
     longer than the budget is a batch by itself. No batch mixes prompts for which a model uses
@@ -295,8 +292,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens of a segment, or otherwise of a role; empty if the prompt has
-    neither.
+    """Positions of the tokens of a segment or otherwise a role; empty if the prompt has neither.
 
     "all" means the whole prompt.
 

@@ -54,7 +54,7 @@ class Start:
     """The initial checkpoint; None from scratch."""
 
     def base(self) -> Base:
-        """The base of a trained adapter, recorded in its folder; only if the start is a checkpoint."""
+        """The base of a trained adapter, for its folder; only if the start is a checkpoint."""
         assert self.found is not None
         here = isinstance(self.found.location, Path)
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
