@@ -90,5 +90,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    """The public names and the standard names of modules, without the submodules imported so far."""
+    """The public names and the standard names of modules, without imported submodules."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -11,8 +11,7 @@ QUOTED_IN_LINE = 80
 
 
 class UserError(Exception):
-    """A mistake in the input. The message names the wrong value, the valid values and the next
-    step.
+    """A mistake in the input; the message names the wrong value, the valid ones and the next step.
 
     The command line prints it as one message, without a traceback, and exits with code 2.
     """

@@ -49,7 +49,7 @@ def inside(root: Path, *parts: str) -> Path:
         path = path / part
         if path.is_symlink():
             raise UserError(
-                f"{path} is a link, but links out of {root} are not followed. Remove the link"
+                f"{path} is a link; links out of {root} are not followed. Remove the link"
             )
     return path
 
@@ -157,9 +157,7 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
             unfinished.replace(file)
             sync(file.parent)
         finally:
-            unfinished.unlink(
-                missing_ok=True
-            )  # the file is ours: it was created above, under a random name
+            unfinished.unlink(missing_ok=True)  # created above, under a random name
 
 
 def unfinished_name(path: Path) -> Path:

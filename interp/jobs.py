@@ -1,9 +1,10 @@
-"""Jobs: what is measured for which models, from the command line, a YAML file or Python.
+"""Jobs: measurements and their models, from the command line, a YAML file or Python.
 
-A job is data: a worker in another process gets it as JSON.
+A job is data, which a worker in another process receives as JSON.
 
 1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
-2. `finish` merges the tables of a run and makes the small ones; `finish_study` those of a study.
+2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for a
+   study.
 """
 
 import hashlib

@@ -170,7 +170,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
 
 
 def _of_text(field: FieldInfo, value: Any) -> Any:
-    """A value in the form that pydantic takes: YAML and JSON have only lists, flags only strings."""
+    """A value in pydantic's form: YAML and JSON have only lists, and flags only strings."""
     if isinstance(value, list):
         value = tuple(value)
     reads = any(isinstance(mark, FromText) for mark in marks(field))

@@ -96,9 +96,7 @@ def system(text: str) -> str:
 
 
 def template(text: str) -> tuple[str, ...]:
-    r"""One phrasing of a prompt, in which "\n" is a line break, since shells make line breaks
-    awkward.
-    """
+    r"""One phrasing of a prompt, in which "\n" is a line break, which is awkward in shells."""
     if not text.strip():
         raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
     return (text.replace("\\n", "\n"),)

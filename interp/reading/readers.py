@@ -67,7 +67,7 @@ class Reader(ABC):
     def _run(
         self, batch: Batch, embeddings: Embeddings | None, *, start: int = 0, **inputs: Any
     ) -> Tensor:
-        """The model's logits from column `start` on, dropping inputs that the model does not take."""
+        """The model's logits from column `start` on; unsupported inputs are dropped."""
         model = self.model
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         inputs = {name: _for_rows(value, rows) for name, value in inputs.items()}

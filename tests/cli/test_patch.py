@@ -267,7 +267,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
     [
         ({"sites": []}, "no site given"),
         ({"layers": [7]}, "no layer 7 in tiny llama, which has 2; expected 0 to 1"),
-        ({"layers": []}, "leave layers out to take all"),
+        ({"layers": []}, "omit layers to use all"),
         ({"sites": ["z"], "heads": [9]}, "no z head 9 in tiny llama, which has 4"),
         ({"sites": ["k"], "heads": [2]}, "no k head 2 in tiny llama, which has 2"),
         ({"heads": [1]}, "resid_pre has none"),

@@ -117,8 +117,8 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--workers", "2"], "2 workers need the local or slurm executor"),
-        (["--slurm-options", "mem=1GB"], "slurm_options were given without the slurm executor"),
+        (["--workers", "2"], "2 workers require the local or slurm executor"),
+        (["--slurm-options", "mem=1GB"], "got slurm_options without the slurm executor"),
         (["--executor", "local", "--device", "cuda:1"], "the device cuda:1 was named"),
     ],
 )

@@ -64,7 +64,7 @@ def no_hub(monkeypatch):
 
 @pytest.mark.parametrize("name", ["organism/llama-shallow", "FOLDER"])
 def test_what_is_here_has_no_revisions(name, saved):
-    with pytest.raises(UserError, match="revision 'main' was given"):
+    with pytest.raises(UserError, match="revision 'main' does not apply"):
         resolve(str(saved) if name == "FOLDER" else name, "main")
 
 
