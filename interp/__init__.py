@@ -1,14 +1,14 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
-`attribute`, `patch`, `edges`, `effects`, `generate`, `activations`; `run`, which does all
-measurements and studies that the command line does; and `train`. A name is imported when it is
+Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
+(`evaluate`, `attribute`, `patch`, `edges`, `effects`, `generate` and `activations`); `run`, which
+runs all measurements and studies of the command line; and `train`. A name is imported when it is
 first used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
 
-# The only list of public names: `_homes` reads it from here, as type checkers do.
+# The only list of public names, which `_homes` and type checkers read.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -79,7 +79,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> "Any":
-    """A public name, imported now."""
+    """Import and return a public name."""
     from importlib import import_module
 
     if name == "__version__":
@@ -90,5 +90,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    """The public names and the names that every module has, not the submodules imported so far."""
+    """The public names and the standard names of modules, without imported submodules."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

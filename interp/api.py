@@ -1,4 +1,4 @@
-"""The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
+"""Functions for notebooks, which measure prompts and return tables, in memory or in a folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -52,20 +52,20 @@ def run(
     prompts: Sequence[Prompt] | None = None,
     **options: Any,
 ) -> Result | StudyFolder:
-    """Measure some models, with every option of the command line.
+    """Measure one or more models, with every option of the command line.
 
     Args:
         what: a measurement, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
-        models: from `load_model`, or names that are loaded one after the other.
-        prompts: from `load_prompts`, or any sequence of prompts; of a measurement only. Without
-            them they are loaded as the options of `PromptSource` say: system, data, limit, seed,
+        models: models from `load_model`, or names, which are loaded one at a time.
+        prompts: prompts from `load_prompts`, or any sequence of prompts; only for a measurement. By
+            default, prompts are loaded by the options of `PromptSource`: system, data, limit, seed,
             template.
-        options: those of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
+        options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
-            of the flags. With `out` results go to a run folder, where the same call resumes; a
-            measurement without it stays in memory. Workers in other processes need names of
-            models, and no prompts.
+            of the flags. With `out`, results go to a run folder, and repeating the call resumes the
+            run; without it, a measurement stays in memory. Workers in other processes require names
+            of models, and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -96,14 +96,15 @@ def run(
         return _in_memory(what, job, given, found)
     if execution.executor != "inline" and (given or prompts is not None):
         raise UserError(
-            f"the {execution.executor} executor starts other processes, which cannot see models "
-            "and prompts of this one; give names of models, and a system with its options"
+            f"the {execution.executor} executor starts other processes, which have no access to "
+            "models and prompts of this process; use names of models, and a system with its "
+            "options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
     plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
-    from interp.report.write import write_report  # matplotlib takes a while to import
+    from interp.report.write import write_report  # importing matplotlib is slow
 
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
@@ -139,7 +140,7 @@ def study(name: str, **options: Any) -> Study:
 
 
 def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Complete the signature and docstring of a call that measures prompts on one model."""
+    """Complete the signature and docstring of a function that measures prompts on one model."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
@@ -151,8 +152,8 @@ def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 _ARGUMENTS = """Args:
     model: from `load_model`, or `Model(name, hf, tokenizer)`.
     prompts: from `load_prompts`, or any sequence of prompts.
-    batch_tokens: budget of tokens in a batch, padding included.
-    **options: those of the measurement.
+    batch_tokens: budget of tokens in a batch, including padding.
+    **options: the options of the measurement.
 
 Raises:
     UserError: the model, the prompts or a choice is invalid, ids are not unique, the model cannot
@@ -167,8 +168,9 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         spec: a training task with its options.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
-        options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,
-            checkpoint_steps, threads), under the names of the flags. The same call resumes.
+        options: the options of `Loading` (device, revision ...) and `CheckpointOptions` (out,
+            checkpoint_steps, threads), under the names of the flags. Repeating the call resumes the
+            run.
 
     Returns:
         The record of the finished run, with the scores on the held-out splits. The folder `out`
@@ -194,7 +196,7 @@ def evaluate(
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and the contribution of each segment of the prompt to each answer."""
+    """Answers of a model, and the contribution of each segment of a prompt to the answer."""
     return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
@@ -202,7 +204,7 @@ def attribute(
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect on a model's answers of activations that come from each prompt's counterpart."""
+    """The effect of activations from each prompt's counterpart on a model's answers."""
     return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
@@ -210,7 +212,7 @@ def patch(
 def edges(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> EdgeEffects:
-    """The effect on a model's answers of each edge between its components."""
+    """The effect of each edge between a model's components on its answers."""
     return _measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
@@ -218,7 +220,7 @@ def edges(
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> SegmentEffects:
-    """The effect of each segment on a model's answers, measured by donors that replace it."""
+    """The effect of each segment on a model's answers, measured by replacing it with donors."""
     return _measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
@@ -226,7 +228,7 @@ def effects(
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
-    """The text a model generates after each prompt, judged by the prompt's own answer."""
+    """The text that a model generates after each prompt, judged by the prompt's own answer."""
     return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
@@ -234,7 +236,7 @@ def generate(
 def activations(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ActivationVectors:
-    """Answers of a model, and its vectors at some sites and tokens of each prompt."""
+    """Answers of a model, and its vectors at selected sites and tokens of each prompt."""
     return _measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
 
 
@@ -256,7 +258,7 @@ def _measured(
 def _in_memory(
     spec: Spec, job: Job, given: Mapping[str, Model], prompts: Sequence[Prompt]
 ) -> Result:
-    """The result over all models of a job, one model in memory at a time."""
+    """The result over all models of a job, with one model in memory at a time."""
     parts = []
     for name in job.models or job.default_models():
         model = (
@@ -272,14 +274,14 @@ def _in_memory(
 
 
 def _noted(result: _Kind) -> _Kind:
-    """The result, after printing a line on each problem that its tables do not show."""
+    """The result, after printing a line about each problem that its tables do not show."""
     if len(result.prompts):
         result.noted()
     return result
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """Options sorted into several kinds."""
+    """The options, sorted by kind."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
@@ -291,17 +293,17 @@ def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
 def _check_inline(execution: ExecutionOptions) -> None:
     if execution != ExecutionOptions():
         raise UserError(
-            "without out, results stay in memory and everything is measured in this process; give "
-            "out, a folder, to have workers or to retry errors"
+            "without out, results stay in memory and everything is measured in this process; set "
+            "out to a folder to use workers or to retry errors"
         )
 
 
 def _check_what(what: object) -> None:
-    """Refuse arguments that would fail far from here, such as just the name of a measurement."""
+    """Reject arguments that would fail much later, such as a bare name of a measurement."""
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
-            f"what is to be run is {described(what)}; expected a measurement or a study, such as "
+            f"got {described(what)} to run; expected a measurement or a study, such as "
             f"interp.measurement({name!r}) or interp.study('faithfulness')"
         )
 
@@ -309,16 +311,16 @@ def _check_what(what: object) -> None:
 def _check_model(model: object) -> None:
     if not isinstance(model, Model):
         raise UserError(
-            f"model is {described(model)}; expected a Model, as interp.load_model gives it"
+            f"model is {described(model)}; expected a Model, as returned by interp.load_model"
         )
 
 
 def _check_prompts(prompts: object) -> None:
-    """Refuse prompts that would fail far from here, or be silently measured wrongly."""
+    """Reject prompts that would fail much later, or be silently measured wrongly."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
-            f"prompts is {described(prompts)}; expected a list of prompts, as "
-            "interp.load_prompts gives it"
+            f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
+            "interp.load_prompts"
         )
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
@@ -326,22 +328,22 @@ def _check_prompts(prompts: object) -> None:
             raise UserError(f"prompts[{place}] is {described(prompt)}; expected a Prompt")
         if prompt.id in ids:
             raise UserError(
-                f"prompts[{place}] has the id {shortened(prompt.id)!r}, as one before it; give "
-                "each prompt an id of its own"
+                f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
+                "give each prompt a unique id"
             )
         ids.add(prompt.id)
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:
-    """Refuse prompts that were given together with options that load prompts."""
+    """Reject prompts that come with options for loading prompts."""
     if isinstance(what, Study):
         raise UserError(
-            f"prompts were given, but the study {what.name} loads its own; leave them out, and say "
-            "by data, limit and seed which it takes"
+            f"got prompts, but the study {what.name} loads its own; omit them, and select "
+            "prompts by data, limit and seed"
         )
     if source.model_fields_set:
         names = ", ".join(sorted(source.model_fields_set))
         raise UserError(
-            f"both prompts and {names} were given; leave one of the two out: prompts are measured "
-            "as they are, the others say which ones to load"
+            f"got both prompts and {names}; omit one of them: prompts are measured unchanged, "
+            f"whereas {names} selects prompts to load"
         )

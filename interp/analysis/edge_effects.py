@@ -11,21 +11,21 @@ from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import LEVEL, UPPER, grouped
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the clusters."""
+"""Number of bootstrap resamples of the clusters."""
 
 _TOP = (10, 50)
-"""Numbers of largest edges by which estimates are compared with exact effects."""
+"""Numbers of largest edges for comparing estimates with exact effects."""
 
 _EDGE = ["writer", "reader"]
 
 
 def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFrame:
-    """One row per model, method and edge, the largest mean effects of either sign first.
+    """One row per model, method and edge, in descending order of the absolute mean effect.
 
     Columns are model, method, writer, reader; rank: 1 for the largest; effect, effect_low,
     effect_high: mean over pairs in logits, with its 95% percentile interval from a bootstrap over
-    clusters, NaN for fewer than `FEWEST`; same_sign: share of pairs whose effect has the sign of
-    the mean; pairs; clusters.
+    clusters, NaN for fewer than `FEWEST` clusters; same_sign: share of pairs whose effect has the
+    sign of the mean; pairs; and clusters.
 
     Args:
         edges: rows of the edges table.
@@ -67,14 +67,14 @@ def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[s
 
 
 def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Estimates of edges against their exact effects, one row per model and estimate.
+    """Estimates of edges compared with exact effects, one row per model and estimate.
 
-    Columns are model, method; rank_correlation: Spearman's between the sizes of the mean effects;
-    recall_10 and recall_50: share of the so many largest exact edges that are among the so many
-    largest estimates; largest_error: of a mean effect, in logits; edges.
+    Columns are model, method; rank_correlation: Spearman's correlation between the absolute mean
+    effects; recall_10 and recall_50: share of the 10 or 50 largest exact edges that are among the
+    10 or 50 largest estimates; largest_error: the largest error of a mean effect, in logits; and
+    edges.
 
-    Args:
-        table: from `edge_table`.
+    Args: table: the table of `edge_table`.
     """
     rows = []
     for (model,), of_model in table.groupby(["model"], sort=False):

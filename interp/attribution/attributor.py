@@ -1,6 +1,6 @@
-"""Attribution of batches: the shared passes once, then each method's own passes.
+"""Attribution of batches: shared passes run once, followed by each method's own passes.
 
-A shared pass reads the batch as embeddings, and keeps the logits of the answer and whatever its
+A shared pass reads the batch as embeddings, and keeps the logits of the answer and everything its
 methods need: attention, or the gradient of the target with respect to the embeddings.
 """
 
@@ -40,11 +40,10 @@ from interp.scoring.answers import Predictions, predict
 
 
 class Attributor:
-    """Some methods for one model and target.
+    """One or more methods for one model and target.
 
-    Raises:
-        UserError: a method is unknown or does not take this model, or the budget is less than one
-            token.
+    Raises: UserError: a method is unknown or does not support this model, or the budget is less
+        than one token.
     """
 
     def __init__(
@@ -62,10 +61,10 @@ class Attributor:
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
-        """The budget of a batch, and of every pass that a method runs by itself."""
+        """The token budget of a batch, and of every pass that a method runs by itself."""
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
-        """Answers, and for each prompt the scores by method, in the order of their names."""
+        """Answers, and each prompt's scores by method, in the order of the method names."""
         scores: dict[str, Sequence[Attribution]] = {}
         found: list[Predictions] = []
         for shared in self._passes:
@@ -140,7 +139,7 @@ def shared_pass(
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Within the block a pass fills these lists, if methods need open attention."""
+    """Let a pass within the block fill these lists, if methods need open attention."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:
@@ -176,15 +175,15 @@ class _Pass:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """All that its methods need."""
+        """Everything that the methods of the pass need."""
         return frozenset().union(*(method.needs for method in self.methods.values()))
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
-    """At least one pass; the model's own gradient and attention, if needed, come first."""
+    """One or more passes; the model's own gradient and attention come first, if needed."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        # Open attention rounds differently, so only methods that read it use it.
+        # Open attention rounds differently, so only methods that read attention use it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
@@ -199,7 +198,7 @@ def _build(name: str, model: Model) -> SharedPass | OwnPasses:
     except (ImportError, AttributeError) as error:
         raise UserError(
             f"the method {name!r} cannot be loaded from {place} ({one_line(str(error), 300)}); "
-            "reinstall or fix the package that has it"
+            "reinstall or fix that package"
         ) from error
     built = implementation(model)
     if not isinstance(built, SharedPass | OwnPasses):

@@ -1,4 +1,4 @@
-"""`python -m interp doctor`: what to know about a model and this machine before a long run."""
+"""`python -m interp doctor`: facts about a model and this machine that matter before a long run."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ class DoctorOptions(Options):
     """hub name, local folder, or organism/NAME (default: a packaged organism)"""
 
 
-HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
+HELP = "check a model, its tokenizer and this machine, and estimate the time and space of a run"
 
 EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
 
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_found(found, loading)
     set_threads(model, None)
     read = tokenize(model, few)
-    # Each part is shown as soon as it is known.
+    # Each part is shown as soon as it is available.
     _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))

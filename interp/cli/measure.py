@@ -1,4 +1,4 @@
-"""Measurement commands, made from specs: flags become a job, and the job finished run folders."""
+"""Measurement commands, built from specs: flags become a job, which produces run folders."""
 
 import argparse
 import sys
@@ -25,12 +25,13 @@ class Models(Options):
     """The models that a command measures."""
 
     models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
-    """hub name, local folder, or organism/NAME; several give one row each (default: packaged
-    organisms that learned the prompts)"""
+    """hub name, local folder, or organism/NAME; one row per model (default: packaged organisms
+    trained on the prompts)
+    """
 
 
 class Measure:
-    """The command of a measurement, made from its spec."""
+    """The command of a measurement, built from its spec."""
 
     def __init__(self, spec: type[Spec]) -> None:
         self.spec = spec
@@ -56,7 +57,7 @@ class Measure:
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Do whatever else the command does with the finished run folder."""
+        """Process the finished run folder further; by default, do nothing."""
 
 
 class Compared(Options):
@@ -67,7 +68,7 @@ class Compared(Options):
 
 
 class PatchCommand(Measure):
-    """`python -m interp patch`: effects of patches, on request next to attribution scores."""
+    """`python -m interp patch`: effects of patches, optionally next to attribution scores."""
 
     def configure(self, parser: Parser) -> None:
         """Add the options of the command."""
@@ -107,7 +108,7 @@ class MeasureGroup:
         self._parts = {spec.name.removeprefix(f"{spec.group}-"): Measure(spec) for spec in specs}
 
     def configure(self, parser: Parser) -> None:
-        """Add the parts, each with its options."""
+        """Add each part with its options."""
         name = next(iter(self._parts.values())).spec.group
         parts = parser.add_subparsers(dest=name, required=True, metavar=name.upper())
         for part, command in self._parts.items():
@@ -129,7 +130,7 @@ def add_measuring_options(
 
     Args:
         parser: the command's parser.
-        options: options that say what is measured.
+        options: options of the measurement.
         without: prompt options that the command does not offer.
     """
     add_options(parser, Configuration)
@@ -145,7 +146,7 @@ def add_measuring_options(
 def asked(
     arguments: argparse.Namespace, options: "type[Spec] | type[Study]"
 ) -> "tuple[Job, ExecutionOptions]":
-    """The job that a command line asks for, and how it is executed."""
+    """The job that a command line requests, and its execution options."""
     kinds = (Models, PromptSource, Loading, ComputeOptions, ExecutionOptions, options)
     others = ("study",) if hasattr(arguments, "study") else ()
     config = options_in(arguments, kinds, others=others)

@@ -21,7 +21,7 @@ class Dataset(OptionsCommand):
     system: Annotated[str, FromText(texts.system), Flag("SYSTEM", positional=True)]
     """name of the system, such as rulebreakers"""
     out: Annotated[Path, FromText(texts.path, "FILE")]
-    """where to write; the suffix decides the format: .parquet, .csv or .jsonl"""
+    """output file; the suffix determines the format: .parquet, .csv or .jsonl"""
     seed: Seed = 0
     """seed"""
 

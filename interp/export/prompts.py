@@ -57,13 +57,13 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     answer = prompt.answer
     if not isinstance(answer, Choice):
         raise UserError(
-            f"prompt {prompt.id} asks for {answer.needs}, which no exported task judges; give "
+            f"prompt {prompt.id} requires {answer.needs}, which exported tasks cannot judge; use "
             "prompts that offer a choice"
         )
     if prompt.messages != ALONE:
         raise UserError(
-            f"prompt {prompt.id} has messages around it, which an exported task does not write; "
-            "give prompts without messages"
+            f"prompt {prompt.id} has messages around it, which exported tasks do not support; "
+            "use prompts without messages"
         )
     fields = {
         "prompt_id": prompt.id,
@@ -115,11 +115,11 @@ _CONTEXT: Mapping[str, object] = dict(
 
 _FIELDS = {
     "prompt_id": "the prompt",
-    "pair_id": "what the prompts of a pair share",
-    "side": "which member of its pair the prompt is",
-    "text": "what the model reads",
+    "pair_id": "identifier shared by the prompts of a pair",
+    "side": "role of the prompt within its pair",
+    "text": "text that the model reads",
     "gold": "name of the correct option",
-    "weight": "how many prompts of the whole data set it represents",
+    "weight": "number of prompts of the whole data set that the prompt represents",
 }
 
 
@@ -134,8 +134,8 @@ def described(prompts: PromptSet) -> Mapping[str, str]:
 def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
     content = lines.encode("utf-8")
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
-    factors.pop("options", None)  # the answer options, which are not a text
-    fields = dict.fromkeys(factors, "something that the data set varies") | _FIELDS
+    factors.pop("options", None)  # the answer options, which are not text
+    fields = dict.fromkeys(factors, "a factor that the data set varies") | _FIELDS
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -1,8 +1,8 @@
-"""Answers to any number of prompts: shared tokens are read once, and memory may run out.
+"""Answers to any number of prompts: shared tokens are read once, and lack of memory is handled.
 
-The prefixes of a batch are read in one pass, or in parts after what they themselves share. Then,
+The prefixes of a batch are read in one pass, or in parts after the tokens that they share. Then,
 part by part, the model reads the rest of each prompt after the keys and values of its prefix. Rows
-stay aligned to the right as in a plain batch, with the same positions, padding and sliding windows.
+stay right-aligned as in a plain batch, with unchanged positions, padding and sliding windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +30,8 @@ def predict_batch(
 ) -> Iterator[tuple[Batch, Predictions]]:
     """Plain batches of a batch's prompts, in order, with the predictions of their answers.
 
-    A `SharedBatch` takes one pass over its prefixes and one over each part. Use it within
-    `model.measuring()`.
+    A `SharedBatch` requires one pass over its prefixes and one over each part. Use this function
+    within `model.measuring()`.
     """
     if not isinstance(batch, SharedBatch):
         yield batch, predict(model, batch, answer_tokens)
@@ -55,7 +55,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # it is the start of other prefixes, and was read with them
+        if not part.read:  # this prefix is the start of other prefixes, and was read with them
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
@@ -68,7 +68,7 @@ def _read_prefixes(
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether a model gives the same logits if prompts of up to this length are read in two steps.
+    """Whether reading prompts of up to this length in two steps leaves the logits unchanged.
 
     The first step must pass on only the keys and values of each layer, and the rotary frequencies
     must be those of short prompts (`interp.models.cache`).
@@ -101,9 +101,9 @@ def _source(
 def answer_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of prompts that begin alike, if that saves enough, and of the others by length.
+    """Batches of prompts with a common beginning, if this saves enough, or of similar length.
 
-    Yields the indices of each batch's prompts with the batch.
+    Yields each batch with the indices of its prompts.
     """
     longest = max((len(prompt) for prompt in prompts), default=0)
     if readable_in_parts(model, longest):
@@ -121,7 +121,8 @@ def read_all(
 ) -> list[_Result]:
     """The result of `read` for the model's predictions for each prompt, without a gradient.
 
-    Use it within `model.measuring()`. If memory runs out, the rest is read in smaller batches.
+    Use this function within `model.measuring()`. If memory runs out, the rest is read in smaller
+    batches.
 
     Raises:
         RuntimeError: memory ran out on a single prompt.

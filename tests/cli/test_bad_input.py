@@ -42,7 +42,7 @@ def refused(arguments, capsys):
     [
         (["attribute", "--model", "organism/none"], "there are organism/dose-0"),
         (["attribute", "--model", "./missing"], "no model folder './missing'"),
-        (["attribute", "--model", DEFAULT, DEFAULT], "is given twice"),
+        (["attribute", "--model", DEFAULT, DEFAULT], "name each model once"),
         (["attribute", "--system", "none"], "unknown system 'none'; expected one of"),
         (["attribute", "--methods", "gradients"], "did you mean input_gradient?"),
         (["attribute", "--methods", ","], "no method given"),

@@ -133,7 +133,7 @@ def test_runs_with_different_seeds(seeds, capsys, named):
     assert code == 0
     assert "Accuracy from seed to seed" in out
     assert MODELS[1] in out
-    assert "at least 10 needed" in err
+    assert "at least 10 are needed" in err
 
 
 @pytest.mark.parametrize(

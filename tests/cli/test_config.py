@@ -169,7 +169,7 @@ def test_every_option_has_a_flag_that_gives_it():
     ("command", "values", "message"),
     [
         (["evaluate"], {"study": "faithfulness"}, "unknown option 'study'"),
-        (["run", "rulebreakers"], {"system": "robustlr"}, "was given the system 'robustlr'"),
+        (["run", "rulebreakers"], {"system": "robustlr"}, "got the system 'robustlr'"),
     ],
 )
 def test_what_a_command_does_not_take_is_refused(config, capsys, command, values, message):

@@ -267,7 +267,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
     [
         ({"sites": []}, "no site given"),
         ({"layers": [7]}, "no layer 7 in tiny llama, which has 2; expected 0 to 1"),
-        ({"layers": []}, "leave layers out to take all"),
+        ({"layers": []}, "omit layers to use all"),
         ({"sites": ["z"], "heads": [9]}, "no z head 9 in tiny llama, which has 4"),
         ({"sites": ["k"], "heads": [2]}, "no k head 2 in tiny llama, which has 2"),
         ({"heads": [1]}, "resid_pre has none"),
@@ -295,5 +295,5 @@ def test_a_site_that_the_architecture_lacks():
 def test_answers_that_share_a_first_token():
     alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
     prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
-    with pytest.raises(interp.UserError, match="their first tokens do not tell them apart"):
+    with pytest.raises(interp.UserError, match="their first tokens do not distinguish them"):
         interp.patch(tiny_model("llama"), prompts)

@@ -111,15 +111,15 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
         assert main([*work, text]) == 2
         assert capsys.readouterr().err.count("\n") <= 3
     assert main([*work, JOB.replace('"limit":4', '"limit":5')]) == 2
-    assert "was asked to measure 10" in capsys.readouterr().err
+    assert "was started to measure 10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--workers", "2"], "2 workers need the local or slurm executor"),
-        (["--slurm-options", "mem=1GB"], "slurm_options were given without the slurm executor"),
-        (["--executor", "local", "--device", "cuda:1"], "the device cuda:1 was given"),
+        (["--workers", "2"], "2 workers require the local or slurm executor"),
+        (["--slurm-options", "mem=1GB"], "got slurm_options without the slurm executor"),
+        (["--executor", "local", "--device", "cuda:1"], "the device cuda:1"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, capsys, options, told):

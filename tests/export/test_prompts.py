@@ -68,7 +68,9 @@ def test_a_name_is_one_of_python():
 
 def test_what_no_task_can_hold_is_refused(prompts):
     text = replace(prompts[0], answer=FreeText(("5",)))
-    with pytest.raises(UserError, match="asks for generated text, which no exported task judges"):
+    with pytest.raises(
+        UserError, match="requires generated text, which exported tasks cannot judge"
+    ):
         prompt_lines(PromptSet.of([text]))
     around = replace(prompts[0], messages=interp.Messages(system="Be brief."))
     with pytest.raises(UserError, match="has messages around it"):
@@ -155,7 +157,7 @@ def test_a_factor_is_never_described_as_a_field(prompts):
 
     usual = fields()
     own = fields(text="?", options="?", topic="cities")
-    assert own == usual | {"topic": "something that the data set varies"}
+    assert own == usual | {"topic": "a factor that the data set varies"}
     assert usual["text"] == "what the model reads"
 
 

@@ -275,7 +275,7 @@ def test_what_a_decoder_begins_with_is_a_token(value):
     model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
     model.hf.config.decoder_start_token_id = None
     model.hf.generation_config.decoder_start_token_id = value
-    with pytest.raises(UserError, match="as decoder_start_token_id; expected the number"):
+    with pytest.raises(UserError, match=r"set decoder_start_token_id to .*; expected a token id"):
         interp.evaluate(model, some_prompts(1))
 
 

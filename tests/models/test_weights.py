@@ -258,7 +258,7 @@ def test_a_device_that_there_is():
         ({"device": ""}, "unknown device ''"),
         pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
         ({"device_map": "everywhere"}, "unknown device map 'everywhere'; expected one of auto"),
-        ({"device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"device": "cpu", "device_map": "auto"}, "expected one of them"),
         ({"quantization": "2bit"}, "unknown quantization '2bit'"),
         ({"dtype": "int8"}, "unknown dtype 'int8'"),
         ({"speed": 2}, "unknown option 'speed'; expected one of device"),

@@ -244,5 +244,7 @@ def test_a_file_that_is_larger_than_memory_is_not_read(tmp_path, monkeypatch, su
         stream.truncate(2**36)
     free = psutil.virtual_memory()._replace(available=2**30)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
-    with pytest.raises(UserError, match=r"68,719,476,736 bytes, more than the 1,073,741,824 bytes"):
+    with pytest.raises(
+        UserError, match=r"68,719,476,736 bytes, which exceeds the 1,073,741,824 bytes"
+    ):
         cells(str(file))

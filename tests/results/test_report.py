@@ -95,7 +95,10 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert main(["evaluate", *options]) == 0
     share = json.loads((tmp_path / "run.json").read_text())["summary"][DEFAULT]["no_answer_share"]
     assert share > 0
-    note = f"{DEFAULT}: {share:.1%} of the prompts have no answer option as likeliest token"
+    note = (
+        f"{DEFAULT}: {share:.1%} of the prompts have a most probable token that is not an answer "
+        "option"
+    )
     assert note in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 0
     assert note in (tmp_path / "report.html").read_text()

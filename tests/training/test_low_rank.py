@@ -121,7 +121,7 @@ def test_an_encoder_takes_no_adapter(tmp_path):
     model = classifier("roberta")
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="whose head is learned as a whole; omit --lora-rank"):
+    with pytest.raises(UserError, match="whose head is trained in full; omit --lora-rank"):
         Training(SPEC, str(tmp_path), CPU)
 
 

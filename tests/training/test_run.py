@@ -118,7 +118,7 @@ def test_another_run_is_refused(undisturbed, configuration, tmp_path):
 def test_a_folder_in_use_and_a_damaged_record_are_refused(configuration, tmp_path):
     with (
         locked(tmp_path, "training") as mine,
-        pytest.raises(UserError, match="another process trains"),
+        pytest.raises(UserError, match="another process is training"),
     ):
         assert mine
         train(configuration, tmp_path)
@@ -190,7 +190,7 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
             answer = FreeText(("red",))
             return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
 
-    with pytest.raises(UserError, match="is an encoder, but the task asks for texts"):
+    with pytest.raises(UserError, match="is an encoder, but the task requires generated text"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
     with pytest.raises(UserError, match="without weights; give --from-scratch"):
         Training(Colours(), "small-decoder", CPU)

@@ -430,7 +430,7 @@ def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys, monkeyp
     monkeypatch.setattr(RuleBenchStudy, "organisms", ("riddles",))
     assert main(["run", "rulebench", "--limit", "1", "--out", str(tmp_path / "study")]) == 2
     told = capsys.readouterr().err
-    assert "no packaged organism is made for riddles; name a model by --model" in told
+    assert "there is no packaged organism for riddles; name a model with --model" in told
 
 
 def test_nothing_measured_yet_is_said(tmp_path):
