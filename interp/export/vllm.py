@@ -1,9 +1,10 @@
 """Hidden states that vLLM wrote, as the vectors that `interp activations` would measure.
 
 vLLM writes one safetensors file per request: `token_ids` (token,) and `hidden_states` (token,
-extracted layer, size), in the order of `eagle_aux_hidden_state_layer_ids`
+extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 (https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
-the residual stream after l layers, before any final norm; 0 is the embedding.
+the residual stream after l layers, before any final norm; 0 is the embedding. The forward pass
+collects layers as it reaches them, so they are in increasing order.
 
 The files name no prompt: a file belongs to the prompts whose tokens it begins with. Only the
 configuration and the tokenizer of the model are loaded, never its weights.
@@ -79,7 +80,7 @@ def read_hidden_states(
         folder: the folder `shared_storage_path` with vLLM's files, after vLLM has ended.
         model: the model that vLLM ran, from `unloaded` or `load_model`.
         prompts: the prompts, every one of which must have a file.
-        layers: the ids in `eagle_aux_hidden_state_layer_ids`, in their order.
+        layers: the ids in `eagle_aux_hidden_state_layer_ids`, increasing.
         options: `roles` and `tokens` of the measurement `activations`: which tokens are read.
 
     Returns:
@@ -121,10 +122,10 @@ def read_hidden_states(
 def _sites(model: Model, layers: Sequence[int]) -> list[tuple[str, int]]:
     """The site and layer of each layer id of vLLM."""
     most = layer_count(model)
-    if not layers or len(set(layers)) < len(layers) or not set(layers) <= set(range(most + 1)):
+    if not layers or sorted(set(layers) & set(range(most + 1))) != list(layers):
         raise UserError(
-            f"the layer ids of {model.name} are different numbers from 0 (the embedding) to {most} "
-            f"(after the last layer); got {list(layers)}"
+            f"got the layer ids {list(layers)}; expected increasing numbers from 0 (the embedding) "
+            f"to {most} (after the last layer of {model.name})"
         )
     return [("resid_post", layer - 1) if layer else ("resid_pre", 0) for layer in layers]
 

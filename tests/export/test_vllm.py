@@ -139,8 +139,8 @@ def test_files_that_do_not_fit_are_refused(organism, prompts, tmp_path, changes,
 def test_other_damage_is_refused(organism, prompts, tmp_path):
     with pytest.raises(UserError, match=r"holds no \.safetensors files"):
         read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
-    for layers in ((), (1, 1), (4,), (-1,)):
-        with pytest.raises(UserError, match="numbers from 0"):
+    for layers in ((), (1, 1), (3, 1), (4,), (-1,)):
+        with pytest.raises(UserError, match="increasing numbers from 0"):
             read_hidden_states(tmp_path, organism, prompts, layers=layers)
     (tmp_path / "x.safetensors").write_bytes(b"\x00" * 20)
     with pytest.raises(UserError, match="cannot be read"):
