@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.choices import LAST
 from interp.errors import UserError
 from interp.measurements.activations import Place, vectors_at
 from interp.measurements.core import Measurement, PromptRows
@@ -78,3 +80,23 @@ def _rows(
                 "layer": layer,
                 "vector": vector.numpy(),
             }
+
+
+def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
+    """The residuals table from vectors of the residual stream that were read elsewhere.
+
+    Args:
+        vectors: the columns of the table `activation_vectors`, one token each, at `resid_pre` of
+            layer 0 and `resid_post`, as `interp.export.vllm.read_hidden_states` gives them.
+
+    Raises:
+        UserError: a vector is at another site, or an average over tokens.
+    """
+    after = vectors["site"] == "resid_post"
+    if not (after | ((vectors["site"] == "resid_pre") & (vectors["layer"] == 0))).all():
+        raise UserError("linear probes read resid_pre of layer 0 and resid_post; omit other sites")
+    if (vectors["tokens"] != 1).any() or vectors["position"].isna().any():
+        raise UserError("linear probes read single tokens; read the last token of each segment")
+    position = vectors["group"].replace({LAST: LAST_TOKEN})
+    table = vectors[["model", "prompt_id", "layer", "vector"]]
+    return table.assign(position=position, layer=vectors["layer"] + after)

@@ -11,6 +11,7 @@ import transformers
 
 from interp.models.model import Model
 from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories
+from interp_experiments.organisms.readme import README, readme
 from interp_experiments.organisms.recipes import (
     DoseRecipe,
     LogicRecipe,
@@ -108,7 +109,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _write(folder: Path, card: Sections) -> None:
-    """Write a card, indented, with one line per row of a section, so changes can be read."""
+    """Write a card, indented, with one line per row of a section, and README.md from it."""
     sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
     text = json.dumps(
         {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted
@@ -117,3 +118,10 @@ def _write(folder: Path, card: Sections) -> None:
         lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
         text = text.replace(f'"{name}": []', f'"{name}": [\n{lines}\n  ]')
     (folder / FILE).write_text(text + "\n", encoding="utf-8")
+    write_readme(folder)
+
+
+def write_readme(folder: Path) -> None:
+    """Write README.md, the card for readers, from card.json."""
+    card = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    (folder / README).write_text(readme(folder, card), encoding="utf-8")

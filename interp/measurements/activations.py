@@ -80,7 +80,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
             (answer,) = tables["answers"]
             own = slice(starts[index], starts[index + 1])
             found = {key: vectors[key][own].numpy() for key in keys}
-            kept = _rows(model, batch.prompts[index], places[index], found)
+            kept = place_rows(model, batch.prompts[index], places[index], found)
             vector_rows = [] if answer["error"] else kept
             rows.append({"answers": [answer], "activation_vectors": vector_rows})
         return rows
@@ -148,13 +148,20 @@ def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) ->
     return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])
 
 
-def _rows(
+def place_rows(
     model: Model,
     prompt: TokenizedPrompt,
     places: Sequence[Place],
     vectors: Mapping[SiteKey, NDArray[np.float32]],
 ) -> list[Row]:
-    """One row for each place, site, layer and head."""
+    """The rows of the table activation_vectors: one for each place, site, layer and head.
+
+    Args:
+        model: the model that reads the prompt.
+        prompt: the prompt.
+        places: the places at which its vectors were read.
+        vectors: (place, head, size), by site and layer; one head if a site has no heads.
+    """
     tokens = token_rows(model, prompt)
     rows: list[Row] = []
     for index, place in enumerate(places):

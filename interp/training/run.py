@@ -2,7 +2,7 @@
 
 1. Find the model, and read the training set with it, before writing anything.
 2. Open the folder, which must be empty or hold this run, and train from the last checkpoint.
-3. Save the model, measure it on the held-out splits, and complete the record.
+3. Save the model, measure it on the held-out splits, write its card, and complete the record.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
@@ -17,7 +18,7 @@ from torch import nn
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.files import inside, locked, names_in, unfinished_name, writing
+from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
 from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
@@ -28,6 +29,7 @@ from interp.reading.budget import is_out_of_memory
 from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
+from interp.training.card import README, model_card
 from interp.training.fit import fit
 from interp.training.folder import (
     RECORD,
@@ -201,6 +203,8 @@ class Training:
                 "metrics": metrics,
             },
         )
+        text = model_card(record, self.spec, model, name=folder.resolve().name)
+        write_whole(inside(folder, README), partial(Path.write_text, data=text, encoding="utf-8"))
         write_record(inside(folder, RECORD), record)
         return record
 
