@@ -34,14 +34,32 @@ from interp.patching.cells import PatchingPair
 from interp.patching.passes import answers_alone, embed, forward, logit_difference
 from interp.patching.transformer_lens import TransformerLensBackend
 
-SIZES = {"tiny": (64, 2, 4, 30), "medium": (256, 4, 8, 60), "deep": (256, 8, 8, 60)}
-"""Hidden size, layers, heads and tokens."""
+
+def shape(
+    hidden: int, mlp: int, *, layers: int, heads: int, kv_heads: int | None = None
+) -> LlamaConfig:
+    return LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=hidden,
+        intermediate_size=mlp,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+    )
+
+
+SIZES = {
+    "tiny": shape(64, 192, layers=2, heads=4),
+    "medium": shape(256, 768, layers=4, heads=8),
+    "deep": shape(256, 768, layers=8, heads=8),
+}
 
 SHAPES = {
-    "Llama-3.2-1B": (2048, 8192, 16, 32, 100),
-    "Llama-3-8B, 8 of its 32 layers": (4096, 14_336, 8, 32, 100),
+    "Qwen2.5-0.5B": shape(896, 4864, layers=24, heads=14, kv_heads=2),
+    "Llama-3.2-1B": shape(2048, 8192, layers=16, heads=32, kv_heads=8),
 }
-"""Hidden size, MLP, layers, heads (with 8 for keys and values) and tokens."""
+
+TOKENS = 60
 
 
 def main() -> None:
@@ -50,15 +68,17 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     print(machine("transformer-lens"))
-    times = pd.DataFrame({name: compare(*size, repeats=repeats) for name, size in SIZES.items()})
+    times = pd.DataFrame(
+        {name: compare(own, TOKENS, repeats=repeats) for name, own in SIZES.items()}
+    )
     print("\nall edges of a pair\n" + times.T.to_string(float_format="{:.4g}".format))
-    memory = pd.DataFrame({name: needs(*shape) for name, shape in SHAPES.items()})
+    memory = pd.DataFrame({name: needs(own, TOKENS) for name, own in SHAPES.items()})
     print("\nMB alive at once, in bf16\n" + memory.T.to_string(float_format="{:.4g}".format))
 
 
-def compare(hidden: int, layers: int, heads: int, tokens: int, *, repeats: int) -> pd.Series:
+def compare(config: LlamaConfig, tokens: int, *, repeats: int) -> pd.Series:
     """Edges, seconds of both, how many times as fast, and the largest difference in logits."""
-    model = made(hidden, 3 * hidden, layers, heads, heads)
+    model = made(config)
     pair = made_pair(model, tokens)
     ours, theirs = estimated(model, pair), transformer_lens_edges(model, pair)
     scores, found = ours(), theirs()
@@ -116,11 +136,12 @@ def _reader(node: Any) -> str:
     return {"logits": "logits", "mlp_in": f"m{node.layer}"}[node.kind]
 
 
-def needs(hidden: int, mlp: int, layers: int, heads: int, tokens: int) -> pd.Series:
+def needs(config: LlamaConfig, tokens: int) -> pd.Series:
     """MB of both and of the writers, and the edges' share of the goal."""
-    model = made(hidden, mlp, layers, heads, 8, dtype=torch.bfloat16)
+    model = made(config, torch.bfloat16)
     pair = made_pair(model, tokens)
-    kept = (1 + layers * (heads + 1)) * (len(pair.base) - pair.shared) * hidden * 2 / 1e6
+    vectors = len(graph_of(model).writers) * (len(pair.base) - pair.shared)
+    kept = vectors * config.hidden_size * 2 / 1e6
     plain, edges = (
         most_alive(model, run) for run in (plain_backward(model, pair), estimated(model, pair))
     )
@@ -148,7 +169,6 @@ def plain_backward(model: interp.Model, pair: PatchingPair) -> Callable[[], obje
 
 def most_alive(model: interp.Model, run: Callable[[], object]) -> float:
     """The most MB of tensors alive at once, without those that are alive before."""
-    run()  # whatever is made only once
     with _Alive(model) as alive:
         run()
     return alive.most / 1e6
@@ -182,24 +202,8 @@ class _Alive(TorchDispatchMode):
         self._now -= size
 
 
-def made(
-    hidden: int,
-    mlp: int,
-    layers: int,
-    heads: int,
-    shared: int,
-    *,
-    dtype: torch.dtype = torch.float32,
-) -> interp.Model:
-    """A random Llama with `shared` key-value heads."""
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=hidden,
-        intermediate_size=mlp,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=shared,
-    )
+def made(config: LlamaConfig, dtype: torch.dtype = torch.float32) -> interp.Model:
+    """A model with random weights."""
     torch.manual_seed(0)
     hf = LlamaForCausalLM._from_config(config, dtype=dtype).eval()
     return interp.Model("llama", enlarged(hf, 3.0), made_tokenizer())

@@ -14,7 +14,7 @@ def edges():
 
 
 def test_both_ways_give_the_same_edges(edges):
-    found = edges.compare(32, 2, 4, 12, repeats=1)
+    found = edges.compare(edges.shape(32, 96, layers=2, heads=4), 12, repeats=1)
     # Three readers for each head, one for each MLP, and the logits.
     assert found["edges"] == (12 + 5) + (12 * 6 + 10) + 11
     assert found["largest difference"] < 1e-4
@@ -35,7 +35,7 @@ def test_memory_is_counted_by_hand(edges):
 
 
 def test_edges_need_no_less_than_the_writers(edges):
-    found = edges.needs(64, 96, 2, 8, 12)
+    found = edges.needs(edges.shape(64, 96, layers=2, heads=8, kv_heads=4), 12)
     assert found["writers"] == pytest.approx((1 + 2 * 9) * 8 * 64 * 2 / 1e6)
     assert found["edges"] > found["writers"]
     assert found["edges / (plain + writers)"] == pytest.approx(
