@@ -83,6 +83,7 @@ browser:
 bench: setup
 	$(BIN)/python -m benchmarks.attribution
 	$(BIN)/python -m benchmarks.patching
+	$(BIN)/python -m benchmarks.edges
 	$(BIN)/python -m benchmarks.evaluate
 	$(BIN)/python -m benchmarks.effects
 	$(BIN)/python -m benchmarks.generation

@@ -12,9 +12,12 @@ from importlib import import_module
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import (
+    DIFFERENTIATED,
     OPEN,
     Attribution,
     Captured,
@@ -34,9 +37,11 @@ from interp.models.model import Model
 from interp.models.sites import View, layer_count, locate, watched
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.readers import reader_of
+from interp.reading.shared_batches import PASS_TOKENS
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
+from interp.scoring.shared_prefix import read_start
 
 
 class Attributor:
@@ -57,7 +62,7 @@ class Attributor:
         self._answer_tokens = AnswerTokenizer(model)
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
         self._passes = _passes({n: m for n, m in built.items() if isinstance(m, SharedPass)})
-        backward = self._own or any("input_gradient" in shared.needs for shared in self._passes)
+        backward = self._own or any(shared.needs & DIFFERENTIATED for shared in self._passes)
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
@@ -115,9 +120,12 @@ def shared_pass(
     """Run the passes of a batch, the backward pass by `rules`, and keep what is needed.
 
     A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
-    whole batch.
+    whole batch. If only products with the difference from donors are needed, the columns in which
+    no prompt differs from its donor are read once for all prompts that begin alike, without a
+    gradient.
     """
-    differentiated = "input_gradient" in needs
+    differentiated = not needs.isdisjoint(DIFFERENTIATED)
+    donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
     with ExitStack() as stack:
         stack.enter_context(model.measuring())
         stack.enter_context(torch.set_grad_enabled(differentiated))
@@ -126,15 +134,27 @@ def shared_pass(
         if "attention_rows" in needs:
             rows = stack.enter_context(answer_attention(model))
         opened = stack.enter_context(_opened(model, needs))
-        embeddings = reader_of(model).embed(batch.token_ids).requires_grad_(differentiated)
-        predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
-        gradient = None
+        embeddings = reader_of(model).embed(batch.token_ids)
+        start, prompts = 0, len(batch.prompts)
+        if donors is not None and needs == {"donor_products"}:
+            start = equal_columns(model, batch, donors)
+        if start * prompts <= PASS_TOKENS:
+            start = 0
+        past = read_start(model, batch, start).past(prompts) if start else None
+        read = embeddings[:, start:].detach().requires_grad_(differentiated)
+        predictions = predict(model, batch, answer_tokens, embeddings=read, past=past)
+        gradient = products = None
         if differentiated:
             attributed = objective(target, batch, predictions)
-            (gradient,) = torch.autograd.grad(attributed.sum(), embeddings)
+            (found,) = torch.autograd.grad(attributed.sum(), read)
+            gradient = functional.pad(found, (0, 0, start, 0))
+        if donors is not None and gradient is not None:
+            differences = embeddings.float() - reader_of(model).embed(donors).float()
+            products = (differences * gradient.float()).sum(-1)
     predictions = Predictions(predictions.logits.detach(), predictions.answers)
     maps, heads = opened
-    return Captured(batch, predictions, embeddings.detach(), gradient, rows, maps, heads)
+    own = gradient if "input_gradient" in needs else None
+    return Captured(batch, predictions, embeddings, own, rows, maps, heads, products)
 
 
 @contextmanager

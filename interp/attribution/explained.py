@@ -1,7 +1,7 @@
 """The target of one prompt, as a function of embeddings and as a game of its segments."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.shared_prefix import read_all
+from interp.scoring.shared_prefix import read_all, read_start
 
 
 class SegmentGame:
@@ -61,7 +61,8 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt with its attributed scalar and the budget of its passes.
 
-    The target's tokens are those of the prompt itself, even if different embeddings are read.
+    The target's tokens are those of the prompt itself, even if different embeddings are read. Rows
+    of embeddings may lack their first columns; these are then the prompt's own and read only once.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ExplainedPrompt:
         self._reader = reader_of(model)
         self._answer_tokens = answer_tokens
         self._budget = budget
+        self._start = cache(partial(read_start, model, self.batch))
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
@@ -94,7 +96,9 @@ class ExplainedPrompt:
 
     def value(self, embeddings: Embeddings) -> Values:
         """The target of each row from one forward pass, in nats or, for a contrast, in logits."""
-        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings))
+        left_out = self.batch.token_ids.shape[1] - embeddings.shape[1]
+        past = self._start(left_out).past(len(embeddings)) if left_out else None
+        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings, past=past))
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
         """The target of other prompts, without a gradient; shared tokens are read once."""

@@ -20,8 +20,11 @@ from interp.models.model import Model
 from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
 
-Need = Literal["input_gradient", "attention_rows", "attention_maps", "heads"]
+Need = Literal["input_gradient", "donor_products", "attention_rows", "attention_maps", "heads"]
 """Tensors that a pass keeps only for methods that name them."""
+
+DIFFERENTIATED: frozenset[Need] = frozenset({"input_gradient", "donor_products"})
+"""Tensors that need a backward pass."""
 
 OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
 """Tensors that can be read only if attention weights are computed explicitly."""
@@ -51,6 +54,8 @@ class Captured:
     """The attention of every token in each layer, averaged over the heads; empty if not needed."""
     heads: Sequence[Heads] = ()
     """One per layer."""
+    products: Float[Tensor, "batch token"] | None = None
+    """See `donor_products`."""
 
     @property
     def input_gradient(self) -> Float[Tensor, "batch token size"]:
@@ -62,6 +67,17 @@ class Captured:
         if self.gradient is None:
             raise LookupError("a method that reads input_gradient must list it among its needs")
         return self.gradient
+
+    @property
+    def donor_products(self) -> Float[Tensor, "batch token"]:
+        """(Embedding - donor's embedding) . gradient of each token.
+
+        Raises:
+            LookupError: the method does not name it among its needs.
+        """
+        if self.products is None:
+            raise LookupError("a method that reads donor_products must name it among its needs")
+        return self.products
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ from interp.models.sites import (
 from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
 
+MOST_NUMBERS = 2**21
+"""Most numbers in the gradients of the readers, and in the vectors of the writers, that are
+multiplied at once: with more, these would need more memory than the backward pass."""
+
 
 class EdgeEstimator:
     """Estimates the edges of one model.
@@ -191,10 +195,10 @@ def _differentiated(
         found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
         gradients = dict(zip(wanted, found, strict=True))
         for layer in _layers(graph):
-            through = _through_projections(model, graph, layer, gradients)
-            rows = graph.attention_readers(layer)
-            read = _before_norm(values["attention_in", layer], values["resid_pre", layer], through)
-            _fill(scores, graph, rows, read, streams.differences)
+            stream = values["resid_pre", layer]
+            for rows, through in _through_projections(model, graph, layer, gradients):
+                read = _before_norm(values["attention_in", layer], stream, through)
+                _fill(scores, graph, rows, read, streams.differences)
             row = graph.mlp_reader(layer)
             stream = values[stream_read(graph, graph.readers[row])]
             mlp = gradients["mlp_in", layer][None, 0]
@@ -247,17 +251,27 @@ def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
 
 def _through_projections(
     model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor]
-) -> Float[Tensor, "reader token size"]:
-    """Gradients with respect to what the attention reads, through each projected head alone."""
+) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
+    """Readers, with gradients with respect to what the attention reads, through each alone."""
     own = layers_of(model.hf, model.architecture)[layer]
     attention = own.get_submodule(model.architecture.attention)
-    parts = []
+    first = graph.attention_readers(layer).start
     for site, path in zip(("q", "k", "v"), model.architecture.qkv, strict=True):
         view = locate(model, site, layer).view
         weight = view(input_by_output(attention.get_submodule(path))[None])[0]
         gradient = view(gradients[site, layer])[0]
-        parts.append(torch.einsum("thd,shd->hts", gradient, weight.to(gradient)))
-    return torch.cat(parts)
+        tokens, heads, _ = gradient.shape
+        for some in _parts(heads, tokens * len(weight)):
+            through = torch.einsum("thd,shd->hts", gradient[:, some], weight[:, some].to(gradient))
+            yield slice(first + some.start, first + some.stop), through
+        first += heads
+
+
+def _parts(vectors: int, numbers: int) -> Iterator[slice]:
+    """Stretches of vectors of so many numbers, none of more than `MOST_NUMBERS`."""
+    some = max(1, MOST_NUMBERS // numbers)
+    for start in range(0, vectors, some):
+        yield slice(start, min(start + some, vectors))
 
 
 def _before_norm(
@@ -281,7 +295,7 @@ def _fill(
 ) -> None:
     before = graph.writers_before(graph.readers[rows.start])
     wide = torch.promote_types(gradients.dtype, torch.float32)
-    products = torch.einsum(
-        "rts,wts->rw", gradients.to(wide), differences[:before].to(gradients.device, wide)
-    )
-    scores[rows, :before] = products.to(scores)
+    gradients = gradients.to(wide)
+    for some in _parts(before, gradients[0].numel()):
+        written = differences[some].to(gradients)
+        scores[rows, some] = torch.einsum("rts,wts->rw", gradients, written).to(scores)

@@ -41,6 +41,7 @@ class Columns(NamedTuple):
     optional: Sequence[str]
     unnamed: Sequence[str]
     others: bool
+    nested: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
         """The columns to read from a file with the given columns."""
@@ -58,6 +59,7 @@ def read_rows(
     optional: Sequence[str] = (),
     unnamed: Sequence[str] = (),
     others: bool = False,
+    nested: bool = False,
 ) -> list[Row]:
     """The rows of a file, a folder of files or a hub data set.
 
@@ -69,12 +71,13 @@ def read_rows(
             given, every CSV file must have a header. A file without a header may lack the last
             columns.
         others: whether all other columns are read too, in the order of the file.
+        nested: whether cells may hold lists and objects.
 
     Raises:
         UserError: the source cannot be read, a file lacks a column, there are no rows, or a cell
             holds a list or an object.
     """
-    asked = Columns(columns, optional, unnamed, others)
+    asked = Columns(columns, optional, unnamed, others, nested)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
     if not rows:
         raise UserError(f"{shortened(str(source))} has no rows; expected at least one")
@@ -238,7 +241,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
         raise UserError(f"cannot read {shown}: {_reason(error)}") from error
     for place, cells in rows:
         for column, value in cells.items():
-            if not isinstance(value, str | int | float | None):
+            if not columns.nested and not isinstance(value, str | int | float | None):
                 raise UserError(
                     f"{shown}, {place}: {column} is {_quoted(value)}, a {type(value).__name__}; "
                     "expected text, a number, true or false"

@@ -6,12 +6,14 @@ stay right-aligned as in a plain batch, with unchanged positions, padding and sl
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 from torch.nn import functional
+from transformers.cache_utils import Cache
 
 from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
 from interp.models.model import Model
@@ -65,6 +67,41 @@ def _read_prefixes(
         own[part.start : part.end].scatter_(1, positions, new.view(positions.shape))
         stored += len(new)
     return joined(found), own
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The keys and values of a batch's first columns."""
+
+    states: KeyValues
+    source: Int[Tensor, "row column"]
+
+    def past(self, rows: int) -> Cache:
+        """A new cache of these columns, for the batch or for `rows` copies of its only prompt."""
+        return gathered(self.states, self.source.expand(rows, -1))
+
+
+@torch.no_grad()
+def read_start(model: Model, batch: Batch, columns: int) -> Start:
+    """Read a batch's first columns, once for all prompts that begin alike, without a gradient.
+
+    The model must be `readable_in_parts`. Use it within `model.measuring()`.
+    """
+    device = batch.token_ids.device
+    starts = [
+        prompt.token_ids[: max(0, columns - batch.unpadded(row).start)]
+        for row, prompt in enumerate(batch.prompts)
+    ]
+    read: list[tuple[int, ...]] = []
+    for start in sorted(starts, key=len, reverse=True):
+        if not any(own[: len(start)] == start for own in read):
+            read.append(start)
+    width = safe_width(len(read[0]), device)
+    padded = torch.tensor([own + (0,) * (width - len(own)) for own in read], device=device)
+    rows = [next(n for n, own in enumerate(read) if own[: len(s)] == s) for s in starts]
+    # Columns of padding, which the attention mask hides, get the first token.
+    source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
+    return Start(CausalReader(model).read_prefixes(padded), source)
 
 
 def readable_in_parts(model: Model, tokens: int) -> bool:

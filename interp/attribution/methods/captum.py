@@ -20,10 +20,11 @@ import torch
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
+from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import AnyModel, SegmentScores, TokenScores
-from interp.attribution.methods.gradient import counterfactual_embeddings
 from interp.errors import UserError
 from interp.models.architectures import CAUSAL, layers_of
 from interp.models.model import Model
@@ -54,8 +55,10 @@ class IntegratedGradients:
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that add up, except for the completeness gap, which is the integration error."""
-        baseline = counterfactual_embeddings(self._model, explained.batch)
-        return _integrated(explained, baseline, steps=STEPS)
+        donors = counterfactual_ids(self._model, explained.batch)
+        start = equal_columns(self._model, explained.batch, donors)
+        baseline = reader_of(self._model).embed(donors)
+        return _integrated(explained, baseline, steps=STEPS, start=start)
 
 
 class _FromMean:
@@ -76,14 +79,17 @@ class MeanIntegratedGradients(_FromMean):
         return _integrated(explained, self._baseline(explained), steps=LONG_STEPS)
 
 
-def _integrated(explained: ExplainedPrompt, baseline: Embeddings, *, steps: int) -> TokenScores:
+def _integrated(
+    explained: ExplainedPrompt, baseline: Embeddings, *, steps: int, start: int = 0
+) -> TokenScores:
+    """Scores of tokens; those in the columns before `start`, which have no difference, are zero."""
     scores = captum.attr.IntegratedGradients(explained.values).attribute(
-        explained.embeddings.clone().requires_grad_(),
-        baseline,
+        explained.embeddings[:, start:].clone().requires_grad_(),
+        baseline[:, start:],
         n_steps=steps,
         internal_batch_size=explained.rows,
     )
-    return token_scores(scores, explained, baseline)
+    return token_scores(functional.pad(scores, (0, 0, start, 0)), explained, baseline)
 
 
 class DeepLift(_FromMean):

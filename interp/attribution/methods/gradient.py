@@ -1,17 +1,10 @@
 """Gradient methods, which read the shared passes of a batch.
 
 A norm divides its input by the input's length, so its gradient removes the component along the
-input: which is much of a token's contribution. `FrozenNorms` therefore holds the denominators
-constant (Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al.
-2025).
-
-Counterfactual methods take a donor's tokens as the baseline. The donor is another instance of the
-prompt's template: the first among those whose segments are closest in number of tokens. Token i of
-a segment of n tokens takes token floor((i + 1/2) m / n) of the donor's m tokens, so tokens
-correspond one to one if m = n.
+input: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
+(Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
 """
 
-import math
 from typing import Any
 
 import torch
@@ -25,60 +18,6 @@ from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
 from interp.models.model import Model
 from interp.models.sites import hooked
-from interp.prompts.mixing import donors_of, mixed
-from interp.reading.readers import reader_of
-from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
-
-
-def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batch token size"]:
-    """Embeddings of the batch's tokens, with the tokens of segments replaced by those of donors.
-
-    Raises:
-        UserError: a prompt has no donor from another instance.
-    """
-    token_ids = batch.token_ids.clone()
-    for row, prompt in enumerate(batch.prompts):
-        token_ids[row, batch.unpadded(row)] = torch.tensor(
-            counterfactual_tokens(model, prompt), device=token_ids.device
-        )
-    return reader_of(model).embed(token_ids)
-
-
-def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
-    """The prompt's tokens, with the tokens of segments replaced by those of the donor.
-
-    Raises:
-        UserError: the prompt has no donor from another instance.
-    """
-    donors = donors_of(prompt.prompt, "instance")
-    if not donors:
-        raise UserError(
-            f"prompt {prompt.prompt.id} has no donor from another instance, which a "
-            "counterfactual baseline requires; choose methods without such a baseline, such as "
-            "input_gradient"
-        )
-    names = tuple(donors[0].segments)
-    nearest, least = prompt, math.inf
-    for donor in donors:
-        (given,) = tokenize(model, [mixed(prompt.prompt, donor)])
-        unequal = sum(abs(_length(prompt, name) - _length(given, name)) for name in names)
-        if unequal < least:
-            nearest, least = given, unequal
-        if not unequal:
-            break
-    token_ids = list(prompt.token_ids)
-    for name in names:
-        (start, end), (other, other_end) = prompt.segments[name], nearest.segments[name]
-        count, others = end - start, other_end - other
-        for index in range(count):
-            source = other + (2 * index + 1) * others // (2 * count)
-            token_ids[start + index] = nearest.token_ids[source]
-    return token_ids
-
-
-def _length(prompt: TokenizedPrompt, name: str) -> int:
-    start, end = prompt.segments[name]
-    return end - start
 
 
 class InputGradient(AnyModel):
@@ -170,16 +109,12 @@ class Gim:
     Raises: UserError: the model's architecture is not supported, or its gates are unknown.
     """
 
-    needs: frozenset[Need] = frozenset({"input_gradient"})
+    needs: frozenset[Need] = frozenset({"donor_products"})
     rules = GIM
 
     def __init__(self, model: Model) -> None:
         check_rules(model, self.rules)
-        self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Signed scores in the target's units; zero if the donor has the same token."""
-        donors = counterfactual_embeddings(self._model, captured.batch)
-        differences = captured.embeddings.float() - donors.float()
-        products: Tensor = (differences * captured.input_gradient.float()).sum(-1)
-        return products
+        """Signed, in the target's unit; zero if the donor has the same token."""
+        return captured.donor_products
