@@ -27,7 +27,14 @@ from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.html import render
-from interp.report.page import FigureItem, HeatMapItem, PromptsItem, Report, TableItem
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    PictureItem,
+    PromptsItem,
+    Report,
+    TableItem,
+)
 
 PAGE = "report.html"
 
@@ -78,6 +85,7 @@ _KINDS = {
     TableItem: "table",
     FigureItem: "figure",
     HeatMapItem: "heat-map",
+    PictureItem: "picture",
     PromptsItem: "prompts",
 }
 
