@@ -6,7 +6,8 @@ side of the pair that is run. The variance of y has four parts, estimated withou
 products of two observations of *different* clusters (method of moments; Searle, Casella and
 McCulloch 1992, Variance Components, chapter 5, has it for balanced data). Let M[p, s] be the mean
 product of two observations with the same phrasing (p = 1) or different ones (0), run on the same
-side (s = 1) or different ones (0):
+side (s = 1) or different ones (0). Phrasings are compared if they ask for the same answer options,
+because logits of different options, such as True and Yes, are different quantities:
 
 - phrasing: M[1, 0] - M[0, 0]
 - side: M[0, 1] - M[0, 0]
@@ -18,7 +19,8 @@ They add up to the total, mean y^2 - M[0, 0]. An estimate may be negative where 
 With one direction there are only phrasing and instance.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -43,125 +45,145 @@ _AT_ONCE = 64
 
 
 def component_table(
-    edges: pd.DataFrame, phrasings: Mapping[str, str], clusters: Mapping[str, object]
+    edges: pd.DataFrame,
+    pairs: pd.DataFrame,
+    phrasings: Mapping[str, str],
+    clusters: Mapping[str, object],
 ) -> pd.DataFrame:
     """One row per model, method and edge, those that vary most with the phrasing first.
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
     the total, with _low and _high, the ends of its 95% percentile interval from a bootstrap over
-    clusters (NaN for fewer than `FEWEST`); p: the share of random orders of the phrasings over the
-    pairs in which the edge that varies most with them, of all edges, does so as much as this edge
-    (Westfall and Young 1993), so that under 0.05 any edge is reported in at most 5% of studies in
-    which no edge varies; phrasings, pairs, clusters.
+    clusters (NaN for fewer than `FEWEST`); phrasings, pairs, clusters.
+
+    p: the share of random orders of the phrasings, over the pairs with the same options, in which
+    the edge that varies most with them, of all edges, varies as much as this one (Westfall and
+    Young 1993). Where no edge varies, some edge has p < 0.05 in at most 5% of studies.
 
     Args:
         edges: rows of the edges table.
+        pairs: rows of the pairs table.
         phrasings: the phrasing of each pair.
         clusters: the cluster of each pair.
     """
     ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
     columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]
     tables = [pd.DataFrame(columns=[*columns, "phrasings", "pairs", "clusters"])]
+    options = pairs.drop_duplicates("pair_id").set_index("pair_id")
+    options = options["positive_option"] + " or " + options["negative_option"]
     for key, rows in grouped(edges, ["model", "method"]):
         signs = np.where(rows["direction"] == "denoising", 1.0, -1.0)
         signed = rows.assign(y=rows["effect"] * signs)
         wide = signed.pivot(index=["pair_id", "direction"], columns=_EDGE, values="y")
         wide = wide.dropna(axis="columns")
-        pairs = wide.index.get_level_values("pair_id")
-        of = [
-            pd.factorize(pd.Index(labels))[0]
-            for labels in (
-                pairs.map(phrasings),
-                wide.index.get_level_values("direction"),
-                pairs.map(clusters),
-            )
-        ]
-        values = wide.to_numpy(float)
-        if not values.size or of[0].max() < 1:
+        ids, sides = (wide.index.get_level_values(level) for level in wide.index.names)
+        design = _Design.of(ids.map(phrasings), ids.map(options), sides, ids.map(clusters))
+        if wide.empty or not design.compared:
             continue
-        parts, low, high = _components(values, *of)
+        values = wide.to_numpy(float)
+        parts, low, high = _components(values, design)
         table = wide.columns.to_frame(index=False)
         table = table.assign(effect=values.mean(0), sd=np.sqrt(np.maximum(parts.sum(0), 0)))
         with np.errstate(divide="ignore", invalid="ignore"):
             for number, part in enumerate(PARTS):
-                ends = (parts[number] / parts.sum(0), low[number], high[number])
-                for end, own in zip(("", "_low", "_high"), ends, strict=True):
+                numbers = (parts[number] / parts.sum(0), low[number], high[number])
+                for end, own in zip(("", "_low", "_high"), numbers, strict=True):
                     table[f"{part}{end}"] = own
         means = wide.groupby(level="pair_id", sort=False).mean()
-        table["p"] = _largest_p(means.to_numpy(), pd.factorize(means.index.map(phrasings))[0])
-        table = table.assign(
-            **key, phrasings=of[0].max() + 1, pairs=len(means), clusters=of[2].max() + 1
-        )
+        asked = [pd.factorize(means.index.map(of))[0] for of in (phrasings, options)]
+        table["p"] = _largest_p(means.to_numpy(), *asked)
+        counts = {"phrasings": asked[0].max() + 1, "pairs": len(means)}
+        table = table.assign(**key, **counts, clusters=design.cluster.max() + 1)
         order = table.assign(by=table["phrasing"] * table["sd"] ** 2)
         tables.append(order.sort_values("by", ascending=False)[tables[0].columns])
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
 
-Labels = Int[np.ndarray, " observation"]
+Labels = Int[np.ndarray, " row"]
+"""The group of each row, numbered from 0."""
+
+
+@dataclass(frozen=True)
+class _Design:
+    """The groups of the observations, as numbers from 0."""
+
+    both: Labels
+    """Observations with the same number share phrasing and side."""
+    phrasing: Labels
+    side: Labels
+    """Those with the same number share side and options."""
+    options: Labels
+    cluster: Labels
+
+    @classmethod
+    def of(
+        cls, phrasing: pd.Index, options: pd.Index, side: pd.Index, cluster: pd.Index
+    ) -> "_Design":
+        """The groups by the labels of each observation."""
+
+        def numbered(*labels: pd.Index) -> Labels:
+            return np.asarray(pd.MultiIndex.from_arrays(labels).factorize()[0])
+
+        return cls(
+            numbered(phrasing, options, side),
+            numbered(phrasing, options),
+            numbered(options, side),
+            numbered(options),
+            numbered(cluster),
+        )
+
+    @property
+    def compared(self) -> bool:
+        """Whether two phrasings ask for the same options."""
+        return bool(self.phrasing.max(initial=0) > self.options.max(initial=0))
+
+    @property
+    def sides(self) -> bool:
+        """Whether prompts of both sides were run."""
+        return bool(self.side.max() > self.options.max())
 
 
 def _components(
-    values: Float[np.ndarray, "observation edge"], phrasing: Labels, side: Labels, cluster: Labels
+    values: Float[np.ndarray, "observation edge"], design: _Design
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The parts of the variance (part, edge), and both ends of the intervals of their shares."""
-    clusters = int(cluster.max()) + 1
-    levels = _groupings(phrasing, side)
+    clusters = int(design.cluster.max()) + 1
     ones = np.ones((1, clusters))
     drawn = bootstrap_counts(clusters, RESAMPLES).astype(float)
-    parts, lows, highs = [], [], []
+    parts, intervals = [], []
     for start in range(0, values.shape[1], _AT_ONCE):
         own = values[:, start : start + _AT_ONCE]
-        parts.append(_parts(own, levels, cluster, ones)[0])
+        parts.append(_parts(own, design, ones)[0])
         if clusters < FEWEST:
-            lows.append(np.full_like(parts[-1], np.nan))
-            highs.append(lows[-1])
+            intervals.append(np.full((2, *parts[-1].shape), np.nan))
             continue
-        resampled = _parts(own, levels, cluster, drawn)
+        resampled = _parts(own, design, drawn)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = resampled / resampled.sum(1, keepdims=True)
-        low, high = np.quantile(shares, [(1 - LEVEL) / 2, UPPER], axis=0)
-        lows.append(low)
-        highs.append(high)
-    found = (np.concatenate(each, axis=1) for each in (parts, lows, highs))
-    first, low, high = found
-    return first, low, high
-
-
-def _groupings(phrasing: Labels, side: Labels) -> dict[tuple[int, int], Labels]:
-    """The group of each observation if two of the same group share phrasing (1, _), side (_, 1)."""
-    sides = int(side.max()) + 1
-    return {
-        (1, 1): phrasing * sides + side,
-        (1, 0): phrasing,
-        (0, 1): side,
-        (0, 0): np.zeros_like(side),
-    }
+        intervals.append(np.quantile(shares, [(1 - LEVEL) / 2, UPPER], axis=0))
+    low, high = np.concatenate(intervals, axis=2)
+    return np.concatenate(parts, axis=1), low, high
 
 
 def _parts(
     values: Float[np.ndarray, "observation edge"],
-    levels: Mapping[tuple[int, int], Labels],
-    cluster: Labels,
+    design: _Design,
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample part edge"]:
     """The parts of the variance, with clusters drawn as often as the weights say."""
-    found = {key: _products(values, group, cluster, weights) for key, group in levels.items()}
-    both, same_phrasing, same_side, every = (found[key] for key in ((1, 1), (1, 0), (0, 1), (0, 0)))
-    means = {
-        (1, 1): _mean(both),
-        (1, 0): _mean(same_phrasing - both),
-        (0, 1): _mean(same_side - both),
-        (0, 0): _mean(every - same_phrasing - same_side + both),
-    }
-    squares = weights @ _sums(values**2, cluster, weights.shape[1])
-    observed = weights @ np.bincount(cluster, minlength=weights.shape[1])
-    total = squares / observed[:, None]
-    if not levels[0, 1].any():  # all observations share the side
-        none = np.zeros_like(total)
-        return np.stack([means[1, 1] - means[0, 1], none, none, total - means[1, 1]], axis=1)
-    phrasing, side = means[1, 0] - means[0, 0], means[0, 1] - means[0, 0]
-    by_side = means[1, 1] - means[1, 0] - means[0, 1] + means[0, 0]
-    return np.stack([phrasing, side, by_side, total - means[1, 1]], axis=1)
+    both, same_phrasing, same_side, every = (
+        _products(values, group, design.cluster, weights)
+        for group in (design.both, design.phrasing, design.side, design.options)
+    )
+    m11, m01 = _mean(both), _mean(same_side - both)
+    squares = weights @ _sums(values**2, design.cluster, weights.shape[1])
+    observed = weights @ np.bincount(design.cluster, minlength=weights.shape[1])
+    instance = squares / observed[:, None] - m11
+    if not design.sides:
+        return np.stack([m11 - m01, 0 * m01, 0 * m01, instance], axis=1)
+    m10 = _mean(same_phrasing - both)
+    m00 = _mean(every - same_phrasing - same_side + both)
+    return np.stack([m10 - m00, m01 - m00, m11 - m10 - m01 + m00, instance], axis=1)
 
 
 def _products(
@@ -200,13 +222,17 @@ def _sums(
 
 
 def _largest_p(
-    values: Float[np.ndarray, "pair edge"], phrasing: Int[np.ndarray, " pair"]
+    values: Float[np.ndarray, "pair edge"], phrasing: Labels, options: Labels
 ) -> Float[np.ndarray, " edge"]:
     """For each edge, the share of orders whose largest statistic of all edges is as large.
 
-    The statistic is the share of the sum of squares that lies between phrasings.
+    The statistic is the share of the sum of squares within the options that lies between their
+    phrasings; pairs with the same options change places.
     """
-    centred = values - values.mean(0)
+    strata = [np.flatnonzero(options == number) for number in np.unique(options)]
+    centred = values.copy()
+    for own in strata:
+        centred[own] -= centred[own].mean(0)
     squares = (centred**2).sum(0)
     varies = squares > 0
     members = np.eye(int(phrasing.max()) + 1)[phrasing]
@@ -216,15 +242,14 @@ def _largest_p(
         sums = members[order].T @ centred[:, varies]
         return np.asarray((sums**2 / sizes[:, None]).sum(0) / squares[varies])
 
-    observed = between(np.arange(len(values)))
+    order = np.arange(len(values))
+    observed = between(order)
     as_large = np.ones(len(observed))
-    for order in _orders(len(values)):
+    chance = np.random.default_rng(0)
+    for _ in range(PERMUTATIONS):
+        for own in strata:
+            order[own] = chance.permutation(own)
         as_large += between(order).max(initial=0.0) >= observed * (1 - 1e-9)
     p = np.ones(values.shape[1])
     p[varies] = as_large / (1 + PERMUTATIONS)
     return p
-
-
-def _orders(rows: int) -> Iterator[Int[np.ndarray, " pair"]]:
-    chance = np.random.default_rng(0)
-    return (chance.permutation(rows) for _ in range(PERMUTATIONS))

@@ -161,7 +161,7 @@ class EdgeEffects(Result):
         edges = self.edges
         if self._guarantee is not None or self.measured.about.parameters.get("sample"):
             edges = edges[edges["method"] != "exact"]
-        table = component_table(edges, of_pair, self.clusters)
+        table = component_table(edges, self.pairs, of_pair, self.clusters)
         sides = edges["direction"].nunique() > 1
         columns = ["writer", "reader", "effect", "sd", "phrasing", "phrasing_low", "phrasing_high"]
         columns += ["side", "phrasing_by_side"] * sides
