@@ -7,7 +7,7 @@ best. cpr is the area under f, capped at 1 at each share, since a circuit that e
 answer would otherwise win.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,12 @@ RESAMPLES = 2000
 
 BOUNDS = (0.05, 0.1, 0.2)
 """Distances from the whole model below which the smallest circuit is sought."""
+
+_HEIGHTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "cmd": lambda f: np.abs(1 - f),
+    "cpr": lambda f: np.minimum(f, 1),
+}
+"""What lies over each share, by the name of its area."""
 
 _RANKING = ["method", "choice"]
 
@@ -64,9 +70,9 @@ def circuit_area_table(
     rows = []
     for curve in _curves(circuits, pairs, clusters):
         row: dict[str, object] = {**curve.key}
-        for name, values in (("cmd", lambda f: np.abs(1 - f)), ("cpr", lambda f: np.minimum(f, 1))):
-            area = curve.area(values(curve.f)).mean(-1)
-            low, high = curve.interval(curve.area(values(curve.resampled)).mean(-1))
+        for name, height in _HEIGHTS.items():
+            area = curve.area(height(curve.f)).mean(-1)
+            low, high = curve.interval(curve.area(height(curve.resampled)).mean(-1))
             row |= {name: float(area), f"{name}_low": float(low), f"{name}_high": float(high)}
         rows.append({**row, **curve.counts})
     columns = ["model", *_RANKING, "cmd", *_between("cmd"), "cpr", *_between("cpr")]
@@ -131,7 +137,7 @@ def _ratios(
 ) -> Float[np.ndarray, "resample draw share"]:
     """Each f, from sums of differences to the empty circuit, the full circuit's last."""
     whole = np.full(len(sums), np.nan) if few else sums[:, -1]
-    return (sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
+    return np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
 
 
 def _between(name: str) -> list[str]:
@@ -178,12 +184,13 @@ def split_table(
             drawn = bootstrap_sums(sums, resamples=RESAMPLES)
             low, high = _folded(drawn[:, :-1] / drawn[:, -1:], len(sums))
             table = wide.columns.to_frame(index=False).assign(
-                distance=np.abs(wide.mean(0).to_numpy()), distance_low=low, distance_high=high
+                distance=np.abs(wide.to_numpy(float).mean(0)), distance_low=low, distance_high=high
             )
             edges = rows.groupby([*_RANKING, "share"], sort=False)["edges"].first().reset_index()
             facts = {"model": model, "value": value, "chosen": value in chosen}
             counts = {"pairs": len(wide), "clusters": len(sums)}
-            tables.append(table.merge(edges).assign(**facts, **counts)[tables[0].columns])
+            whole = pd.DataFrame({**table.merge(edges), **facts, **counts})
+            tables.append(whole[tables[0].columns])
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
 

@@ -92,10 +92,10 @@ def component_table(
         means = wide.groupby(level="pair_id", sort=False).mean()
         asked = [pd.factorize(means.index.map(of))[0] for of in (phrasings, options)]
         table["p"] = _largest_p(means.to_numpy(), *asked)
-        counts = {"phrasings": asked[0].max() + 1, "pairs": len(means)}
-        table = table.assign(**key, **counts, clusters=design.cluster.max() + 1)
-        order = table.assign(by=table["phrasing"] * table["sd"] ** 2)
-        tables.append(order.sort_values("by", ascending=False)[tables[0].columns])
+        counts = {"phrasings": int(asked[0].max()) + 1, "pairs": len(means)}
+        facts = {**key, **counts, "clusters": int(design.cluster.max()) + 1}
+        order = (table["phrasing"] * table["sd"] ** 2).sort_values(ascending=False).index
+        tables.append(pd.DataFrame({**table.loc[order], **facts})[tables[0].columns])
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
 

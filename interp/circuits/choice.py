@@ -130,9 +130,9 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
     columns = {writer: column for column, writer in enumerate(graph.writers)}
     found = {}
     for method, own in effects.groupby("method", sort=False):
-        means = own.groupby(["reader", "writer"], sort=False)["effect"].mean()
+        means = own.groupby(["reader", "writer"], sort=False)["effect"].mean().reset_index()
         values = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
-        for (reader, writer), mean in means.items():
+        for reader, writer, mean in means.itertuples(index=False, name=None):
             if reader not in rows or writer not in columns:
                 raise UserError(
                     f"the model has no edge from {shortened(writer)} to {shortened(reader)}; give "

@@ -47,7 +47,7 @@ def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.D
     schema = SCHEMAS["edges"]
     kept = [schema.field(name) for name in ("model", "direction", *_COLUMNS)]
     table = _table(inside(folder, FILE), kept, filters)
-    effects = table.to_pandas()[_COLUMNS]
+    effects: pd.DataFrame = table.to_pandas()[_COLUMNS]
     if effects.empty:
         raise UserError(
             f"{folder} has no edges of {shortened(model)}, measured with the direction noising; "
@@ -57,7 +57,7 @@ def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.D
         return effects
     file = inside(folder, "prompts.parquet")
     columns = [pa.field("pair_id", pa.string()), pa.field(factor, pa.string())]
-    prompts = _table(file, columns, None).to_pandas().drop_duplicates("pair_id")
+    prompts: pd.DataFrame = _table(file, columns, None).to_pandas().drop_duplicates("pair_id")
     return effects.merge(prompts, on="pair_id", how="left")
 
 

@@ -143,7 +143,9 @@ class _Edges:
         """The rows of a pair, and whether it is checked for a guarantee."""
         spec, pair_id = self._spec, streams.passes.pair.base.prompt.pair_id
         every = self._graph.edges
-        effects = {name: (own.effects(streams), every) for name, own in self._estimators.items()}
+        effects: dict[str, tuple[EdgeValues, Bool[Tensor, "reader writer"]]] = {
+            name: (own.effects(streams), every) for name, own in self._estimators.items()
+        }
         checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
         if checked or "exact" in spec.methods:
             # Means over pairs need the same edges in all pairs, a bound needs edges drawn for each.

@@ -403,8 +403,8 @@ class Circuits(Spec):
 
     def first(self) -> Edges:
         """The measurement of edges that comes first if no run of it is given."""
-        own = {} if self.methods is None else {"methods": self.methods}
-        return Edges(clean=self.clean, policy=self.policy, **own)
+        methods = self.methods or ("integrated",)
+        return Edges(methods=methods, clean=self.clean, policy=self.policy)
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with a checksum of the edges."""

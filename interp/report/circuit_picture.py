@@ -15,8 +15,8 @@ from markupsafe import Markup
 
 from interp.report.html import render
 
-MOST_EDGES = 200
-"""Most edges of a picture."""
+MOST_EDGES, FIRST_EDGES = 200, 80
+"""Most edges of a picture, and of the circuit that it shows first."""
 
 _WIDTH, _ROW, _MARGIN = 960.0, 74.0, 92.0
 """Width of a picture, height of a row of components, width of the labels of rows, in pixels."""
@@ -75,7 +75,7 @@ def circuit_picture(
         label: what the picture shows, for screen readers.
     """
     sizes = edges.groupby("share").size().cumsum()
-    shown = [share for share, count in sizes.items() if count <= MOST_EDGES] or [sizes.index[0]]
+    shown = sizes.index[: max(1, int((sizes <= MOST_EDGES).sum()))]
     drawn = edges[edges["share"].isin(shown)]
     size = {share: number for number, share in enumerate(shown)}
     drawn = drawn.assign(
@@ -105,7 +105,8 @@ def circuit_picture(
         nodes=nodes,
         lines=lines,
         links=links,
-        choices=[(size[share], share, int(sizes[share])) for share in shown],
+        choices=[(number, share, int(sizes.iloc[number])) for number, share in enumerate(shown)],
+        first=max(0, int((sizes <= FIRST_EDGES).sum()) - 1),
         segments=_segments(pair),
         sides=list(pair["side"]),
     )
@@ -185,7 +186,8 @@ def _line(
 def _segments(pair: pd.DataFrame) -> list[_Segment]:
     """The segments of both prompts, word by word."""
     rows = pair.to_dict("records")
-    names = [column.removesuffix("_start") for column in pair if str(column).endswith("_start")]
+    columns = map(str, pair.columns)
+    names = [column.removesuffix("_start") for column in columns if column.endswith("_start")]
     found = []
     for name in names:
         texts = [

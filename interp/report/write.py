@@ -232,7 +232,8 @@ TERMS: Mapping[str, str] = {
     "side": "which member of its pair a prompt is, such as rulebreaker and non_rulebreaker",
     "segment": "a named part of a prompt: premise1 in tables is premise 1 in figures",
     "score": "what an attribution method gives a token or a segment, raw and with its sign",
-    "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1",
+    "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1; a "
+    "circuit's part of all edges",
     "ratio": "mean score of a token of one segment over that of another; 1 where they are equal",
     "unnormalized": "summed score of one segment over that of another, where a ratio compares "
     "means of tokens; it grows with length",

@@ -160,16 +160,15 @@ class CircuitAnswers(Result):
         from interp.report.circuit_picture import circuit_picture
 
         prompts = self.prompts
-        for number, model in enumerate(self.measured.models()):
+        for number, (model, pairs) in enumerate(self.pairs.groupby("model", sort=False)):
             try:
-                effects = self.effects(model)
+                effects = self.effects(str(model))
             except UserError:
                 continue  # the run of edges was moved; the page goes without its picture
             methods = list(effects["method"].unique())
             method = "exact" if "exact" in methods else methods[0]
             edges = greedy_members(effects[effects["method"] == method])
-            first = self.pairs.loc[self.pairs["model"] == model].iloc[0]
-            ids = [first["clean_prompt_id"], first["corrupt_prompt_id"]]
+            ids = pairs[["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
             title = f"The circuit of {model}"
             html = circuit_picture(
                 edges,

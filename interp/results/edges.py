@@ -157,7 +157,8 @@ class EdgeEffects(Result):
         prompts = self.prompts
         if PHRASING not in prompts or prompts[PHRASING].nunique() < 2:
             return
-        of_pair = prompts.drop_duplicates("pair_id").set_index("pair_id")[PHRASING].to_dict()
+        each = prompts.drop_duplicates("pair_id")
+        of_pair = dict(zip(each["pair_id"], each[PHRASING], strict=True))
         edges = self.edges
         if self._guarantee is not None or self.measured.about.parameters.get("sample"):
             edges = edges[edges["method"] != "exact"]
