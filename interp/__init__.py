@@ -1,9 +1,9 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
-(`evaluate`, `attribute`, `patch`, `edges`, `effects`, `generate` and `activations`); `run`, which
-runs all measurements and studies of the command line; and `train`. A name is imported when it is
-first used, since torch takes seconds to import.
+(`evaluate`, `attribute`, `patch`, `edges`, `effects`, `generate` and `activations`) and for
+`find_circuits`; `run`, which runs all measurements and studies of the command line; and `train`. A
+name is imported when it is first used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from interp.api import edges as edges
     from interp.api import effects as effects
     from interp.api import evaluate as evaluate
+    from interp.api import find_circuits as find_circuits
     from interp.api import generate as generate
     from interp.api import measurement as measurement
     from interp.api import patch as patch
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
+    from interp.measurements.specs import Circuits as Circuits
     from interp.measurements.specs import Edges as Edges
     from interp.measurements.specs import Effects as Effects
     from interp.measurements.specs import Evaluate as Evaluate
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from interp.results.answers import Scores as Scores
     from interp.results.attributions import Attributions as Attributions
     from interp.results.attributions import SegmentEffects as SegmentEffects
+    from interp.results.circuits import CircuitAnswers as CircuitAnswers
     from interp.results.edges import EdgeEffects as EdgeEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result

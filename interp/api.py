@@ -5,14 +5,17 @@ from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
+from interp.circuits.effects import read_effects
 from interp.errors import UserError, described, shortened, unknown
 from interp.export.activations import ActivationVectors
 from interp.jobs import Job, finish, finish_study
+from interp.measurements.circuits import circuits_by
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import (
     Activations,
     Attribute,
+    Circuits,
     Edges,
     Effects,
     Evaluate,
@@ -28,6 +31,7 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.answers import Completions, Scores
 from interp.results.attributions import Attributions, SegmentEffects
+from interp.results.circuits import CircuitAnswers
 from interp.results.edges import EdgeEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
@@ -214,6 +218,37 @@ def edges(
 ) -> EdgeEffects:
     """The effect of each edge between a model's components on its answers."""
     return _measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Circuits)
+def find_circuits(
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    effects: EdgeEffects | None = None,
+    batch_tokens: int | None = None,
+    **options: Any,
+) -> CircuitAnswers:
+    """The answers of a model that runs only with the edges of circuits.
+
+    The circuits are chosen by the effects in `effects`, a result of `edges` on any prompts of the
+    system, or in the run folder `edges`; without either, the edges of these prompts are measured.
+    """
+    spec = Circuits(**options)
+    if spec.edges is not None and effects is not None:
+        raise UserError("both effects and edges were given; leave one of them out")
+    if spec.edges is None:
+        first = spec.first()
+        found = effects or _measured(EdgeEffects, first, model, prompts, batch_tokens)
+        chosen_by = found.of_model(model.name, factor=spec.split)
+    else:
+        chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
+    _check_model(model)
+    _check_prompts(prompts)
+    arranged = spec.arranged(prompts)
+    measurement = circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens)
+    tables = collect(measurement, arranged)
+    return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
 
 
 @_measuring(Effects)

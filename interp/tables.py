@@ -297,22 +297,36 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
         "residual stream, to a reader: `input`, head 3 of layer 0 `a0.h3` and MLP `m0` write; the "
         "query `a1.h3.q`, the key and value of a key-value head `a1.kv0.k` and `a1.kv0.v`, `m1` "
-        "and `logits` read. The clean prompt is run (direction `noising` of the pairs table). A "
-        "pair with an error has no rows.",
-        MODEL,
-        PAIR_ID,
+        "and `logits` read. The base prompt of the pairs table is run: in `noising` the clean one, "
+        "in `denoising` the corrupt one. A pair with an error has no rows, and `exact` only those "
+        "of its sample.",
+        *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
         column("writer", TEXT, "the component that writes"),
         column("reader", TEXT, "the component that reads"),
         column(
             "effect",
             NUMBER,
-            "metric of the clean prompt if the reader reads what the writer adds in the corrupt "
+            "metric of the base prompt if the reader reads what the writer adds in the source "
             "prompt, minus the metric without this change",
             "logits",
-            sign="positive where the edge from the corrupt prompt moves the answer towards "
+            sign="positive where the edge from the source prompt moves the answer towards "
             "`positive_option` of the pairs table",
         ),
+    ),
+    "circuits": table(
+        "One row per model, pair and circuit. The model runs with the edges of the circuit: each "
+        "reader reads what writers with an edge to it add in this run, and what all others add in "
+        "the corrupt prompt. With all edges it gives `base_metric` of the pairs table, without any "
+        "`source_metric`. A pair with an error has no rows.",
+        MODEL,
+        PAIR_ID,
+        column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
+        column("choice", TEXT, "`greedy`, from the logits upwards, or `top`, the largest effects"),
+        column("draw", INTEGER, "number of the random ranking; 0 for a method"),
+        _share("share", "share of all edges that was chosen, before pruning"),
+        column("edges", INTEGER, "number of edges on paths from the input to the logits", "edges"),
+        _logits("metric", "clean prompt's metric with these edges alone", _FOR_POSITIVE),
     ),
     "activation_vectors": table(
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "

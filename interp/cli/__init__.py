@@ -27,6 +27,7 @@ COMMANDS = {
     "generate": "interp.measurements.specs:Generate",
     "patch": "interp.cli.measure:PATCH",
     "edges": "interp.measurements.specs:Edges",
+    "circuits": "interp.cli.measure:CIRCUITS",
     "effects": "interp.measurements.specs:Effects",
     "activations": "interp.measurements.specs:Activations",
     "faithfulness": "interp.cli.study:FaithfulnessCommand",

@@ -10,7 +10,7 @@ from interp import texts
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser, program
 from interp.measurements.spec import Spec
-from interp.measurements.specs import Patch
+from interp.measurements.specs import Circuits, Edges, Patch
 from interp.models.loading import Loading, model_name
 from interp.options import Flag, FromText, Options
 from interp.prompts.source import PromptSource
@@ -44,7 +44,7 @@ class Measure:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Measure, write the small tables, and print them."""
-        job, execution = asked(arguments, self.spec)
+        job, execution = self.asked(arguments)
         from interp.console import echo
         from interp.jobs import finish
         from interp.report.console import print_items
@@ -55,6 +55,10 @@ class Measure:
         self.conclude(arguments, run.folder)
         tables = ", ".join(f"{name}.csv" for name in result.derived())
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
+
+    def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
+        """The job that the command line asks for, and how it is executed."""
+        return asked(arguments, self.spec)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
         """Process the finished run folder further; by default, do nothing."""
@@ -95,6 +99,32 @@ class PatchCommand(Measure):
 
 
 PATCH = PatchCommand(Patch)
+
+
+class CircuitsCommand(Measure):
+    """`python -m interp circuits`: circuits by the edges of a run, made first if none is given."""
+
+    def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
+        """The job, after the edges that it needs were measured."""
+        job, execution = super().asked(arguments)
+        spec = job.what
+        if not isinstance(spec, Circuits) or spec.edges is not None:
+            return job, execution
+        from interp.console import echo
+        from interp.jobs import finish
+
+        edges = job.model_copy(update={"what": spec.first()})
+        out = execution.out and execution.out.with_name(f"{execution.out.name}-edges")
+        _, (run,) = edges.run(
+            execution.model_copy(update={"out": out}), command=arguments.command_line
+        )
+        finish(run.folder, Edges)
+        echo(f"the edges are in {run.folder}")
+        chosen = spec.model_copy(update={"edges": run.folder})
+        return job.model_copy(update={"what": chosen}), execution
+
+
+CIRCUITS = CircuitsCommand(Circuits)
 
 
 class MeasureGroup:

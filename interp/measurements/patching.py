@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.specs import Edges, Patch
+from interp.measurements.specs import Circuits, Edges, Patch
 from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.sites import check_sites
@@ -41,7 +41,7 @@ EXACT = "exact"
 class PairMeasurement(Measurement):
     """A measurement whose batches are the two prompts of a pair, clean before corrupt."""
 
-    spec: Patch | Edges
+    spec: Patch | Edges | Circuits
 
     def unit(self, prompt: Prompt) -> str:
         """The id of the unit of measurement: the pair."""

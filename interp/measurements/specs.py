@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from interp import texts
 from interp.attribution.registry import (
@@ -305,12 +306,39 @@ class Edges(Spec):
     ] = ("integrated",)
     """gradient, integrated, activations, softmax and gim estimate all edges from a few backward
     passes; exact runs the model once per edge"""
+    directions: Annotated[tuple[Literal["noising", "denoising"], ...], Field(min_length=1)] = (
+        "noising",
+    )
+    """noising runs the clean prompt, and the corrupt prompt's activations enter by the edges;
+    denoising is the reverse"""
+    sample: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
+    """run exactly only N edges into queries, keys, values, MLPs and logits each, drawn at random:
+    the same for all pairs, or with a guarantee others in each pair (default: all edges)"""
+    guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
+    """bound the effects that are only estimated: with probability P, such as 0.95, no effect of an
+    edge (with a sample, of as many edges drawn at random) exceeds its bound in a pair that is not
+    checked"""
+    checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
+    """share of the pairs whose edges are run exactly, to check a guarantee"""
     clean: str | None = None
-    """the side of a pair whose prompt is run; the other side's activations enter by the edges
-    (default: the system's first)"""
+    """the clean side of a pair (default: the system's first)"""
     policy: Policy = "last"
     """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
     pairs"""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Edges":
+        if self.guarantee is not None and "exact" in self.methods:
+            raise UserError(
+                "a guarantee bounds what estimates miss, and exact leaves nothing to estimate; "
+                "omit exact from the methods: with a guarantee, checked pairs are run exactly"
+            )
+        if self.sample is not None and self.guarantee is None and "exact" not in self.methods:
+            raise UserError(
+                "a sample says which edges are run exactly, but none is; add exact to the methods, "
+                "or give a guarantee"
+            )
+        return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean one before the corrupt one.
@@ -321,6 +349,69 @@ class Edges(Spec):
         from interp.patching.pairs import in_pairs
 
         return cast("Prompts", in_pairs(prompts, clean=self.clean))
+
+
+class Circuits(Spec):
+    """The answers of models that run only with the edges of a circuit."""
+
+    name: ClassVar[str] = "circuits"
+    help: ClassVar[str] = (
+        "choose circuits by the effects of edges, run the model with these edges alone, and print "
+        "how much of its answer is left"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "circuits --model organism/llama-shallow --limit 24",
+        "circuits --edges runs/edges --split phrasing --seed 1 --out runs/circuits",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: {tables}; {program} report {folder} draws the circuits"
+    )
+    measures: ClassVar[str] = "interp.measurements.circuits:circuits"
+    fills: ClassVar[tuple[str, ...]] = ("pairs", "circuits")
+    shard_prompts: ClassVar[int] = 24
+    result: ClassVar[str] = "interp.results.circuits:CircuitAnswers"
+
+    edges: Annotated[Path | None, FromText(texts.path, "DIR")] = None
+    """folder of a finished run of `edges` of these models, whose mean effects rank the edges
+    (default: the edges of the same prompts are measured first)"""
+    methods: Annotated[
+        tuple[EdgeMethod, ...] | None, Field(min_length=1), FromText(texts.names, "NAME")
+    ] = None
+    """methods whose effects choose circuits (default: all of the run of `edges`; without one,
+    integrated)"""
+    split: Annotated[str | None, FromText(texts.name, "FACTOR")] = None
+    """a factor of the prompts, such as phrasing: circuits are chosen by the effects in half of its
+    values, and the other half tests them"""
+    clean: str | None = None
+    """the clean side of a pair, as in the run of `edges` (default: the system's first)"""
+    policy: Policy = "last"
+    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
+    pairs"""
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts pair by pair, the clean one before the corrupt one.
+
+        Raises:
+            UserError: the prompts are not pairs, or lack the split factor.
+        """
+        from interp.patching.pairs import in_pairs
+
+        known = list(dict.fromkeys(name for prompt in prompts for name in prompt.factors))
+        if self.split is not None and self.split not in known:
+            raise UserError(unknown("factor", self.split, known))
+        return cast("Prompts", in_pairs(prompts, clean=self.clean))
+
+    def first(self) -> Edges:
+        """The measurement of edges that comes first if no run of it is given."""
+        methods = self.methods or ("integrated",)
+        return Edges(methods=methods, clean=self.clean, policy=self.policy)
+
+    def identity(self) -> dict[str, JsonValue]:
+        """The options, with a checksum of the edges."""
+        from interp.circuits.effects import edges_checksum
+
+        own = super().identity()
+        return own if self.edges is None else {**own, "checksum": edges_checksum(self.edges)}
 
 
 class Activations(Spec):

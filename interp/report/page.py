@@ -60,6 +60,18 @@ class HeatMapItem:
 
 
 @dataclass(frozen=True)
+class PictureItem:
+    """A picture of the page itself, from `interp.report.circuit_picture`."""
+
+    name: str
+    """Letters, digits, "_" and "-"; the picture's anchor."""
+    title: str
+    html: Markup
+    note: str = ""
+    """How to read the picture."""
+
+
+@dataclass(frozen=True)
 class PromptsItem:
     """The prompts of a report; the page can filter them, and accuracies link to them."""
 
@@ -73,7 +85,7 @@ class PromptsItem:
     note: str = ""
 
 
-Item = TableItem | FigureItem | HeatMapItem | PromptsItem
+Item = TableItem | FigureItem | HeatMapItem | PictureItem | PromptsItem
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,14 @@ from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.html import render
-from interp.report.page import FigureItem, HeatMapItem, PromptsItem, Report, TableItem
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    PictureItem,
+    PromptsItem,
+    Report,
+    TableItem,
+)
 
 PAGE = "report.html"
 
@@ -78,6 +85,7 @@ _KINDS = {
     TableItem: "table",
     FigureItem: "figure",
     HeatMapItem: "heat-map",
+    PictureItem: "picture",
     PromptsItem: "prompts",
 }
 
@@ -224,7 +232,8 @@ TERMS: Mapping[str, str] = {
     "side": "which member of its pair a prompt is, such as rulebreaker and non_rulebreaker",
     "segment": "a named part of a prompt: premise1 in tables is premise 1 in figures",
     "score": "what an attribution method gives a token or a segment, raw and with its sign",
-    "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1",
+    "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1; a "
+    "circuit's part of all edges",
     "ratio": "mean score of a token of one segment over that of another; 1 where they are equal",
     "unnormalized": "summed score of one segment over that of another, where a ratio compares "
     "means of tokens; it grows with length",

@@ -75,6 +75,14 @@ class Result:
         """The factor by which prompts depend on each other, such as their entity, if any."""
         return self.measured.about.cluster
 
+    @cached_property
+    def clusters(self) -> Mapping[str, object]:
+        """The cluster of each pair, by pair_id: the system's factor, or each pair by itself."""
+        factor = self.cluster
+        columns = ["pair_id"] if factor is None else ["pair_id", factor]
+        pairs = self.table("prompts", columns).drop_duplicates("pair_id")
+        return dict(zip(pairs["pair_id"], pairs[columns[-1]], strict=True))
+
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """A measured table, or the prompts table as "prompts".
 

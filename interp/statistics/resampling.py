@@ -29,7 +29,7 @@ def bootstrap_sums(
     values: Float[np.ndarray, "rows columns"], *, resamples: int
 ) -> Float[np.ndarray, "resamples columns"]:
     """The sum of each column over each bootstrap resample of the rows."""
-    return _products(_counts(len(values), resamples), values)
+    return _products(bootstrap_counts(len(values), resamples), values)
 
 
 def random_sign_sums(
@@ -80,7 +80,7 @@ def _products(
 
 
 @lru_cache(maxsize=4)
-def _counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
+def bootstrap_counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
     """How often each row is drawn."""
     chance, shares = np.random.default_rng(0), np.full(rows, 1 / rows)
     return _in_parts(

@@ -7,12 +7,12 @@ from interp.circuits import estimates
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import Graph, graph_of
+from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError
 from interp.models.unembedding import ExactLogits
 from interp.patching.passes import answers_alone, run_pair
 from interp.reading.budget import TokenBudget
-from tests.support.circuits import metrics_of_circuits
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, some_pair
@@ -58,7 +58,8 @@ class Pair:
 
     def metrics(self, circuits):
         with self.reading():
-            return metrics_of_circuits(self.model, self.graph, self.streams, circuits)
+            own = CircuitRuns(self.model, self.graph, budget=TokenBudget(700))
+            return own.metrics(self.streams, circuits)
 
 
 @pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
