@@ -312,7 +312,7 @@ def test_standard_output_without_room_is_named():
             stderr=subprocess.PIPE,
         )
     assert done.returncode == USER_ERROR
-    assert done.stderr.startswith(b"error: standard output cannot be written to")
+    assert done.stderr.startswith(b"error: cannot write to standard output")
 
 
 def test_names_that_an_encoding_lacks_are_written_as_code_points():

@@ -70,7 +70,7 @@ def test_status_before_any_model_has_begun(tmp_path, capsys):
 
 def test_validate_finds_what_has_changed(folder, capsys):
     assert main(["validate", str(folder)]) == 0
-    assert "is whole: 2 shards and the merged tables" in capsys.readouterr().err
+    assert "is complete: 2 shards and the merged tables" in capsys.readouterr().err
     run = RunFolder.read(folder)
     (model,) = run.models()
     file = run.shards(model)[0] / "answers.parquet"
