@@ -1,4 +1,4 @@
-"""Edges between the components of a model, as a measurement of prompts that come in pairs."""
+"""Edges between the components of a model, as a measurement of pairs of prompts."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -28,14 +28,14 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
 DIRECTION = "noising"
-"""The clean prompt is run, and activations of the corrupt one enter."""
+"""The clean prompt is run, with activations from the corrupt prompt."""
 
 
 def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
     """Measure the effect of each edge on the answer to the clean prompt of each pair.
 
     Raises:
-        UserError: the model is no causal language model, or its modules are not known.
+        UserError: the model is not a causal language model, or its modules are unknown.
     """
     graph = graph_of(model)
     if batch_tokens is None and model.device.type == "cpu":
@@ -51,7 +51,7 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
 
 
 class _Edges:
-    """Measures pair by pair, by each method."""
+    """A measurement of each pair by each method."""
 
     def __init__(self, model: Model, graph: Graph, spec: Edges, budget: TokenBudget) -> None:
         self._model = model
@@ -70,7 +70,7 @@ class _Edges:
         whole = is_long(model, max(len(clean), len(corrupt)))
         pair = PatchingPair.aligned(clean, corrupt, answers, policy=self._spec.policy, whole=whole)
         with model.measuring():
-            if not self._checked:  # one pair is enough to check this
+            if not self._checked:  # a single pair suffices for this check
                 check_passes(model, pair)
                 self._checked = True
             with answers_alone(self._logits, answers):

@@ -325,9 +325,7 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
 def _search(
     names: tuple[str, ...], lookalikes: tuple[str, ...]
 ) -> tuple[re.Pattern[str], list[str]]:
-    """A pattern with one group per term, starting with the longest terms, and the terms in this
-    order.
-    """
+    """A pattern with one group per term, longest terms first, and the terms in this order."""
     terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
     groups = "|".join(f"({_term_pattern(term)})" for term in terms)
     return re.compile(rf"\b(?:{groups})s?\b"), terms

@@ -327,7 +327,7 @@ def _records(
 
 
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
-    """The rows of an object of columns, each of which is a list, or an object with a name per row."""
+    """The rows of an object of columns; a column is a list, or an object with a name per row."""
     rows: dict[str, dict[str, object]] = {}
     for column in columns.of(list(data)):
         cells = data[column]

@@ -64,7 +64,7 @@ def refused(arguments, capsys):
         (["attribute", "--data", "x" * 300], "too long for the file system"),
         (["attribute", "--data", "exp:1"], "no data at 'exp:1'"),
         (["dataset", "rulebreakers", "--out", "data.xlsx"], "expected a name that ends in"),
-        (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; make it"),
+        (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; create it"),
         (["dataset", "none", "--out", "x.csv"], "unknown system 'none'"),
         (["run", "none"], "unknown study 'none'; expected one of"),
         (["run", "rulebreakers", "--model", "organism/none"], "no packaged organism"),

@@ -1,6 +1,6 @@
-"""A user's own pairs: a file or a table in memory, as a prompt set.
+"""A user's own pairs, from a file or a table in memory, as a prompt set.
 
-All faults are found, with their lines, before anything is measured.
+All faults are reported, with their lines, before anything is measured.
 """
 
 import math
@@ -85,7 +85,7 @@ def faults(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) 
 
 
 def holds_pairs(source: str) -> bool:
-    """Whether the columns of a local file mark it as a table of pairs rather than published data."""
+    """Whether the columns of a local file are those of a table of pairs, not of published data."""
     try:
         if not Path(source).is_file():
             return False
@@ -188,7 +188,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: Collection[str]) -
         missing = [side for side in sides if side not in own]
         if missing and members[0][1].factors[PAIR] not in faulty:
             where = members[0][0]
-            yield f"{where}: pair {name} lacks the side {', '.join(missing)}, which other pairs have"
+            yield f"{where}: pair {name} lacks the side {', '.join(missing)}, which others have"
     if made and len(sides) < 2 and not faulty:
         yield f"{made[0][0]}: the only side is {min(sides)}; expected two or more"
 
