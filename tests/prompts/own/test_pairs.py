@@ -131,7 +131,7 @@ def test_templates_are_phrasings():
         (table((0, {"gold": "Maybe"})), "row 1: gold is 'Maybe'; expected one of Yes, No"),
         (table((1, {"pair": None})), "row 2: pair is empty"),
         (table((1, {"side": "a"})), "row 2: pair 1 has the side a twice, first in row 1"),
-        (table((1, {"pair": "2"})), "pair 2 lacks the side a, which other pairs have"),
+        (table((1, {"pair": "2"})), "pair 2 lacks the side a, which others have"),
         (table((1, {"premise1": "It rains."})), "row 2: pair 1 has the same text twice"),
         (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more"),
         (table().rename(columns={"premise1": "last"}), "'last' cannot be a segment"),
