@@ -98,7 +98,7 @@ def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row
 def _sums(
     positions: Positions, attribution: Attribution
 ) -> Iterator[tuple[str, float, float | None]]:
-    """Each segment, its score, and its share of the absolute scores; None if all scores are zero."""
+    """Each segment, its score, and its share of the absolute scores; None if all are zero."""
     total = attribution.total
     if isinstance(attribution, SegmentScores):
         for segment, score in attribution.scores.items():

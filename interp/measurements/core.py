@@ -160,9 +160,7 @@ class Measurement:
             return tokenized, failures
 
     def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
-        """Rows of each prompt, or the reason for missing rows; None if the batch does not fit into
-        memory.
-        """
+        """Rows of each prompt, or the reason why there are none; None if memory runs out."""
         try:
             return [*self.measure_batch(batch)]
         except UserError as error:

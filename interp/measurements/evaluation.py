@@ -29,7 +29,7 @@ class AnswerMeasurement(Measurement):
     """
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches of prompts with a common beginning if this saves enough; other prompts by length."""
+        """Batches of prompts with a common beginning if this saves enough, or of similar length."""
         return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 

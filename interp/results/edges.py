@@ -1,4 +1,4 @@
-"""Edges: effects on the answer of what one component of a model writes and another reads."""
+"""Edges: effects on the answer of a connection from one component of a model to another."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -12,16 +12,19 @@ from interp.results.result import Result, note_errors
 from interp.statistics.summaries import grouped
 
 _SHOWN = 20
-"""Edges of each model and method that the terminal and the page show."""
+"""Number of edges of each model and method on the terminal and the page."""
 
 _EDGES = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}:
 the metric of the clean prompt if one reader reads what one writer adds in the corrupt prompt, minus
-its own. a1.h3 is head 3 of layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a head, a2.kv0.k
-and a2.kv0.v are the key and value of a key-value head. same_sign: share of the pairs whose effect
-has the sign of the mean. The {shown} largest; edge_table.csv has all."""
+the unchanged metric. a1.h3 is head 3 of layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a
+head, a2.kv0.k and a2.kv0.v are the key and value of a key-value head. same_sign: share of the pairs
+whose effect has the sign of the mean. The {shown} largest edges are shown; edge_table.csv has all
+edges.
+"""
 
-_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between sizes;
-recall_10: share of the 10 largest exact edges among the 10 largest estimates."""
+_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between absolute
+values; recall_10: share of the 10 largest exact edges that are among the 10 largest estimates.
+"""
 
 
 class EdgeEffects(Result):

@@ -1,4 +1,4 @@
-"""Lines with a band, such as over layers, and grids of shares."""
+"""Lines with bands, such as over layers, and grids of shares."""
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ def matrix(
     interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A grid of shares from 0 to 1, each written in its cell above its interval.
+    """A grid of shares from 0 to 1, each shown in its cell above its interval.
 
     Args:
         table: one row per cell; rows and columns keep their order of appearance.
@@ -93,7 +93,7 @@ def matrix(
         ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
         for (down, across), share in np.ndenumerate(grid):
             if not np.isnan(share):
-                # Light ink on the dark half of the colour map.
+                # Use light ink on the dark half of the colour map.
                 ink = "white" if share < 0.55 else "black"
                 text = number_text(share)
                 if ends and not np.isnan(ends[0][down, across]):

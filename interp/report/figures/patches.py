@@ -1,6 +1,6 @@
 """Figures of patching: heat maps of effects, and effects against attribution scores.
 
-Positive values are blue, negative ones red, distinguishable without red-green colour vision.
+Positive values are blue and negative values red, which does not require red-green colour vision.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, loo
 from interp.report.formatting import readable
 
 _FEW_CELLS = 150
-"""Up to this many cells, the numbers are written into the cells."""
+"""Largest number of cells for which numbers are shown in the cells."""
 
 _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
 
@@ -27,7 +27,7 @@ def layers_by_roles(
     head: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The effect of patching each role at each layer, mean over pairs.
+    """The effect of patching each role at each layer, averaged over pairs.
 
     Args:
         table: rows of `effect_table` for one model, direction, method and site.
@@ -76,7 +76,7 @@ def layers_by_tokens(
 
 
 def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The share of the way to the counterpart's metric over the share of the cells in a set.
+    """The recovered share of the difference in metric over the share of the cells in a set.
 
     Args:
         curves: rows of one model and group of pairs of
@@ -147,7 +147,7 @@ def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells coloured around zero, missing cells grey, with numbers if there are few cells."""
+    """Cells coloured around zero, with grey for missing cells, and numbers if there are few cells."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:
@@ -171,7 +171,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
 
 
 def _title(rows: pd.DataFrame, n: str = "") -> str:
-    """What all rows share, and the number of pairs."""
+    """The values that all rows share, and the number of pairs."""
     names = ("model", "site", "direction", "method", "source")
     shared = [
         str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1
