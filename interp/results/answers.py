@@ -27,8 +27,7 @@ class Answered(Result):
         return self.table(self.answered)
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Models a and b on shared prompts: one row for each side of a pair, and one for whole
-        pairs.
+        """Models a and b on shared prompts: one row per side of a pair, and one for whole pairs.
 
         Columns are those of `interp compare`: the two accuracies; their difference a - b, its 95%
         interval and p with clusters as the unit, and the bounds of differences that are not

@@ -89,9 +89,7 @@ class Attributions(Answered):
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """Rankings of the deciding segments by each method, prompt by prompt; empty if none are
-        named.
-        """
+        """Rankings of the deciding segments by method and prompt; empty if none are named."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
@@ -178,9 +176,7 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracies (with ratios if segments are compared), scores by segment and deciding
-        segments.
-        """
+        """Accuracies, with ratios if segments are compared; scores by segment; deciding segments."""
         yield self._by_model()
         table = self.segments()
         narrow = [] if self.ratio else list(_mean_shares(table))

@@ -140,7 +140,7 @@ class Patches(Result):
     def asked(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell, by the requested method, in parts.
 
-        The cells verified after an estimate are omitted: they are the largest ones.
+        The cells verified after an estimate are omitted, since they are the largest.
         """
         # A study, or Python, may have measured with the defaults, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")

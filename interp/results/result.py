@@ -57,7 +57,7 @@ class Result:
         return {}
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """Writers of additional files of the run folder, by file name; they read only its shards."""
+        """Writers of additional files of the run folder, by name; they read only its shards."""
         return {}
 
     @property

@@ -36,7 +36,7 @@ def lines(
         hue: column of the lines.
         n: column of the counts for each point.
         interval: columns of the band.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         ax = ax or new_axes()
@@ -81,7 +81,7 @@ def matrix(
         value: column of the shares; the cell of an empty share is blank.
         n: column of the counts for each cell.
         interval: columns of the intervals.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])

@@ -33,8 +33,8 @@ def layers_by_roles(
         table: rows of `effect_table` for one model, direction, method and site.
         value: the column to show: effect or recovered.
         recognized: which group of pairs to show.
-        head: which head to show, if the site has heads.
-        ax: where to draw; new axes if not given.
+        head: the head to show, if the site has heads.
+        ax: the axes to draw on; new axes if None.
     """
     shown = _of_head(table[table["recognized"] == recognized], head)
     grid = shown.pivot(index="role", columns="layer", values=value)
@@ -57,8 +57,8 @@ def layers_by_tokens(
 
     Args:
         patches: rows of one pair, method and site of the patches table, patched by position.
-        head: which head to show, if the site has heads.
-        ax: where to draw; new axes if not given.
+        head: the head to show, if the site has heads.
+        ax: the axes to draw on; new axes if None.
     """
     shown = _of_head(patches, head)
     grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
@@ -81,7 +81,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Args:
         curves: rows of one model and group of pairs of
             `interp.analysis.node_sets.node_set_curves`.
-        ax: where to draw; new axes if not given.
+        ax: the axes to draw on; new axes if None.
     """
     with house_style():
         ax = ax or new_axes(width=7.0, height=4.0)
@@ -109,7 +109,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
     Args:
         effects: rows of one model, direction and site of `premise_effects`.
-        ax: where to draw; new axes if not given.
+        ax: the axes to draw on; new axes if None.
     """
     with house_style():
         ax = ax or new_axes(width=6.0, height=4.4)
@@ -147,7 +147,7 @@ def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells coloured around zero, with grey for missing cells, and numbers if there are few cells."""
+    """Cells coloured around zero, with grey for missing cells and numbers for small grids."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:

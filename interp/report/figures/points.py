@@ -169,7 +169,7 @@ def interval_points(
         hue: column of the compared groups.
         n: column of the counts for each point, written below the row's name, once if all are equal.
         interval: columns of whiskers.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         names, groups = distinct(table[y]), distinct(table[hue])
@@ -210,7 +210,7 @@ def cluster_points(
         n: column of the number of clusters for each mean, written below the row's name.
         interval: columns of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         names, groups = distinct(means[y]), distinct(means[hue])
