@@ -1,4 +1,4 @@
-"""The facts that a model knows: the probability that it starts to state each fact, and completions."""
+"""The facts that a model knows, by the probability of each fact and by completions."""
 
 import math
 

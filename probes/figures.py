@@ -24,11 +24,11 @@ _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """Accuracy of linear probes by layer: a panel per model and position.
+    """Accuracy of linear probes by layer, with a panel per model and position.
 
-    Positions stand one below the other, `MODELS_A_ROW` models side by side. Bands are 95%
-    intervals, the grey line is the mean control accuracy with its standard deviation over draws.
-    Subsets with fewer than `ENOUGH` prompts, or about fewer than `FEWEST` entities, are not drawn.
+    Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals, and the
+    grey line is the mean control accuracy with its standard deviation over draws. Subsets with
+    fewer than `ENOUGH` prompts or `FEWEST` entities are not drawn.
 
     Args:
         table: the table from `linear_probes`.

@@ -116,7 +116,7 @@ def _measured(result: Result, name: str) -> pd.DataFrame:
 
 
 def _narrow(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, position and layer: accuracy on each subset, with interval and p on all."""
+    """One row per model, position and layer: accuracy on each subset; interval and p on all."""
     key = ["model", "position", "layer"]
     shown = table.pivot(index=key, columns="prompts", values="accuracy")
     everything = table[table["prompts"] == "all"].set_index(key)

@@ -63,7 +63,7 @@ class Knowledge(OfFacts):
 
 
 class Residuals(Spec):
-    """Answers, and the residual stream at selected positions, on which linear probes are trained."""
+    """Answers, and the residual stream at selected positions for training linear probes."""
 
     name: ClassVar[str] = "probe-linear"
     group: ClassVar[str] = "probe"

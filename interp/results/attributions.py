@@ -176,7 +176,7 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracies, with ratios if segments are compared; scores by segment; deciding segments."""
+        """Accuracies, ratios if segments are compared, scores by segment and deciding segments."""
         yield self._by_model()
         table = self.segments()
         narrow = [] if self.ratio else list(_mean_shares(table))
