@@ -1,4 +1,4 @@
-"""The residual stream at chosen tokens of each prompt: before the first layer and after each."""
+"""The residual stream at chosen tokens of each prompt, before the first and after each layer."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,10 +23,9 @@ from interp_probes.specs import LAST_TOKEN, Residuals
 
 
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers and the residual stream at some positions in the same forward pass.
+    """Measure answers and the residual stream at selected positions in one forward pass.
 
-    Raises:
-        UserError: during measurement, a prompt has no segment of that name.
+    Raises: UserError: during measurement, a prompt has no segment with a given name.
     """
     answer_tokens = AnswerTokenizer(model)
     after = [("resid_post", layer) for layer in range(layer_count(model))]

@@ -30,7 +30,7 @@ class Choice:
         parser.add_argument(self.key, nargs="?", choices=names, metavar=metavar, help=help_)
 
     def options(self, parser: Parser) -> type[Options]:
-        """The options of the plugin on the parser's command line; empty if it names no plugin.
+        """The options of the plugin named on the command line; empty if no plugin is named.
 
         A configuration file read here remains available to `configuration`.
         """

@@ -95,8 +95,8 @@ def _check_folder(folder: Path) -> None:
     if found:
         listed = "\n  ".join(found)
         raise UserError(
-            f"{folder} is not whole:\n  {listed}\n"
-            "Rerun the command that wrote it to measure what is missing or has changed"
+            f"{folder} is incomplete:\n  {listed}\n"
+            "Rerun the command that wrote it to measure missing or changed parts"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
     echo(f"{folder} is complete: {shards:,} shards and the merged tables")

@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Check that a value is one of the choices; if not, the error suggests the nearest choice."""
+        """Check that a value is one of the choices; otherwise suggest the nearest choice."""
         if action.choices is not None and value not in action.choices:
             kind = str(action.metavar or action.dest).lower()
             raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))

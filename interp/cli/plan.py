@@ -1,4 +1,4 @@
-"""`python -m interp plan`: the differences that a set of prompts can show, before any model is run."""
+"""`python -m interp plan`: the differences that prompts can show, before any model is run."""
 
 from collections.abc import Sequence
 from pathlib import Path

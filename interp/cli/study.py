@@ -49,7 +49,9 @@ class Run:
 class FaithfulnessCommand:
     """`python -m interp faithfulness`, short for `python -m interp run faithfulness`."""
 
-    HELP = "rank attribution methods by their agreement with the effects of segments, and write one report"
+    HELP = (
+        "rank attribution methods by agreement with the effects of segments, and write one report"
+    )
     EXAMPLES = (
         "faithfulness --model organism/phi3-shallow organism/phi3-deep --out runs/faith",
         "faithfulness --model org/model --system rulebreakers --methods all --limit 24",

@@ -1,4 +1,4 @@
-"""Edges between the components of a model, as a measurement of prompts that come in pairs."""
+"""Edges between the components of a model, as a measurement of pairs of prompts."""
 
 import math
 import random
@@ -38,7 +38,7 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
     """Measure the effect of each edge on the answer to the base prompt of each pair.
 
     Raises:
-        UserError: the model is no causal language model, or its modules are not known.
+        UserError: the model is not a causal language model, or its modules are unknown.
     """
     graph = graph_of(model)
     budget = cell_budget(model, batch_tokens)

@@ -1,4 +1,4 @@
-"""The specs of interp's own measurements, without torch."""
+"""The specs of interp's own measurements, which do not import torch."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -58,10 +58,10 @@ class SoftScore(Spec):
 
 
 class Generate(Spec):
-    """Texts that a model generates after each prompt, judged by the prompt's own answer."""
+    """Text that a model generates after each prompt, judged by the prompt's own answer."""
 
     name: ClassVar[str] = "generate"
-    help: ClassVar[str] = "generate a text after each prompt and print how many are right"
+    help: ClassVar[str] = "generate text after each prompt and print the share of correct answers"
     examples: ClassVar[tuple[str, ...]] = (
         "generate --model organism/llama-shallow --max-new-tokens 32",
         "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
@@ -73,19 +73,19 @@ class Generate(Spec):
     result: ClassVar[str] = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
-    """most tokens of a text"""
+    """largest number of generated tokens"""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
         0.0
     )
-    """0 takes the most probable token; above 0, tokens are sampled"""
+    """at 0, the most probable token is taken; above 0, tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
-    """texts that end the generation; they and the text after them are omitted"""
+    """strings that end the generation; they and all later text are omitted"""
 
 
 class Attribute(Spec):
-    """How much of each answer comes from each segment of its prompt."""
+    """The contribution of each segment of a prompt to the answer."""
 
     name: ClassVar[str] = "attribute"
     help: ClassVar[str] = (
@@ -111,11 +111,12 @@ class Attribute(Spec):
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """the attributed quantity: the predicted token; the gold answer; the contrast of the two
-    options that the data contrasts, or else of the gold answer and the most probable other one; or
-    the margin, the model's own answer over the other contrasted one, or else over the most probable
-    other one, each in all its forms, as `effects` measures it"""
+    options that the data contrasts, or otherwise of the gold answer and the most probable other
+    option; or the margin of the model's own answer over the other contrasted option, or otherwise
+    over the most probable other option, in all their forms, as measured by `effects`
+    """
     keep_tokens: bool = False
-    """also keep each token and its score"""
+    """keep each token and its score as well"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Attribute":
@@ -123,7 +124,7 @@ class Attribute(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors if a method reads any."""
+        """The prompts, with donors if a method reads donors."""
         if not any(find_method(name).donors for name in self.methods):
             return prompts
         from interp.prompts.mixing import with_donors
@@ -137,10 +138,10 @@ class Attribute(Spec):
 
 
 class Reinitialized(Attribute):
-    """Attribution of the same prompts by the same architecture before training.
+    """Attribution by a model's architecture before training.
 
-    A method whose scores still agree with the trained model's effects reads the prompt, not the
-    model (Adebayo et al. 2018).
+    A method whose scores still agree with the trained model's effects reads the prompt rather than
+    the model (Adebayo et al. 2018).
     """
 
     name: ClassVar[str] = "attribute-reinitialized"
@@ -150,11 +151,11 @@ class Reinitialized(Attribute):
 
 
 class Effects(Spec):
-    """The effect of each segment on the answer, measured by donors that replace it."""
+    """The effect of each segment on the answer, measured by replacing it with donors."""
 
     name: ClassVar[str] = "effects"
     help: ClassVar[str] = (
-        "replace segments by those of other prompts and print the effect of each on the answer"
+        "replace segments with those of other prompts and print the effect of each on the answer"
     )
     examples: ClassVar[tuple[str, ...]] = (
         "effects --model organism/phi3-deep --limit 48",
@@ -169,8 +170,9 @@ class Effects(Spec):
     result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """the segments to replace, such as premise1,premise2; the others stay (default: all for which
-    the system has donors)"""
+    """the segments to replace, such as premise1,premise2; the others are unchanged (default: all
+    segments for which the system has donors)
+    """
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
 
@@ -186,7 +188,7 @@ class Effects(Spec):
 
 
 class Patch(Spec):
-    """The effect on the answer of activations that come from the other prompt of a pair."""
+    """The effect on the answer of activations from the other prompt of a pair."""
 
     name: ClassVar[str] = "patch"
     help: ClassVar[str] = (
@@ -212,68 +214,72 @@ class Patch(Spec):
     )
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
     granularity: Granularity = "role"
-    """the tokens that are patched together: those of each role or segment, each position alone, or
-    all tokens"""
+    """the tokens that are patched together: the tokens of each role or segment, each single
+    position, or all tokens
+    """
     direction: Literal["denoising", "noising"] = "denoising"
     """denoising: clean activations into the corrupt prompt; noising: the reverse"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
     policy: Policy = "last"
     """how to align differing spans with unequal numbers of tokens: by the last token, by the mean,
-    or all to refuse such pairs"""
+    or all to reject such pairs
+    """
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
     heads: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
-    """which heads, such as 0,2,5 or 0-2 (default: all)"""
+    """the heads, such as 0,2,5 or 0-2 (default: all)"""
     estimate: Literal["gradient", "integrated"] | None = None
     """estimate all effects from one backward pass (gradient) or five (integrated) instead of
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
-    """run the K cells with the largest estimates of each pair exactly"""
+    """run the K cells of each pair with the largest estimates exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
-    site exceeds its bound in a pair that is not checked"""
+    site exceeds its bound in an unchecked pair
+    """
     checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
-    """share of the pairs whose cells are all run exactly, to check a guarantee"""
+    """share of the pairs in which all cells are run exactly, to check a guarantee"""
     sets: bool = False
-    """also patch growing sets of cells at once, in order of their effects and in a random order"""
+    """also patch growing sets of cells together, in the order of their effects and in random order
+    """
     control: bool = False
-    """also run each patch from a control: the same prompt about other entities, with the same
-    correct answer"""
+    """also run each patch from a control: the prompt about different entities, with the same
+    correct answer
+    """
     backend: Literal["native", "transformer-lens", "nnsight"] = "native"
     """native, transformer-lens or nnsight"""
     remote: bool = False
-    """run a hub model on NDIF's servers, by nnsight"""
+    """run a hub model on NDIF's servers, with nnsight"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Patch":
         if self.verify and self.estimate is None:
             raise UserError(
-                "verify is given, but nothing is estimated, and exact patching needs no "
-                "verification; give an estimate too, or omit verify"
+                "got verify without an estimate, but exact patching needs no verification; add "
+                "an estimate, or omit verify"
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
                 "a guarantee bounds the errors of estimates by pairs whose cells are all run "
-                "exactly; give an estimate with it, and omit verify"
+                "exactly; add an estimate, and omit verify"
             )
         if self.sets and (self.backend != "native" or "pattern" in self.sites):
             raise UserError(
                 "sets of cells are patched natively, at sites other than pattern; got "
                 f"the backend {self.backend} and the sites {', '.join(self.sites)}. Omit the "
-                "backend, and give z for pattern"
+                "backend, and use z instead of pattern"
             )
         if self.remote and self.backend != "nnsight":
             raise UserError(
-                f"the backend {self.backend} does not run remotely; give the backend nnsight"
+                f"the backend {self.backend} does not run remotely; use the backend nnsight"
             )
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one; with donors for controls.
+        """The prompts pair by pair, the clean before the corrupt prompt, with donors for controls.
 
-        Raises:
-            UserError: the prompts are not pairs, or have no donors from which to make controls.
+        Raises: UserError: the prompts are not pairs, or have no donors for controls.
         """
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
@@ -323,8 +329,9 @@ class Edges(Spec):
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
     policy: Policy = "last"
-    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
-    pairs"""
+    """alignment of differing spans with unequal numbers of tokens: last, mean, or all to reject
+    such pairs
+    """
 
     @model_validator(mode="after")
     def _check_together(self) -> "Edges":
@@ -341,10 +348,9 @@ class Edges(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one.
+        """The prompts pair by pair, the clean before the corrupt prompt.
 
-        Raises:
-            UserError: the prompts are not pairs.
+        Raises: UserError: the prompts are not pairs.
         """
         from interp.patching.pairs import in_pairs
 
@@ -415,7 +421,7 @@ class Circuits(Spec):
 
 
 class Activations(Spec):
-    """Answers, and the vectors at some sites and tokens of each prompt."""
+    """Answers, and the vectors at selected sites and tokens of each prompt."""
 
     name: ClassVar[str] = "activations"
     help: ClassVar[str] = (
@@ -427,7 +433,7 @@ class Activations(Spec):
         "runs/vectors",
     )
     written: ClassVar[str] = (
-        "written to {folder}: activations.parquet gives the tensor and the row of each vector"
+        "written to {folder}: activations.parquet lists the tensor and the row of each vector"
     )
     measures: ClassVar[str] = "interp.measurements.activations:activations"
     fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
@@ -441,17 +447,20 @@ class Activations(Spec):
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v"""
     roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """segments and roles whose tokens are read, such as premise2,last, or all for the whole prompt;
-    a prompt without one has no vector for it (default: the token at which the answer is read)"""
+    a prompt that lacks a segment or role has no vector for it (default: the token at which the
+    answer is read)
+    """
     tokens: Literal["last", "mean", "all"] = "last"
-    """tokens of a segment or role: the last one, the mean over all, or all, one vector each"""
+    """tokens of a segment or role: the last token, the mean over all tokens, or all tokens, with
+    one vector per token
+    """
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts as they are.
+        """The prompts, unchanged.
 
-        Raises:
-            UserError: no prompt has a requested segment or role.
+        Raises: UserError: no prompt has a requested segment or role.
         """
         if self.roles is not None:
             named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)

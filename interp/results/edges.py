@@ -1,4 +1,4 @@
-"""Edges: effects on the answer of what one component of a model writes and another reads."""
+"""Edges: effects on the answer of a connection from one component of a model to another."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -16,7 +16,7 @@ from interp.results.result import Result, note_errors
 from interp.statistics.summaries import grouped
 
 _SHOWN = 20
-"""Edges of each model and method that the terminal and the page show."""
+"""Number of edges of each model and method on the terminal and the page."""
 
 _EDGES = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}:
 the metric of a prompt if one reader reads what one writer adds in the other prompt of its pair,

@@ -95,7 +95,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     assert set(table["segment"]) == {"template", "premise1", "question", "conclusion"}
     assert main(["report", str(folder)]) == 0
     assert "Scores by segment" in (folder / "report.html").read_text()
-    with pytest.raises(interp.UserError, match="name no two segments to compare"):
+    with pytest.raises(interp.UserError, match="do not name two segments to compare"):
         Attributions.of(RunFolder.read(folder)).ratios()
 
 
@@ -312,7 +312,7 @@ def test_standard_output_without_room_is_named():
             stderr=subprocess.PIPE,
         )
     assert done.returncode == USER_ERROR
-    assert done.stderr.startswith(b"error: standard output cannot be written to")
+    assert done.stderr.startswith(b"error: cannot write to standard output")
 
 
 def test_names_that_an_encoding_lacks_are_written_as_code_points():

@@ -265,7 +265,7 @@ def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
 def test_layers_that_the_model_does_not_have_end_in_a_message():
     model = make_tiny("llama", byte_level())
     model.hf.config.layer_types = ["linear_attention", "full_attention"]
-    with pytest.raises(UserError, match="cannot generate texts with tiny llama"):
+    with pytest.raises(UserError, match="cannot generate text with tiny llama"):
         interp.run(interp.measurement("generate"), models=model, prompts=some_prompts(1))
 
 

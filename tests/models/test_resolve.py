@@ -33,7 +33,7 @@ def test_other_names_stay(name):
 
 
 def test_two_spellings_are_one_model(saved):
-    with pytest.raises(UserError, match="is given twice"):
+    with pytest.raises(UserError, match="name each model once"):
         found_models([str(saved), f"{saved}/"], Loading())
 
 

@@ -189,7 +189,7 @@ def test_wrong_rows_are_counted_and_the_first_are_told():
     with pytest.raises(UserError) as refusal:
         parse_each(items, parse)
     assert str(refusal.value).splitlines() == [
-        "5 wrong rows, the first:",
+        "5 invalid rows, starting with:",
         "  line 1: a is no number",
         "  line 3: b is no number",
         "  line 4: c is no number",

@@ -135,8 +135,8 @@ def test_other_kinds_read_the_text_alone(make, prompt):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"system": " "}, "expected a text that is not empty"),
-        ({"demonstrations": (Demonstration("Is it?", ""),)}, "expected a text that is not empty"),
+        ({"system": " "}, "expected a non-empty string"),
+        ({"demonstrations": (Demonstration("Is it?", ""),)}, "expected a non-empty string"),
         ({"answer_prefix": "Answer: "}, "without white space at its ends"),
     ],
 )

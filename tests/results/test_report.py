@@ -64,7 +64,7 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
 def test_a_headline_names_the_ends():
     table = pd.DataFrame({"model": ["a", "b", "c"], "paired_accuracy": [0.5, 0.25, np.nan]})
     assert headline(table) == "Paired accuracy is highest at 0.500 (a) and lowest at 0.250 (b)."
-    assert headline(table[2:]) == "No answer was judged."
+    assert headline(table[2:]) == "No answers were judged."
     assert headline(table[:1]) == "Paired accuracy is 0.500 (a)."
 
 
