@@ -9,7 +9,7 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
-"""Least number of prompts for a drawn accuracy; they must be about at least `FEWEST` entities."""
+"""Least number of prompts for a drawn accuracy; they must be of at least `FEWEST` clusters."""
 
 MODELS_A_ROW = 3
 """Panels side by side: more would be too small to read on a page."""
@@ -28,7 +28,7 @@ def probe_accuracy(table: pd.DataFrame) -> Axes:
 
     Positions stand one below the other, `MODELS_A_ROW` models side by side. Bands are 95%
     intervals, the grey line is the mean control accuracy with its standard deviation over draws.
-    Subsets with fewer than `ENOUGH` prompts, or about fewer than `FEWEST` entities, are not drawn.
+    Subsets with fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
 
     Args:
         table: the table from `linear_probes`.
@@ -82,12 +82,12 @@ def _name(subset: str) -> str:
 
 
 def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
-    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_entities"] >= FEWEST)
+    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
         # A panel without a line says why, in place of a scale of layers.
         ax.text(
-            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} entities",
+            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
             transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,
         )  # fmt: skip
         ax.set_xticks([])
@@ -105,8 +105,8 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
         ax=ax,
     )
     _control(shown[shown["prompts"] == "all"].sort_values("layer"), ax)
-    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_entities"]]
-    text = "\n".join("{}: n = {:,} of {:,} entities".format(*row) for row in counts.to_numpy())
+    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_clusters"]]
+    text = "\n".join("{}: n = {:,} in {:,} clusters".format(*row) for row in counts.to_numpy())
     ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
     ax.set_ylim(*_RANGE)
     ax.set_xlabel("layer")

@@ -1,6 +1,6 @@
 """Whether a model encodes what it does not say: linear probes of the residual stream.
 
-1. Split the prompts into two halves that share no entity (`probes.halves`).
+1. Split the prompts into two halves that share no entity, or no other unit (`probes.halves`).
 2. Read the vectors of one model, position and layer.
 3. Cross-fit: a ridge regression of the label on either half predicts the other by its sign.
 4. Repeat this with labels swapped at random, entity pair by entity pair: this is the control task
@@ -31,7 +31,7 @@ from interp.runs.shards import Filters
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.proportions import wilson
 from interp.statistics.summaries import UPPER
-from interp_probes.halves import DROPPED, GROUP, entity_halves
+from interp_probes.halves import DROPPED, ENTITIES, GROUP, entity_halves, with_entities
 
 RIDGE = 400.0
 """scikit-learn's alpha for standardized features; large, since there are more features than
@@ -58,23 +58,35 @@ class Task:
     """(prompt, 1 + draw): the label, then the control labels: each entity's are swapped, or not,
     with equal probability."""
     dropped: int
-    """Prompts whose entities lie in both halves."""
+    """Prompts whose entities lie in both halves, and pairs with a prompt that failed."""
+
+
+def held_out(prompts: pd.DataFrame, unit: str | None) -> str:
+    """What the two halves do not share, in a word."""
+    return "entity" if set(ENTITIES) <= set(prompts) else (unit or "pair")
 
 
 def linear_probes(
-    residuals: Residuals, prompts: pd.DataFrame, answers: pd.DataFrame, *, seed: int = 0
+    residuals: Residuals,
+    prompts: pd.DataFrame,
+    answers: pd.DataFrame,
+    *,
+    unit: str | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Accuracy with which a prompt's side is read from the residual stream, held out by entity.
 
-    The label is the side: rulebreaker or not. Both sides of a pair state the same about B and
-    differ only in A, so in these prompts the label is also the truth value of "B is in A" (or
-    "B is a kind of A"): a probe cannot separate the two.
+    The label is the side: rulebreaker or not. Both sides of a pair of RULEBREAKERS state the same
+    about B and differ only in A, so the label is also the truth value of "B is in A" (or "B is a
+    kind of A"): a probe cannot separate the two.
 
     Args:
         residuals: the residuals table, or files that hold it; read layer by layer.
-        prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b; if it has
-            an entity_group, each group is in both halves and has its own rows.
-        answers: the answers table, with model, prompt_id and correct.
+        prompts: the prompts table, with prompt_id, pair_id and side; if it has an entity_group,
+            each group is in both halves and has its own rows.
+        answers: the answers table, with model, prompt_id, correct and error.
+        unit: the factor that takes the place of entities in prompts without entity_a and entity_b;
+            each pair if None.
         seed: decides the control labels.
 
     Returns:
@@ -85,15 +97,16 @@ def linear_probes(
         of an entity pair together, and control_sd their standard deviation; selectivity =
         accuracy - control_accuracy. p is one-sided: the share of draws read as well as the labels,
         which count as one more draw; p_family the same for the largest accuracy of each draw over
-        positions and layers of the model (Westfall and Young, 1993). Below ten entities nothing is
-        tested. n_prompts and n_entities count prompts and distinct B; n_dropped prompts are left
-        out because their entities lie in both halves. Undefined numbers are NaN, and `note` says
-        why.
+        positions and layers of the model (Westfall and Young, 1993). Below ten clusters nothing
+        is tested. n_prompts and n_clusters count prompts and distinct B, or units; n_dropped
+        prompts are left out because their entities lie in both halves or their pair has an error.
+        Undefined numbers are NaN, and `note` says why.
 
     Raises:
         UserError: the prompts do not have two sides, a model has no answers to some of them, or
             residuals are missing.
     """
+    prompts = with_entities(prompts, unit)
     halves = entity_halves(prompts)
     tables = []
     for model, cells in _cells(residuals):
@@ -118,14 +131,17 @@ def _task(
         raise UserError(
             f"the prompts have the sides {', '.join(sides)}; linear probes need exactly two"
         )
-    correct = answers.loc[answers["model"] == model].set_index("prompt_id")["correct"]
+    own = answers["model"] == model
+    correct = answers[own].set_index("prompt_id")["correct"]
     if not prompts["prompt_id"].isin(correct.index).all():
         raise UserError(f"{model} has no answers to some of the prompts; measure it on all of them")
     table = prompts[["prompt_id", "entity_b"]].assign(group=prompts.get(GROUP))
     table["half"] = prompts["prompt_id"].map(halves)
     table["label"] = prompts["side"] == sides[0]
-    right = prompts["prompt_id"].map(correct).astype(bool)
+    right = prompts["prompt_id"].map(correct).eq(True)
     table["recognized"] = right.groupby(prompts["pair_id"]).transform("all")
+    failed = prompts["prompt_id"].isin(answers.loc[own & (answers["error"] != ""), "prompt_id"])
+    table.loc[failed.groupby(prompts["pair_id"]).transform("any"), "half"] = DROPPED
     kept = table["half"] != DROPPED
     table = table[kept].reset_index(drop=True)
     entity, entities = pd.factorize(table["entity_b"], sort=True)
@@ -181,7 +197,7 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
         shares = np.full(right.shape[1], np.nan) if note else right[inside].mean(axis=0)
         low, high = (np.nan, np.nan) if note else _interval(subset)
         if np.isnan(low) and not note:
-            note = "no interval: a half has one entity pair only"
+            note = "no interval: a half has one cluster only"
         accuracy, controls = float(shares[0]), shares[1:]
         row = {
             "prompts": name,
@@ -192,7 +208,7 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
             "control_sd": float(controls.std()),
             "selectivity": accuracy - float(controls.mean()),
             "n_prompts": len(subset),
-            "n_entities": subset["entity_b"].nunique(),
+            "n_clusters": subset["entity_b"].nunique(),
             "n_dropped": task.dropped,
             "note": note,
         }
@@ -270,9 +286,9 @@ def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
         inside = (rows["prompts"] == subset).to_numpy()
         largest[inside] = np.fmax.reduce(controls[inside])
     place = list(rows.columns).index("accuracy_high") + 1
-    few = rows["n_entities"] < FEWEST
+    few = rows["n_clusters"] < FEWEST
     for name, draws in (("p_family", largest), ("p", controls)):
         p = (1 + (draws >= observed[:, None]).sum(axis=1)) / (1 + CONTROLS)
         rows.insert(place, name, np.where(np.isnan(observed) | few, np.nan, p))
-    notes = rows["n_entities"].map(too_few)
+    notes = rows["n_clusters"].map(too_few)
     return rows.assign(note=rows["note"].mask(few & (rows["note"] == ""), notes))

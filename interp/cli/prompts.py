@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from interp import texts
 from interp.cli.fields import OptionsCommand
+from interp.errors import UserError
 from interp.options import Flag, FromText
 from interp.prompts.source import PromptSource, Seed
 
@@ -31,6 +32,8 @@ class Dataset(OptionsCommand):
         from interp.prompts.systems import find_system
 
         check_writable(self.out)
+        if self.out.exists():
+            raise UserError(f"{self.out} exists and is kept; give another name, or remove the file")
         frame = find_system(self.system).dataset(seed=self.seed)
         write_table(frame, self.out)
         echo(f"{len(frame):,} rows written to {self.out}")

@@ -122,7 +122,17 @@ class Attribute(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors if a method reads any."""
+        """The prompts, with donors if a method reads any.
+
+        Raises:
+            UserError: no prompt has a segment, and tokens are not kept.
+        """
+        if not self.keep_tokens and not any(prompt.segments for prompt in prompts):
+            raise UserError(
+                "the prompts have no segments to which answers could be attributed; mark them in "
+                "the text, as <premise1>It rains.</premise1>, give each a column, or keep tokens "
+                "(--keep-tokens) to attribute answers to these"
+            )
         if not any(find_method(name).donors for name in self.methods):
             return prompts
         from interp.prompts.mixing import with_donors

@@ -45,8 +45,9 @@ def with_donors(
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
             f"the prompts of {prompts.system} have no donors (other texts for their segments), "
-            "without which the effect of a segment cannot be measured; give prompts of "
-            f"a system with donors, such as {DEFAULT_SYSTEM}, or your own with Prompt(donors=...)"
+            "without which the effect of a segment cannot be measured; give two or more of your "
+            f"own pairs, prompts of a system with donors, such as {DEFAULT_SYSTEM}, or "
+            "Prompt(donors=...)"
         )
     source, build, others = prompts.donors, prompts.build, _counterparts(prompts)
 
