@@ -26,7 +26,7 @@ FACTS = pd.DataFrame(
 def test_a_row_is_a_completion():
     first = read_facts(FACTS)[0]
     assert (first.id, first.text) == ("stockholm", "Complete the sentence: Stockholm is in")
-    assert first.answer.expected == ("Sweden", "Kingdom of Sweden")
+    assert first.answer.expected == ("Sweden", "Suecia")
     assert first.factors == {"region": "north"}
 
 

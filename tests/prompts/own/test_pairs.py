@@ -209,7 +209,7 @@ def test_texts_are_marked_all_or_none():
     ]
     plain = read_pairs(own.assign(text=["A?", "B?", "C?", "D?"]))
     assert not any(prompt.segments for prompt in plain)
-    with pytest.raises(UserError, match="the prompts have no segments .* --keep-tokens"):
+    with pytest.raises(UserError, match=r"the prompts have no segments .*--keep-tokens"):
         interp.Attribute().arranged(plain)
     assert interp.Attribute(keep_tokens=True).arranged(plain) is plain
 
