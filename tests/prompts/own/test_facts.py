@@ -13,7 +13,7 @@ FACTS = pd.DataFrame(
         (
             "stockholm",
             "Complete the sentence: Stockholm is in",
-            "Sweden/Kingdom of Sweden",
+            "Sweden/Suecia",
             "north",
         ),
         ("tunis", "Complete the sentence: Tunis is in", "Tunisia", "south"),
