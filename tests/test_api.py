@@ -99,7 +99,7 @@ def test_wrong_types_are_named(call, told):
         call()
 
 
-def test_a_prompt_that_failed_is_not_averaged_as_zero(organism, prompts):
+def test_a_prompt_that_failed_is_not_averaged_as_zero(organism, prompts, tmp_path):
     """A prompt too long to read, in a pair that the model answers right."""
     scores = interp.evaluate(organism, prompts)
     right = scores.prompts.merge(scores.answers, on="prompt_id").groupby("pair_id")["correct"].all()
@@ -107,14 +107,14 @@ def test_a_prompt_that_failed_is_not_averaged_as_zero(organism, prompts):
     first = next(prompt for prompt in prompts if prompt.pair_id == pair)
     long = replace(first, text=first.text + " and" * 5000)
     given = [long if prompt.id == first.id else prompt for prompt in prompts]
-    table = interp.evaluate(organism, [*given]).answers.set_index("prompt_id")
-    assert "tokens" in table.loc[first.id, "error"]
-    assert table["correct"].isna().sum() == 1
+    found = interp.run(interp.Evaluate(), models=organism, prompts=given, out=tmp_path / "run")
+    answers = found.answers.set_index("prompt_id")
+    assert "tokens" in answers.loc[first.id, "error"]
+    assert answers["correct"].isna().sum() == 1
     without = [prompt for prompt in prompts if prompt.pair_id != pair]
-    with_failed = interp.run(interp.Evaluate(), models=organism, prompts=given).summary()
     expected = interp.evaluate(organism, without).summary()
-    assert with_failed["paired_accuracy"].tolist() == expected["paired_accuracy"].tolist()
-    assert with_failed["prompts"].tolist() == [len(prompts) - 1]
+    assert found.summary()["paired_accuracy"].tolist() == expected["paired_accuracy"].tolist()
+    assert found.summary()["prompts"].tolist() == [len(prompts) - 1]
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -184,12 +184,21 @@ class Effects(Spec):
     """number of donors for each prompt, from other instances of its template"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts with their donors."""
+        """The prompts with their donors.
+
+        Raises:
+            UserError: the prompts have no donors, or donors replace none or too many segments.
+        """
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
 
         arranged = with_donors(prompts, count=self.donors, segments=self.segments)
         for donor in arranged[0].donors[:1]:
+            if not donor.segments:
+                raise UserError(
+                    "the prompts have no segment that donors could replace; mark some in the text, "
+                    "as <premise1>It rains.</premise1>, or give each a column"
+                )
             check_segments(arranged[0], tuple(donor.segments))
         return cast("Prompts", arranged)
 

@@ -253,7 +253,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
-    """A line that says, before anything is measured, that nothing will be tested; else empty.
+    """A line that says, before anything is measured, what will not be tested; else empty.
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.
@@ -265,8 +265,8 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
         if len(found) >= FEWEST:
             return ""
     return (
-        f"small sample: {len(found)} different values of {what}. Nothing is tested with fewer than "
-        f"{FEWEST}"
+        f"small sample: {len(found)} different values of {what}; tests and intervals need at least "
+        f"{FEWEST}, and most tables leave them empty"
     )
 
 

@@ -212,6 +212,8 @@ def test_texts_are_marked_all_or_none():
     with pytest.raises(UserError, match=r"the prompts have no segments .*--keep-tokens"):
         interp.Attribute().arranged(plain)
     assert interp.Attribute(keep_tokens=True).arranged(plain) is plain
+    with pytest.raises(UserError, match="no segment that donors could replace"):
+        interp.Effects().arranged(plain)
 
 
 def test_one_pair_has_no_donors():
