@@ -1,9 +1,10 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
-(`evaluate`, `attribute`, `patch`, `edges`, `effects`, `generate` and `activations`) and for
-`find_circuits`; `run`, which runs all measurements and studies of the command line; and `train`. A
-name is imported when it is first used, since torch takes seconds to import.
+(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
+`activations`, and those in `interp_probes.api`); `run`, which runs all measurements and studies of
+the command line; and `train`. A name is imported when it is first used, since torch takes seconds to
+import.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from interp.api import measurement as measurement
     from interp.api import patch as patch
     from interp.api import run as run
+    from interp.api import soft_score as soft_score
     from interp.api import study as study
     from interp.api import train as train
     from interp.errors import UserError as UserError
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from interp.measurements.specs import Evaluate as Evaluate
     from interp.measurements.specs import Generate as Generate
     from interp.measurements.specs import Patch as Patch
-    from interp.measurements.specs import Reinitialized as Reinitialized
     from interp.measurements.specs import SoftScore as SoftScore
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
@@ -46,12 +47,14 @@ if TYPE_CHECKING:
     from interp.prompts.answers import Completion as Completion
     from interp.prompts.answers import FreeText as FreeText
     from interp.prompts.answers import Label as Label
+    from interp.prompts.own.facts import read_facts as read_facts
     from interp.prompts.own.pairs import read_pairs as read_pairs
     from interp.prompts.prompt import Demonstration as Demonstration
     from interp.prompts.prompt import Messages as Messages
     from interp.prompts.prompt import Prompt as Prompt
     from interp.prompts.prompt_set import PromptSet as PromptSet
     from interp.prompts.systems import System as System
+    from interp.prompts.systems import load_facts as load_facts
     from interp.prompts.systems import load_prompts as load_prompts
     from interp.results.answers import Completions as Completions
     from interp.results.answers import Scores as Scores

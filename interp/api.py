@@ -21,6 +21,7 @@ from interp.measurements.specs import (
     Evaluate,
     Generate,
     Patch,
+    SoftScore,
 )
 from interp.models.load import find_model
 from interp.models.loading import Loading
@@ -82,7 +83,7 @@ def run(
     source, loading, computing, execution = _parted(
         options, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
-    chosen = [models] if isinstance(models, str | Model) else list(models)
+    chosen = _models(models)
     job = Job(
         what=what,
         models=tuple(model if isinstance(model, str) else model.name for model in chosen),
@@ -143,8 +144,8 @@ def study(name: str, **options: Any) -> Study:
     return find_study(name)(**options)
 
 
-def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Complete the signature and docstring of a function that measures prompts on one model."""
+def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Complete the signature and docstring of a call that measures prompts on one model."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
@@ -160,8 +161,8 @@ _ARGUMENTS = """Args:
     **options: the options of the measurement.
 
 Raises:
-    UserError: the model, the prompts or a choice is invalid, ids are not unique, the model cannot
-        read a prompt, or answers have the same first token.
+    UserError: the model, the prompts or a choice is invalid, there are no prompts, ids are not
+        unique, the model cannot read a prompt, or answers have the same first token.
 """
 
 
@@ -184,43 +185,56 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         UserError: an option is unknown or has an invalid value, the model or prompts cannot be
             found or loaded, or the folder holds something else.
     """
+    if not isinstance(spec, TrainSpec) or not isinstance(model, str):
+        raise UserError(
+            f"got {described(spec, 60)} and the model {described(model, 60)}; expected a training "
+            "task, such as interp.training.spec.find_training('irft')(), and the name of a model"
+        )
     loading, kept = _parted(options, Loading, CheckpointOptions)
     return Training(spec, model, loading).run(kept)
 
 
-@_measuring(Evaluate)
+@measuring(Evaluate)
 def evaluate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
     """Answers of a model: probabilities of the options, prediction, correctness."""
-    return _measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
+    return measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Attribute)
+@measuring(SoftScore)
+def soft_score(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Scores:
+    """Answers of a model, the correct option's share of all options, and perplexity."""
+    return measured(Scores, SoftScore(**options), model, prompts, batch_tokens)
+
+
+@measuring(Attribute)
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and the contribution of each segment of a prompt to the answer."""
-    return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
+    """Answers of a model, and the contribution of each segment of the prompt to each answer."""
+    return measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Patch)
+@measuring(Patch)
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect of activations from each prompt's counterpart on a model's answers."""
-    return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
+    """The effect on a model's answers of activations that come from each prompt's counterpart."""
+    return measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Edges)
+@measuring(Edges)
 def edges(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> EdgeEffects:
-    """The effect of each edge between a model's components on its answers."""
-    return _measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
+    """The effect on a model's answers of each edge between its components."""
+    return measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Circuits)
+@measuring(Circuits)
 def find_circuits(
     model: Model,
     prompts: Sequence[Prompt],
@@ -236,10 +250,10 @@ def find_circuits(
     """
     spec = Circuits(**options)
     if spec.edges is not None and effects is not None:
-        raise UserError("both effects and edges were given; leave one of them out")
+        raise UserError("got both effects and edges; omit one of them")
     if spec.edges is None:
         first = spec.first()
-        found = effects or _measured(EdgeEffects, first, model, prompts, batch_tokens)
+        found = effects or measured(EdgeEffects, first, model, prompts, batch_tokens)
         chosen_by = found.of_model(model.name, factor=spec.split)
     else:
         chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
@@ -251,38 +265,51 @@ def find_circuits(
     return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
 
 
-@_measuring(Effects)
+@measuring(Effects)
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> SegmentEffects:
-    """The effect of each segment on a model's answers, measured by replacing it with donors."""
-    return _measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
+    """The effect of each segment on a model's answers, measured by donors that replace it."""
+    return measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Generate)
+@measuring(Generate)
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
-    """The text that a model generates after each prompt, judged by the prompt's own answer."""
-    return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
+    """The text a model generates after each prompt, judged by the prompt's own answer."""
+    return measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Activations)
+@measuring(Activations)
 def activations(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ActivationVectors:
-    """Answers of a model, and its vectors at selected sites and tokens of each prompt."""
-    return _measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
+    """Answers of a model, and its vectors at some sites and tokens of each prompt."""
+    return measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
 
 
-def _measured(
+def measured(
     kind: type[_Kind],
     spec: Spec,
     model: Model,
     prompts: Sequence[Prompt],
     batch_tokens: int | None,
 ) -> _Kind:
-    """The result of one measurement of one model, in memory."""
+    """The result of one measurement of one model, in memory.
+
+    With `measuring`, it makes the call of a measurement, also of one in another package.
+
+    Args:
+        kind: the class of the result, which the spec names too.
+        spec: the measurement.
+        model: a loaded model.
+        prompts: the prompts to measure.
+        batch_tokens: budget of tokens in a batch.
+
+    Raises:
+        UserError: as `evaluate`.
+    """
     _check_model(model)
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
@@ -309,9 +336,8 @@ def _in_memory(
 
 
 def _noted(result: _Kind) -> _Kind:
-    """The result, after printing a line about each problem that its tables do not show."""
-    if len(result.prompts):
-        result.noted()
+    """The result, after printing a line on each problem that its tables do not show."""
+    result.noted()
     return result
 
 
@@ -343,6 +369,20 @@ def _check_what(what: object) -> None:
         )
 
 
+def _models(given: object) -> list[Model | str]:
+    """The models of a run, from one or several."""
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    for model in several:
+        if not isinstance(model, str | Model):
+            raise UserError(
+                f"models has {described(model)}; expected names, such as 'organism/llama-shallow', "
+                "or what interp.load_model gives"
+            )
+    if not several:
+        raise UserError("models is empty; expected at least one model")
+    return list(several)
+
+
 def _check_model(model: object) -> None:
     if not isinstance(model, Model):
         raise UserError(
@@ -357,6 +397,8 @@ def _check_prompts(prompts: object) -> None:
             f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
             "interp.load_prompts"
         )
+    if not prompts:
+        raise UserError("there are no prompts; expected at least one")
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
         if not isinstance(prompt, Prompt):

@@ -10,6 +10,10 @@ QUOTED_IN_LINE = 80
 """Maximum number of characters of names and reasons within a sentence."""
 
 
+MANY = 12
+"""More names than these are listed only if none is close to the given one."""
+
+
 class UserError(Exception):
     """A mistake in the input; the message names the wrong value, the valid ones and the next step.
 
@@ -36,10 +40,12 @@ def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
-    """The message about an unknown name: the valid names, and the closest name if any is close."""
+    """The message for an unknown name: the closest valid one if any is close, and all if few."""
     names = list(known)
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""
+    if near and len(names) > MANY:
+        return f"unknown {kind} {shortened(got)!r}; did you mean {near}?"
     listed = f"expected one of {', '.join(names)}" if names else "none is known"
     return f"unknown {kind} {shortened(got)!r}; {hint}{listed}"
 

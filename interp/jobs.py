@@ -35,12 +35,14 @@ from interp.models.weights import check_device
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
+from interp.prompts.systems import dependence_factor
 from interp.results.result import Result, result_class, write_files
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import status_table
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
+from interp.statistics.clusters import small_sample
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study, find_study
 
@@ -104,6 +106,9 @@ class Job(Options):
         plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
         for folder, stage in plan.stages.items():
             echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+        for note in dict.fromkeys(_small_sample(stage.prompts) for stage in plan.stages.values()):
+            if note:
+                echo(note)
         return plan, execute(plan, execution, job=self.model_dump_json())
 
     def plan(
@@ -177,6 +182,13 @@ class Job(Options):
         subject = f"-{self.prompts.system}" if kind == "measurement" else ""
         pairs = f"-{self.prompts.limit}" if self.prompts.limit else ""
         return Path("runs") / f"{name}{subject}{pairs}-{digest}"
+
+
+def _small_sample(prompts: PromptSet) -> str:
+    """A note on prompts of which too few are independent for any test; else empty."""
+    factor = dependence_factor(prompts.system)
+    own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
+    return small_sample(own, factor or "pair")
 
 
 def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:

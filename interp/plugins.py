@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from interp.errors import UserError, one_line, unknown
+from interp.errors import UserError, described, one_line, unknown
 
 OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
 """The packages of this project."""
@@ -47,6 +47,8 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
         UserError: no plugin of this name is installed, or it cannot be loaded or is not a `base`.
     """
     points = plugins(group)
+    if not isinstance(name, str):
+        raise UserError(f"the name of a {kind} is {described(name)}; expected a text")
     if name not in points:
         raise UserError(unknown(kind, name, points))
     found = loaded(points[name])

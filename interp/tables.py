@@ -99,9 +99,10 @@ _OWN_UNIT = "the model's own"
 
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
-        "One row per model and prompt. `answer` and `correct` are null if the answer requires "
-        "generated text. A prompt with an error counts as wrong. For a classifier the predicted "
-        "token is the predicted class.",
+        "One row per model and prompt. `answer` and `correct` are null where only a generated text "
+        "gives the answer. A prompt with an error is not judged: its `correct` is null, and no "
+        "accuracy counts it or its pair. For a classifier the predicted token is the predicted "
+        "class.",
         *_PROMPT,
         column("predicted_token", TEXT, "the most probable next token"),
         column(
@@ -139,7 +140,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
         column("answer", TEXT, "the answer found in the text; empty unless `answered`"),
-        column("correct", BOOLEAN, "whether this is the correct answer"),
+        column("correct", BOOLEAN, "whether this is the correct answer; null if there is an error"),
         ERROR,
     ),
     "soft_answers": table(

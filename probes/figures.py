@@ -9,7 +9,7 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
-"""Smallest number of prompts for a drawn accuracy, which must cover at least `FEWEST` entities."""
+"""Least number of prompts for a drawn accuracy; they must be of at least `FEWEST` clusters."""
 
 MODELS_A_ROW = 3
 """Number of panels side by side; more would be too small to read on a page."""
@@ -26,9 +26,9 @@ _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 def probe_accuracy(table: pd.DataFrame) -> Axes:
     """Accuracy of linear probes by layer, with a panel per model and position.
 
-    Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals, and the
-    grey line is the mean control accuracy with its standard deviation over draws. Subsets with
-    fewer than `ENOUGH` prompts or `FEWEST` entities are not drawn.
+    Positions stand one below the other, `MODELS_A_ROW` models side by side. Bands are 95%
+    intervals, the grey line is the mean control accuracy with its standard deviation over draws.
+    Subsets with fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
 
     Args:
         table: the table from `linear_probes`.
@@ -81,12 +81,12 @@ def _name(subset: str) -> str:
 
 
 def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
-    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_entities"] >= FEWEST)
+    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
         # A panel without a line states the reason instead of a scale of layers.
         ax.text(
-            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} entities",
+            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
             transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,
         )  # fmt: skip
         ax.set_xticks([])
@@ -104,8 +104,8 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
         ax=ax,
     )
     _control(shown[shown["prompts"] == "all"].sort_values("layer"), ax)
-    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_entities"]]
-    text = "\n".join("{}: n = {:,} of {:,} entities".format(*row) for row in counts.to_numpy())
+    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_clusters"]]
+    text = "\n".join("{}: n = {:,} in {:,} clusters".format(*row) for row in counts.to_numpy())
     ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
     ax.set_ylim(*_RANGE)
     ax.set_xlabel("layer")

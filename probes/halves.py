@@ -1,4 +1,4 @@
-"""Two halves of a prompt set that share no entity.
+"""Two halves of a prompt set that share no entity, or no other unit, such as a pair.
 
 1. Link: the entities of a pair of prompts (B, its A, and the wrong A) belong together.
 2. Order: walk each connected component from neighbour to neighbour. If wrong answers are a
@@ -19,6 +19,9 @@ from itertools import accumulate
 
 import pandas as pd
 
+ENTITIES = ("entity_a", "entity_b")
+"""The factors that name the entities of a pair."""
+
 GROUP = "entity_group"
 """The factor whose values, the groups of entities, should be in both halves."""
 
@@ -32,6 +35,18 @@ EVEN_ENOUGH = 0.4
 """Share of a group's pairs that the smaller half must hold; otherwise a whole component of the
 group is cut, regardless of the loss.
 """
+
+
+def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
+    """The prompts table with entities: its own, or else its units, each as both entities.
+
+    Args:
+        prompts: the prompts table.
+        unit: the factor whose prompts depend on each other; pair_id if None.
+    """
+    if set(ENTITIES) <= set(prompts):
+        return prompts
+    return prompts.assign(**dict.fromkeys(ENTITIES, prompts[unit or "pair_id"]))
 
 
 def entity_halves(prompts: pd.DataFrame) -> pd.Series:

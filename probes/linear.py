@@ -1,6 +1,6 @@
 """Linear probes of the residual stream: whether a model encodes more than it states.
 
-1. Split the prompts into two halves that share no entity (`probes.halves`).
+1. Split the prompts into two halves that share no entity, or no other unit (`probes.halves`).
 2. Read the vectors of one model, position and layer.
 3. Cross-fit: the sign of a ridge regression of the label on one half predicts the other half.
 4. Repeat this with labels swapped at random for each entity pair: this is the control task (Hewitt
@@ -31,7 +31,7 @@ from interp.runs.shards import Filters
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.proportions import wilson
 from interp.statistics.summaries import UPPER
-from interp_probes.halves import DROPPED, GROUP, entity_halves
+from interp_probes.halves import DROPPED, ENTITIES, GROUP, entity_halves, with_entities
 
 RIDGE = 400.0
 """scikit-learn's alpha for standardized features; large, since there are more features than
@@ -59,24 +59,36 @@ class Task:
     are swapped with probability one half.
     """
     dropped: int
-    """Number of prompts whose entities lie in different halves."""
+    """Prompts whose entities lie in both halves, and pairs with a prompt that failed."""
+
+
+def held_out(prompts: pd.DataFrame, unit: str | None) -> str:
+    """What the two halves do not share, in a word."""
+    return "entity" if set(ENTITIES) <= set(prompts) else (unit or "pair")
 
 
 def linear_probes(
-    residuals: Residuals, prompts: pd.DataFrame, answers: pd.DataFrame, *, seed: int = 0
+    residuals: Residuals,
+    prompts: pd.DataFrame,
+    answers: pd.DataFrame,
+    *,
+    unit: str | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Accuracy with which probes read a prompt's side from the residual stream, held out by entity.
 
-    The label is the side: rulebreaker or not. The two sides of a pair make one statement about B
-    and differ only in A, so the label is also the truth value of "B is in A" (or "B is a kind of
-    A"): a probe cannot separate side and truth value.
+    The label is the side: rulebreaker or not. Both sides of a pair of RULEBREAKERS state the same
+    about B and differ only in A, so the label is also the truth value of "B is in A" (or "B is a
+    kind of A"): a probe cannot separate the two.
 
     Args:
-        residuals: the residuals table, or files with the table, read layer by layer.
-        prompts: the prompts table, with prompt_id, pair_id, side, entity_a and entity_b; if it has
-            entity_group, each group is in both halves and has its own rows.
-        answers: the answers table, with model, prompt_id and correct.
-        seed: seed of the control labels.
+        residuals: the residuals table, or files that hold it; read layer by layer.
+        prompts: the prompts table, with prompt_id, pair_id and side; if it has an entity_group,
+            each group is in both halves and has its own rows.
+        answers: the answers table, with model, prompt_id, correct and error.
+        unit: the factor that takes the place of entities in prompts without entity_a and entity_b;
+            each pair if None.
+        seed: decides the control labels.
 
     Returns:
         One row per model, position, layer and subset of the prompts (`prompts`: all, recognized,
@@ -84,17 +96,18 @@ def linear_probes(
         chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
         control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
         of an entity pair together, and control_sd their standard deviation; selectivity =
-        accuracy - control_accuracy. p is one-sided: the share of draws, including the labels
-        themselves, that are read as well as the labels; p_family is this share for the largest
-        accuracy of each draw over positions and layers of the model (Westfall and Young, 1993).
-        There are no tests for fewer than ten entities. n_prompts and n_entities count prompts and
-        distinct B; n_dropped prompts are omitted because their entities lie in different halves.
+        accuracy - control_accuracy. p is one-sided: the share of draws read as well as the labels,
+        which count as one more draw; p_family the same for the largest accuracy of each draw over
+        positions and layers of the model (Westfall and Young, 1993). Below ten clusters nothing
+        is tested. n_prompts and n_clusters count prompts and distinct B, or units; n_dropped
+        prompts are left out because their entities lie in both halves or their pair has an error.
         Undefined numbers are NaN, and `note` says why.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals
             are missing.
     """
+    prompts = with_entities(prompts, unit)
     halves = entity_halves(prompts)
     tables = []
     for model, cells in _cells(residuals):
@@ -119,14 +132,17 @@ def _task(
         raise UserError(
             f"the prompts have the sides {', '.join(sides)}; linear probes require exactly two"
         )
-    correct = answers.loc[answers["model"] == model].set_index("prompt_id")["correct"]
+    own = answers["model"] == model
+    correct = answers[own].set_index("prompt_id")["correct"]
     if not prompts["prompt_id"].isin(correct.index).all():
         raise UserError(f"{model} lacks answers to some prompts; measure it on all prompts")
     table = prompts[["prompt_id", "entity_b"]].assign(group=prompts.get(GROUP))
     table["half"] = prompts["prompt_id"].map(halves)
     table["label"] = prompts["side"] == sides[0]
-    right = prompts["prompt_id"].map(correct).astype(bool)
+    right = prompts["prompt_id"].map(correct).eq(True)
     table["recognized"] = right.groupby(prompts["pair_id"]).transform("all")
+    failed = prompts["prompt_id"].isin(answers.loc[own & (answers["error"] != ""), "prompt_id"])
+    table.loc[failed.groupby(prompts["pair_id"]).transform("any"), "half"] = DROPPED
     kept = table["half"] != DROPPED
     table = table[kept].reset_index(drop=True)
     entity, entities = pd.factorize(table["entity_b"], sort=True)
@@ -182,7 +198,7 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
         shares = np.full(right.shape[1], np.nan) if note else right[inside].mean(axis=0)
         low, high = (np.nan, np.nan) if note else _interval(subset)
         if np.isnan(low) and not note:
-            note = "no interval: a half has only one entity pair"
+            note = "no interval: a half has one cluster only"
         accuracy, controls = float(shares[0]), shares[1:]
         row = {
             "prompts": name,
@@ -193,7 +209,7 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
             "control_sd": float(controls.std()),
             "selectivity": accuracy - float(controls.mean()),
             "n_prompts": len(subset),
-            "n_entities": subset["entity_b"].nunique(),
+            "n_clusters": subset["entity_b"].nunique(),
             "n_dropped": task.dropped,
             "note": note,
         }
@@ -215,7 +231,7 @@ def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """Whether the other half's probe predicts each label (1, 0 or NaN, like `labels`), and a note."""
+    """Whether the other half's probe predicts each label (1, 0 or NaN like `labels`); a note."""
     right = np.full(labels.shape, np.nan)
     if any(len(set(labels[half == side, 0])) < 2 for side in (0, 1)):
         return right, "undefined: a half lacks one of the labels"
@@ -272,9 +288,9 @@ def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
         inside = (rows["prompts"] == subset).to_numpy()
         largest[inside] = np.fmax.reduce(controls[inside])
     place = list(rows.columns).index("accuracy_high") + 1
-    few = rows["n_entities"] < FEWEST
+    few = rows["n_clusters"] < FEWEST
     for name, draws in (("p_family", largest), ("p", controls)):
         p = (1 + (draws >= observed[:, None]).sum(axis=1)) / (1 + CONTROLS)
         rows.insert(place, name, np.where(np.isnan(observed) | few, np.nan, p))
-    notes = rows["n_entities"].map(too_few)
+    notes = rows["n_clusters"].map(too_few)
     return rows.assign(note=rows["note"].mask(few & (rows["note"] == ""), notes))

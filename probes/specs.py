@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from interp import texts
-from interp.errors import UserError, unknown
+from interp.errors import UserError, shortened, unknown
 from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 LAST_TOKEN = "last_token"
 """The position of the last prompt token, at which causal models predict the answer."""
-
-ENTITIES = ("entity_a", "entity_b")
-"""The factors that define the held-out halves of linear probes."""
 
 
 class OfFacts(Spec):
@@ -70,6 +67,7 @@ class Residuals(Spec):
     help: ClassVar[str] = "whether a prompt's side is linearly readable from the residual stream"
     examples: ClassVar[tuple[str, ...]] = (
         "probe linear --model organism/llama-shallow organism/gemma2",
+        "probe linear --data pairs.csv --positions last_token question",
     )
     written: ClassVar[str] = "written to {folder}/linear_probes.csv"
     measures: ClassVar[str] = "interp_probes.residuals:residuals"
@@ -79,16 +77,21 @@ class Residuals(Spec):
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,
-        "premise2",
     )
     """tokens to read: last_token, or a segment, read at its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have entities and all requested segments."""
-        if not set(ENTITIES) <= set(prompts[0].factors):
+        """The prompts, which must have two sides and every segment to be read.
+
+        Raises:
+            UserError: there are more or fewer sides, or a position is not in the first prompt.
+        """
+        sides = list(dict.fromkeys(prompt.side for prompt in prompts))
+        if len(sides) != 2:
             raise UserError(
-                "the prompts name no entities, which linear probes hold out; expected the "
-                "factors {' and '.join(ENTITIES)}, as in rulebreakers"
+                f"the prompts have the sides {shortened(', '.join(sides))}; linear probes read "
+                "which of two sides a prompt is on, and need a system of pairs, such as "
+                "rulebreakers, logical-forms or your own pairs"
             )
         for position in self.positions:
             known = [LAST_TOKEN, *prompts[0].segments]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from interp.analysis.accuracy import is_correct, whole_pairs
+from interp.analysis.accuracy import whole_pairs
 from interp.errors import UserError
 from interp.runs.folder import RunFolder
 from interp.statistics.summaries import UPPER
@@ -143,7 +143,7 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     answers, keys = run.table("answers"), ["model", "prompt_id"]
     factors = ["modality", "argument_form", "schema", "formula", "gold", "interpretation"]
     prompts = whole_pairs(run.table("prompts"), answers)[["prompt_id", "pair_id", "side", *factors]]
-    answers["hard_accuracy"] = is_correct(answers).astype(float)
+    answers["hard_accuracy"] = answers["correct"].map({True: 1.0, False: 0.0}).astype(float)
     answers["greedy_positive"] = answers["answer"] == YES.name
     scores = run.table("soft_answers", [*keys, "soft_accuracy", "perplexity"])
     rows = scores.merge(_options(run), on=keys, how="left").merge(prompts, on="prompt_id")

@@ -48,7 +48,7 @@ class RulebreakersStudy(Study):
             Stage("answers", prompts, Attribute(target=self.target)),
             Stage("familiarity", facts, Familiarity()),
             Stage("knowledge", facts, Knowledge()),
-            Stage("residuals", probed, Residuals()),
+            Stage("residuals", probed, Residuals(positions=("last_token", "premise2"))),
             Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
         )
 

@@ -20,20 +20,22 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
     Returns:
         paired_accuracy (1): share of pairs, or groups, with all members correct; {side}_accuracy
         for each side (2, 3), in the order of the prompts: share of its prompts answered correctly;
-        prompts: number of prompts. Each prompt counts by its weight, so the shares refer to the
-        whole data set even if a sample over-represents a stratum. A prompt whose most probable
-        token is not an answer, or that has an error, counts as wrong. Prompts answered by generated
-        text are not judged here; if there are no others, the accuracy is NaN.
+        prompts: number of judged prompts, or of all if none is judged. Each prompt counts by its
+        weight, so the shares are those of the whole data set even if a sample took more of one
+        stratum than of another. A prompt whose most probable token is not an answer counts as
+        wrong. Prompts that failed, or that are answered by generated texts, are not judged here,
+        nor are their pairs; if none is judged, the accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
     judged = joined[joined["correct"].notna()].assign(correct=is_correct)
-    pairs = judged.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
+    whole = judged[~judged["pair_id"].isin(joined.loc[joined["correct"].isna(), "pair_id"])]
+    pairs = whole.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
     values = {"paired_accuracy": _share(pairs)}
     for side in prompts["side"].unique():
         values[f"{side}_accuracy"] = _share(judged[judged["side"] == side])
-    return pd.Series({**values, "prompts": len(joined)}, dtype=object)
+    return pd.Series({**values, "prompts": len(judged) or len(joined)}, dtype=object)
 
 
 def _share(rows: pd.DataFrame) -> float:
@@ -90,7 +92,7 @@ def accuracy_by(
 def pairs_of(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, keep: Sequence[str], sides: tuple[str, ...]
 ) -> pd.DataFrame:
-    """One row per model and pair or group in which every member was answered.
+    """One row per model and pair, or group, with every member judged.
 
     Columns are model, pair_id, those in `keep`, and for each side whether it was answered
     correctly; NA for a side that is missing from the group.
@@ -103,7 +105,8 @@ def pairs_of(
     prompts = prompts[prompts["side"].isin(sides)]
     pairs = prompts.drop_duplicates("pair_id")[["pair_id", *keep]]
     models = pd.Index(answers["model"].unique())
-    # Strings are compared only once; everything below works with integer codes.
+    answers = answers[answers["correct"].notna()]
+    # Strings are compared once; everything below works with integer codes.
     prompt = pd.Index(prompts["prompt_id"]).get_indexer(pd.Index(answers["prompt_id"]))
     rows, prompt = answers[prompt >= 0], prompt[prompt >= 0]
     place = pd.Index(sides).get_indexer(pd.Index(prompts["side"]))
@@ -173,7 +176,7 @@ def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:
-    """Whether each row was answered correctly; false for a row without an answer."""
+    """Whether each row was answered correctly; a row that is not judged was not."""
     return answers["correct"].eq(True)
 
 

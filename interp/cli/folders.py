@@ -1,6 +1,7 @@
 """Commands that inspect a folder written by another command, and the runs in such a folder."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -53,7 +54,7 @@ def _time_left(prompts: int, seconds: float) -> str:
 
 
 class Validate(OptionsCommand):
-    """Check the files that a command wrote, or a file of your own pairs."""
+    """Check the files that a command left, or a table of your own pairs or facts."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "validate runs/all",
@@ -62,24 +63,45 @@ class Validate(OptionsCommand):
     )
 
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
-    """folder that a command wrote as --out, or a file of pairs"""
+    """what a command wrote as --out, or a file of pairs or facts"""
+    template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
+    """the phrasings of the pairs, as the other commands take them"""
 
     def _execute(self) -> None:
-        (_check_pairs if self.path.is_file() else _check_folder)(self.path)
+        if self.path.is_file():
+            _check_own(self.path, self.template)
+        elif self.path.exists():
+            _check_folder(self.path)
+        else:
+            raise UserError(f"there is no file or folder {self.path}; check its name")
 
 
-def _check_pairs(file: Path) -> None:
-    """Reject a faulty file of pairs, listing each fault with its line."""
+def _check_own(file: Path, templates: Sequence[str]) -> None:
+    """Refuse a faulty table, listing each fault with its line; show the first prompt."""
     from interp.console import counted, echo
-    from interp.prompts.own.pairs import faults, read_pairs
+    from interp.prompts.files import read_rows
+    from interp.prompts.own.facts import FACTS, read_facts
+    from interp.prompts.own.pairs import PAIR, faults, read_pairs
+    from interp.statistics.clusters import small_sample
 
-    if found := faults(file):
+    if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
+        facts = read_facts(file)
+        echo(f"{file} is without fault: {counted(len(facts), 'fact')}; the first prompt:")
+        echo(facts[0].text)
+        return
+    if found := faults(file, templates=templates):
         listed = "\n  ".join(found)
         raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
-    prompts = read_pairs(file)
+    prompts = read_pairs(file, templates=templates)
     pairs = counted(len({prompt.pair_id for prompt in prompts}), "pair")
-    echo(f"{file} is valid: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
-    echo(prompts[0].text)
+    first = prompts[0]
+    echo(f"{file} is without fault: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
+    echo(first.text)
+    echo(f"-> segments: {', '.join(first.segments) or 'none, so only its answer can be measured'}")
+    echo(f"-> options: {', '.join(option.name for option in first.answer.options)}")
+    echo(f"-> factors: {', '.join(first.factors)}")
+    if note := small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR):
+        echo(f"-> {note}")
 
 
 def _check_folder(folder: Path) -> None:

@@ -32,6 +32,8 @@ class Dataset(OptionsCommand):
         from interp.prompts.systems import find_system
 
         check_writable(self.out)
+        if self.out.exists():
+            raise UserError(f"{self.out} exists and is kept; give another name, or remove the file")
         frame = find_system(self.system).dataset(seed=self.seed)
         write_table(frame, self.out)
         echo(f"{len(frame):,} rows written to {self.out}")

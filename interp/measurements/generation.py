@@ -270,7 +270,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "prompt_id": prompt.id}
-        return {"completions": [{**key, "answer": "", "correct": False, "error": error}]}
+        return {"completions": [{**key, "answer": "", "correct": None, "error": error}]}
 
     return GenerationMeasurement(
         model,

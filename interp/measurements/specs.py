@@ -124,7 +124,17 @@ class Attribute(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors if a method reads donors."""
+        """The prompts, with donors if a method reads any.
+
+        Raises:
+            UserError: no prompt has a segment, and tokens are not kept.
+        """
+        if not self.keep_tokens and not any(prompt.segments for prompt in prompts):
+            raise UserError(
+                "the prompts have no segments to which answers could be attributed; mark them in "
+                "the text, as <premise1>It rains.</premise1>, give each a column, or keep tokens "
+                "(--keep-tokens) to attribute answers to these"
+            )
         if not any(find_method(name).donors for name in self.methods):
             return prompts
         from interp.prompts.mixing import with_donors
@@ -177,12 +187,21 @@ class Effects(Spec):
     """number of donors for each prompt, from other instances of its template"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts with their donors."""
+        """The prompts with their donors.
+
+        Raises:
+            UserError: the prompts have no donors, or donors replace none or too many segments.
+        """
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
 
         arranged = with_donors(prompts, count=self.donors, segments=self.segments)
         for donor in arranged[0].donors[:1]:
+            if not donor.segments:
+                raise UserError(
+                    "the prompts have no segment that donors could replace; mark some in the text, "
+                    "as <premise1>It rains.</premise1>, or give each a column"
+                )
             check_segments(arranged[0], tuple(donor.segments))
         return cast("Prompts", arranged)
 

@@ -23,7 +23,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.choices import Quantization
 from interp.console import echo
-from interp.errors import UserError, one_line
+from interp.errors import UserError, described, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
 from interp.models.architectures import CLASSIFIER, Kind, kind_of
 from interp.models.checkpoint import (
@@ -68,6 +68,11 @@ def load_model(name: str, **options: Any) -> Model:
         UserError: the model cannot be found, is damaged or incomplete, its weights do not fit its
             configuration, or an argument is invalid.
     """
+    if not isinstance(name, str):
+        raise UserError(
+            f"the name of a model is {described(name)}; expected a text, such as "
+            "'organism/llama-shallow'"
+        )
     loading = Loading(**options)
     return load_found(find_model(name, loading), loading)
 

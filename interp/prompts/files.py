@@ -1,4 +1,4 @@
-"""Read and write tables: CSV, JSON, JSONL and Parquet files, folders of them, data sets on the hub.
+"""Read and write tables: CSV, TSV, JSON, JSONL, Parquet files, folders of them, data on the hub.
 
 Files are not trusted: any content results in rows or a `UserError`.
 """
@@ -233,6 +233,11 @@ def _download(name: str) -> Path:
 
 def _read(file: Path, columns: Columns) -> Iterator[Row]:
     shown = shortened(str(file))
+    if file.suffix in _SPREADSHEETS and file.is_file():
+        raise UserError(
+            f"cannot read {shown}: it is a spreadsheet; save it as CSV (UTF-8), or give its data "
+            "frame in Python: interp.read_pairs(pandas.read_excel(FILE))"
+        )
     if file.suffix not in _READERS or not file.is_file():
         raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(_READERS)}")
     check_fits(file)
@@ -242,10 +247,12 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
         raise UserError(f"cannot read {shown}: {_reason(error)}") from error
     for place, cells in rows:
         for column, value in cells.items():
-            if not columns.nested and not isinstance(value, str | int | float | None):
+            if not isinstance(value, str | int | float | None):
+                several = isinstance(value, list) and all(isinstance(one, str) for one in value)
+                joined = f", such as {_quoted('|'.join(value))}" if several else ""
                 raise UserError(
                     f"{shown}, {place}: {column} is {_quoted(value)}, a {type(value).__name__}; "
-                    "expected text, a number, true or false"
+                    f"expected text, a number, true or false{joined}"
                 )
         yield Row(f"{shown}, {place}", cells)
 
@@ -262,13 +269,14 @@ def _quoted(value: object) -> str:
 
 
 def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
+    between = "\t" if file.suffix == ".tsv" else ","
     with file.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
+        reader = csv.reader(stream, strict=True, delimiter=between)
         header = next(reader, [])
         if columns.unnamed and not set(header) & set(columns.unnamed):
             header = list(columns.unnamed[: len(header)])
             stream.seek(0)
-            reader = csv.reader(stream, strict=True)
+            reader = csv.reader(stream, strict=True, delimiter=between)
         read = columns.of(header)
         while True:
             place = f"line {reader.line_num + 1}"
@@ -377,10 +385,13 @@ def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {
     ".csv": _read_csv,
+    ".tsv": _read_csv,
     ".json": _read_json,
     ".jsonl": _read_jsonl,
     ".parquet": _read_parquet,
 }
+
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 _EXPECTED = (
     f"expected a {', '.join(_READERS)} file, a folder of such files, or the name of a data set on "

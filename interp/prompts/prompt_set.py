@@ -18,7 +18,7 @@ from interp.prompts.prompt import DonorSource, Prompt
 if TYPE_CHECKING:
     import pandas as pd
 
-_COLUMNS = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
+TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns of the prompts table that every system has."""
 
 
@@ -39,7 +39,7 @@ class Decisive(NamedTuple):
     """Prefixes of the names of all candidate segments, including the deciding ones."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PromptSet(Sequence[Prompt]):
     """The prompts of a system, in a fixed order.
 
@@ -94,6 +94,11 @@ class PromptSet(Sequence[Prompt]):
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __repr__(self) -> str:
+        about = {"sides": ", ".join(self.sides), **self.description}
+        given = "".join(f"; {name}: {shortened(value, 80)}" for name, value in about.items())
+        return f"PromptSet({len(self):,} prompts of {self.system}{given})"
 
     @overload
     def __getitem__(self, index: int) -> Prompt: ...
@@ -157,7 +162,7 @@ class PromptSet(Sequence[Prompt]):
         ids: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
         for prompt in self:
-            if taken := _COLUMNS & prompt.factors.keys():
+            if taken := TAKEN & prompt.factors.keys():
                 raise UserError(
                     f"prompt {shortened(prompt.id, 60)!r} has a factor {min(taken)!r}, which is "
                     "already a column of the prompts table; rename the factor"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from interp.choices import DEFAULT_SYSTEM
-from interp.errors import UserError
+from interp.errors import UserError, described
 from interp.plugins import SYSTEMS, load_plugin, misfit, plugins
 from interp.prompts.prompt_set import PromptSet
 
@@ -162,6 +162,13 @@ def load_prompts(
         UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt has
             no pair.
     """
+    for name, value, right in (
+        ("seed", seed, isinstance(seed, int)),
+        ("limit", limit, limit in (None, "all") or isinstance(limit, int)),
+        ("data", data, data is None or isinstance(data, str)),
+    ):
+        if not right:
+            raise UserError(f"{name} is {described(value)}; see help(interp.load_prompts)")
     return find_system(system).load(limit=limit, seed=seed, data=data)
 
 

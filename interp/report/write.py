@@ -230,8 +230,8 @@ TERMS: Mapping[str, str] = {
     "side": "role of a prompt within its pair, such as rulebreaker or non_rulebreaker",
     "segment": "a named part of a prompt: premise1 in tables is premise 1 in figures",
     "score": "value that an attribution method assigns to a token or a segment, raw and signed",
-    "share": "share of a score in the sum of absolute scores of the whole prompt, from 0 to 1; for a "
-    "circuit, its share of all edges",
+    "share": "share of a score in the sum of absolute scores of the whole prompt, from 0 to 1; for "
+    "a circuit, its share of all edges",
     "ratio": "mean score of a token of one segment divided by that of another; 1 if they are equal",
     "unnormalized": "summed score of one segment divided by that of another, which grows with "
     "length, whereas a ratio compares means of tokens",

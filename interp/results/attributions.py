@@ -284,6 +284,22 @@ class SegmentEffects(Result):
         title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
         yield TableItem("segment_effect_table", title, table, narrow=[(title, shown)])
 
+    def plot(self) -> "Figure":
+        """The mean Shapley value of each segment, with one standard deviation over prompts."""
+        from interp.report.figures.points import interval_points
+
+        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
+        table = table[(table["other_segment"] == "") & (table["donor_kind"] == "instance")]
+        mean, sd = table["shapley"], table["shapley_sd"]
+        named = table.assign(
+            segment=table["segment"].map(segment_label), low=mean - sd, high=mean + sd
+        )
+        return figure_of(
+            interval_points(
+                named, x="shapley", y="segment", hue="model", n="prompts", interval=("low", "high")
+            )
+        )
+
     def noted(self) -> Mapping[str, object]:
         """Errors."""
         return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))

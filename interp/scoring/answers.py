@@ -187,16 +187,12 @@ def token_logits(
 
 
 def answer_error(model: Model, prompt: Prompt, error: str) -> AnswerRows:
-    """The row of the answers table for a prompt that could not be scored.
-
-    The prompt counts as wrong, unless the answer requires generated text.
-    """
-    judged = prompt.answer.scored_by_next_token
+    """The row of the answers table for a prompt that could not be scored, and is not judged."""
     row: Row = {
         "model": model.name,
         "prompt_id": prompt.id,
-        "answer": "" if judged else None,
-        "correct": False if judged else None,
+        "answer": "" if prompt.answer.scored_by_next_token else None,
+        "correct": None,
         "error": error,
     }
     return {"answers": [row]}

@@ -4,7 +4,7 @@ The unit is the cluster: a test over trials would count many prompts about one c
 and find differences that do not exist.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -254,6 +254,24 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
     """
     k = len(deviations)
     return float(np.sqrt(k / (k - 1) * (deviations**2).sum()) / mass)
+
+
+def small_sample(clusters: Iterable[Hashable], what: str) -> str:
+    """A line that says, before anything is measured, what will not be tested; else empty.
+
+    Args:
+        clusters: the cluster of each prompt; read only until there are enough.
+        what: name of a cluster, such as "pair".
+    """
+    found: set[Hashable] = set()
+    for cluster in clusters:
+        found.add(cluster)
+        if len(found) >= FEWEST:
+            return ""
+    return (
+        f"small sample: {len(found)} different values of {what}; tests and intervals need at least "
+        f"{FEWEST}, and most tables leave them empty"
+    )
 
 
 def too_few(clusters: int, what: str = "there are") -> str:

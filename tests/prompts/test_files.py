@@ -119,7 +119,8 @@ def test_rows_say_where_they_stand(tmp_path):
         ("a.jsonl", '{"id": 1, "text": "a"}\nnull\n', "line 2 is None; expected an object"),
         ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', "line 2 is not JSON"),
         ("a.parquet", "PAR1 and nothing more PAR1", "cannot read"),
-        ("a.xlsx", "x", "expected a file that ends in .csv"),
+        ("a.xlsx", "x", "it is a spreadsheet; save it as CSV"),
+        ("a.docx", "x", "expected a file that ends in .csv"),
     ],
 )
 def test_a_file_that_holds_no_rows_is_refused(tmp_path, name, content, message):

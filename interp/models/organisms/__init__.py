@@ -38,10 +38,9 @@ def organism_folder(name: str) -> Path:
     names = organism_names()
     if name not in names:
         near = nearest_organism(name)
-        hint = f"did you mean {near}? " if near else ""
-        raise UserError(
-            f"no packaged organism {shortened(name)!r}; {hint}there are {', '.join(names)}"
-        )
+        listed = f"there are {', '.join(names)}"
+        hint = f"did you mean {near}? `interp models` lists all" if near else listed
+        raise UserError(f"no packaged organism {shortened(name)!r}; {hint}")
     return Path(__file__).parent / name.removeprefix(PREFIX)
 
 

@@ -9,6 +9,7 @@ from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, Span, compose
+from interp.prompts.prompt_set import TAKEN
 
 PAIR = "pair"
 """The name of the column, and factor, that identifies the groups."""
@@ -17,6 +18,23 @@ REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
 """Prefix of columns that are not part of the prompt, if its segments are columns."""
+
+SEGMENTS = (
+    "instruction",
+    "context",
+    "passage",
+    "story",
+    "theory",
+    "rule",
+    "fact",
+    "premise",
+    "statement",
+    "claim",
+    "hypothesis",
+    "conclusion",
+    "question",
+)
+"""Columns that are segments without being named in a template; also in the plural or numbered."""
 
 PHRASING = "phrasing"
 """The factor with the number of the template, if there are several templates."""
@@ -27,6 +45,9 @@ YES_OR_NO = "Yes|No"
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
+_KNOWN = re.compile(rf"({'|'.join(SEGMENTS)})(s|_?\d+)?", re.IGNORECASE)
+_INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+"""Names that pandas gives to an index that it writes."""
 
 Cells = Mapping[str, str]
 """Text of each column; empty cells are omitted."""
@@ -49,8 +70,10 @@ class Layout:
         """The layout of a table with the given columns.
 
         Raises:
-            UserError: a column is missing, or cannot be a segment; a template names no column.
+            UserError: a column is missing, or is neither a segment nor a factor; a template names
+                no column.
         """
+        check_no_index(columns)
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
@@ -63,13 +86,15 @@ class Layout:
                     f"a template composes the columns of segments, but there is a column {TEXT}; "
                     "omit one of the two"
                 )
-            return cls((), _factors(others), ())
+            return cls((), factors_of(others), ())
         named = _named(templates, others)
         plain = [name for name in others if not name.startswith(FACTOR)]
         segments = [name for name in others if name in named] if templates else plain
         _check_segments(segments)
+        if not templates:
+            _check_known(segments)
         rest = [name for name in others if name not in segments]
-        return cls(tuple(segments), _factors(rest), tuple(templates))
+        return cls(tuple(segments), factors_of(rest), tuple(templates))
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
@@ -79,6 +104,7 @@ class Layout:
         for name in REQUIRED:
             if name not in cells:
                 raise UserError(f"{name} is empty; expected a text")
+        cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
         own = {factor: cells.get(column, "") for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
@@ -115,7 +141,26 @@ class Layout:
             yield compose(parts[1:])
 
 
-def _factors(columns: Sequence[str]) -> dict[str, str]:
+def check_no_index(columns: Sequence[str]) -> None:
+    """Refuse a table with the index of a data frame, which is nobody's factor.
+
+    Raises:
+        UserError: a column has a name that pandas gives to an index.
+    """
+    if index := [name for name in columns if _INDEX.fullmatch(name)]:
+        raise UserError(
+            f"the column {index[0]!r} is the index of a data frame; write the file without it: "
+            "to_csv(..., index=False), to_parquet(..., index=False)"
+        )
+
+
+def factors_of(columns: Sequence[str]) -> dict[str, str]:
+    """The factor of each column that is not part of a prompt.
+
+    Raises:
+        UserError: two columns are the same factor, or the prompts table has another column of
+            that name.
+    """
     factors: dict[str, str] = {}
     for name in columns:
         factor = name.removeprefix(FACTOR)
@@ -123,6 +168,11 @@ def _factors(columns: Sequence[str]) -> dict[str, str]:
             raise UserError(
                 f"the columns {shortened(factor, 60)} and {shortened(FACTOR + factor, 60)} are the "
                 "same factor; rename one of them"
+            )
+        if factor in TAKEN:
+            raise UserError(
+                f"the column {shortened(name, 60)} would be the factor {factor}, a name that the "
+                "prompts table has already; rename it"
             )
         factors[name] = factor
     return factors
@@ -167,6 +217,18 @@ def _check_segments(names: Sequence[str]) -> None:
             )
 
 
+def _check_known(names: Sequence[str]) -> None:
+    """Refuse columns such as notes, which would become part of the prompts by accident."""
+    if unknown := [name for name in names if not _KNOWN.fullmatch(name)]:
+        template = "\\n".join(f"{{{name}}}" for name in names)
+        raise UserError(
+            f"the column {shortened(unknown[0], 60)!r} is neither a known segment nor a factor. If "
+            f"it is not part of the prompt, call it {FACTOR}{shortened(unknown[0], 60)}; if it "
+            f"is, name all segments by a template, such as '{shortened(template)}' (--template; in "
+            f"Python templates=). Known names are {', '.join(SEGMENTS)}, also numbered, as premise1"
+        )
+
+
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
     """The parts of a template; later occurrences of a segment belong to no segment."""
     seen: set[str] = set()
@@ -182,12 +244,16 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 def _answer(options: str, gold: str) -> Choice:
     """The choice described by two cells: "Yes/yes|No/no", and the name or a form of an option."""
     found = []
-    for cell in options.split("|"):
+    cells = options.split("|")
+    for cell in cells:
         forms = tuple(dict.fromkeys(form.strip() for form in cell.split("/")))
-        if not all(forms):
+        if len(cells) < 2 or not all(forms):
+            # Another notation, such as "Yes, No", "Yes/No" or a JSON list.
+            parts = [part.strip(" \"'[]") for part in re.split("[,;/]", options) if "|" not in part]
+            meant = "|".join(parts) if len(parts) > 1 and all(parts) else "Yes/yes|No/no"
             raise UserError(
                 f"{OPTIONS} is {shortened(repr(options), 80)}; expected two or more, separated by "
-                '"|", each with its forms separated by "/", such as "Yes/yes|No/no"'
+                f'"|", each with its forms separated by "/", such as "{shortened(meant, 80)}"'
             )
         found.append(AnswerOption(forms[0], forms))
     correct = [option.name for option in found if gold in option.forms]
