@@ -297,8 +297,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "effect",
             NUMBER,
-            "metric of the clean prompt if the reader reads what the writer adds in the corrupt "
-            "prompt, minus without this change",
+            "clean metric with the edge from the corrupt prompt, minus without it",
             "logits",
             sign="positive where the edge from the corrupt prompt moves the answer towards "
             "`positive_option` of the pairs table",
