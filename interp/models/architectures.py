@@ -12,6 +12,7 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from interp.errors import UserError
 
@@ -46,6 +47,12 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
     if any(name.endswith("ForMaskedLM") for name in architectures):
         raise UserError(
             f"{', '.join(architectures)} fills masks and cannot answer; expected a causal "
+            "language model, a sequence classifier or a text-to-text model"
+        )
+    headless = architectures and all(n.endswith("Model") and "Head" not in n for n in architectures)
+    if headless and getattr(config, "model_type", "") in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        raise UserError(
+            f"{', '.join(architectures)} has no head and cannot answer; expected a causal "
             "language model, a sequence classifier or a text-to-text model"
         )
     return TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL

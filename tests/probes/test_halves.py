@@ -117,7 +117,9 @@ def test_a_short_cycle_is_cut_where_nothing_else_is_there():
 def test_prompts_without_entities_are_split_by_their_unit(units):
     """Each unit is whole in one half, and the halves differ by no more than one unit."""
     own = ["prompt_id", "pair_id", "side"]
-    prompts = pairs_table([("", "", "")] * len(units))[own].assign(unit=np.repeat(units, 2))
+    prompts = pairs_table([("", "", "")] * len(units))[own].assign(
+        unit=np.repeat(list(map(str, units)), 2)
+    )
     halves = entity_halves(with_entities(prompts, "unit"))
     assert (halves != DROPPED).all()
     sides = pd.DataFrame({"unit": prompts["unit"], "half": halves.to_numpy()})

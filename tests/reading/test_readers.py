@@ -362,9 +362,11 @@ def test_a_classifier_without_its_head_is_refused(tmp_path):
 
 
 def test_models_that_answer_nothing_are_refused():
-    from transformers import GPT2ForSequenceClassification, RobertaForMaskedLM
+    from transformers import GPT2ForSequenceClassification, RobertaForMaskedLM, RobertaModel
 
     model = classifier("roberta")
+    with pytest.raises(UserError, match="RobertaModel has no head and cannot answer"):
+        interp.Model("headless", RobertaModel(model.hf.config), model.tokenizer)
     with pytest.raises(UserError, match="fills masks and cannot answer"):
         interp.Model("masked", RobertaForMaskedLM(model.hf.config), model.tokenizer)
     gpt2 = tiny_model("gpt2")
