@@ -40,9 +40,9 @@ from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
 
 AT_ONCE = 2**19
-"""Numbers in the gradients of readers, and in the vectors of writers, that are multiplied at once: so
-many or, if that is more, a thirty-second of those in all writers. With all at once, they would need
-more memory than the backward pass."""
+"""Numbers in the gradients of readers, and in the vectors of writers, that are multiplied at once:
+so many or, if that is more, a thirty-second of those in all writers. With all at once, they would
+need more memory than the backward pass."""
 
 
 class EdgeEstimator:
