@@ -10,7 +10,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
@@ -77,7 +77,9 @@ class MibTask(System):
 
     name: str
 
-    columns = ("template", "prompt")
+    columns: ClassVar[tuple[str, ...]]
+    """The columns that are read."""
+
     default_limit = 100
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """The target of one prompt, as a function of embeddings and as a game of its segments."""
 
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property, partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.shared_prefix import read_all, read_start
+from interp.scoring.shared_prefix import Start, read_all, read_start
 
 
 class SegmentGame:
@@ -61,8 +62,7 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt with its attributed scalar and the budget of its passes.
 
-    The target's tokens are those of the prompt itself, even if different embeddings are read. Rows
-    of embeddings may lack their first columns; these are then the prompt's own and read only once.
+    The target's tokens are those of the prompt itself, even if different embeddings are read.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ExplainedPrompt:
         self._reader = reader_of(model)
         self._answer_tokens = answer_tokens
         self._budget = budget
-        self._start = cache(partial(read_start, model, self.batch))
+        self._start: Start | None = None
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
@@ -95,10 +95,19 @@ class ExplainedPrompt:
         return max(1, self._budget.tokens // self.batch.token_ids.shape[1])
 
     def value(self, embeddings: Embeddings) -> Values:
-        """The target of each row from one forward pass, in nats or, for a contrast, in logits."""
-        left_out = self.batch.token_ids.shape[1] - embeddings.shape[1]
-        past = self._start(left_out).past(len(embeddings)) if left_out else None
+        """The target of each row, from one forward pass, in nats or, for a contrast, in logits."""
+        past = self._start.past(len(embeddings)) if self._start else None
         return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings, past=past))
+
+    @contextmanager
+    def after(self, columns: int) -> Iterator[None]:
+        """Within the block, embeddings begin after the prompt's first columns, read once here."""
+        if columns:
+            self._start = read_start(self.model, self.batch, columns)
+        try:
+            yield
+        finally:
+            self._start = None
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
         """The target of other prompts, without a gradient; shared tokens are read once."""

@@ -18,7 +18,7 @@ the circuit if any of its copies is. All other edges are the same in both graphs
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -81,7 +81,7 @@ def write_importances(file: str | Path, model: Model, edges: pd.DataFrame) -> No
     kept = edges.assign(in_circuit=edges.get("in_circuit", True)).groupby(["writer", "reader"])
     effects, chosen = kept["effect"].mean().to_dict(), kept["in_circuit"].any().to_dict()
     known = {(writer, reader.name): names for writer, reader, names in _edges(graph)}
-    _check_names("the table", *({f"{u} -> {v}" for u, v in ends} for ends in (effects, known)))
+    _check_names("the table", set(map(_arrow, effects)), set(map(_arrow, known)))
     written = {
         name: {"score": -effects[ends] / len(names), "in_graph": bool(chosen[ends])}
         for ends, names in known.items()
@@ -154,6 +154,10 @@ def _edges(graph: Graph) -> Iterator[tuple[str, Reader, list[str]]]:
             ends = [f"a{reader.layer}.h{head}<{reader.site}>" for head in heads]
         for writer in graph.writers[: graph.writers_before(reader)]:
             yield writer, reader, [f"{writer}->{end}" for end in ends]
+
+
+def _arrow(ends: Any) -> str:
+    return " -> ".join(map(str, ends))
 
 
 def _ends(name: str) -> list[str]:

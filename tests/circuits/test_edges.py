@@ -127,7 +127,7 @@ def test_costlier_estimates_are_closer_to_exact_edges(name):
 def test_vectors_multiplied_in_parts_give_the_same_scores(kind, monkeypatch):
     own = Pair(model_of(kind), UNEQUAL)
     whole = own.estimates("gradient")
-    monkeypatch.setattr(estimates, "MOST_NUMBERS", 1)
+    monkeypatch.setattr(estimates, "AT_ONCE", 1)  # then a thirty-second of the writers
     parts = own.estimates("gradient")
     torch.testing.assert_close(parts, whole, rtol=0, atol=1e-12, equal_nan=True)
 

@@ -83,12 +83,13 @@ def _integrated(
     explained: ExplainedPrompt, baseline: Embeddings, *, steps: int, start: int = 0
 ) -> TokenScores:
     """Scores of tokens; those in the columns before `start`, which have no difference, are zero."""
-    scores = captum.attr.IntegratedGradients(explained.values).attribute(
-        explained.embeddings[:, start:].clone().requires_grad_(),
-        baseline[:, start:],
-        n_steps=steps,
-        internal_batch_size=explained.rows,
-    )
+    with explained.after(start):
+        scores = captum.attr.IntegratedGradients(explained.values).attribute(
+            explained.embeddings[:, start:].clone().requires_grad_(),
+            baseline[:, start:],
+            n_steps=steps,
+            internal_batch_size=explained.rows,
+        )
     return token_scores(functional.pad(scores, (0, 0, start, 0)), explained, baseline)
 
 
