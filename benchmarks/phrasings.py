@@ -118,3 +118,7 @@ def study(
                 for edge in range(edges)
             ]
     return pd.DataFrame(rows), pd.DataFrame(pairs), phrasing_of, cluster_of
+
+
+if __name__ == "__main__":
+    main()

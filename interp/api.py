@@ -248,20 +248,20 @@ def find_circuits(
     The circuits are chosen by the effects in `effects`, a result of `edges` on any prompts of the
     system, or in the run folder `edges`; without either, the edges of these prompts are measured.
     """
+    _check_model(model)
+    _check_prompts(prompts)
     spec = Circuits(**options)
     if spec.edges is not None and effects is not None:
         raise UserError("got both effects and edges; omit one of them")
+    if not isinstance(effects, EdgeEffects | None):
+        raise UserError(f"effects is {described(effects)}; expected the result of interp.edges")
+    arranged = spec.arranged(prompts)
     if spec.edges is None:
-        first = spec.first()
-        found = effects or measured(EdgeEffects, first, model, prompts, batch_tokens)
+        found = effects or measured(EdgeEffects, spec.first(), model, prompts, batch_tokens)
         chosen_by = found.of_model(model.name, factor=spec.split)
     else:
         chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
-    _check_model(model)
-    _check_prompts(prompts)
-    arranged = spec.arranged(prompts)
-    measurement = circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens)
-    tables = collect(measurement, arranged)
+    tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
     return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
 
 

@@ -69,14 +69,15 @@ def component_table(
     ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
     columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]
     tables = [pd.DataFrame(columns=[*columns, "phrasings", "pairs", "clusters"])]
-    options = pairs.drop_duplicates("pair_id").set_index("pair_id")
-    options = options["positive_option"] + " or " + options["negative_option"]
+    each = pairs.drop_duplicates("pair_id").dropna(subset=["positive_option"])
+    asked = each["positive_option"] + " or " + each["negative_option"]
+    options = dict(zip(each["pair_id"], asked, strict=True))
     for key, rows in grouped(edges, ["model", "method"]):
         signs = np.where(rows["direction"] == "denoising", 1.0, -1.0)
         signed = rows.assign(y=rows["effect"] * signs)
         wide = signed.pivot(index=["pair_id", "direction"], columns=_EDGE, values="y")
         wide = wide.dropna(axis="columns")
-        ids, sides = (wide.index.get_level_values(level) for level in wide.index.names)
+        ids, sides = map(wide.index.get_level_values, ("pair_id", "direction"))
         design = _Design.of(ids.map(phrasings), ids.map(options), sides, ids.map(clusters))
         if wide.empty or not design.compared:
             continue
@@ -90,9 +91,11 @@ def component_table(
                 for end, own in zip(("", "_low", "_high"), numbers, strict=True):
                     table[f"{part}{end}"] = own
         means = wide.groupby(level="pair_id", sort=False).mean()
-        asked = [pd.factorize(means.index.map(of))[0] for of in (phrasings, options)]
-        table["p"] = _largest_p(means.to_numpy(), *asked)
-        counts = {"phrasings": int(asked[0].max()) + 1, "pairs": len(means)}
+        phrasing, option = (
+            np.asarray(pd.factorize(means.index.map(of))[0]) for of in (phrasings, options)
+        )
+        table["p"] = _largest_p(means.to_numpy(), phrasing, option)
+        counts = {"phrasings": int(phrasing.max()) + 1, "pairs": len(means)}
         facts = {**key, **counts, "clusters": int(design.cluster.max()) + 1}
         order = (table["phrasing"] * table["sd"] ** 2).sort_values(ascending=False).index
         tables.append(pd.DataFrame({**table.loc[order], **facts})[tables[0].columns])

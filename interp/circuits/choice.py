@@ -148,11 +148,11 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
     return found
 
 
-def greedy_members(effects: pd.DataFrame) -> pd.DataFrame:
-    """The edges of greedy circuits by one method, in the smallest of which each occurs.
+def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The edges of greedy circuits by one method, and how many heads share a key.
 
-    Columns are writer, reader, effect (mean over pairs, in logits) and share. `attrs["group"]` is
-    the number of heads that share a key.
+    Columns are writer, reader, effect (mean over pairs, in logits) and share: that of the smallest
+    circuit with this edge.
 
     Args:
         effects: the columns method, writer, reader, effect of all edges.
@@ -176,8 +176,7 @@ def greedy_members(effects: pd.DataFrame) -> pd.DataFrame:
         for (row, writer), share in found.items()
     ]
     table = pd.DataFrame(rows, columns=["writer", "reader", "effect", "share"])
-    table.attrs["group"] = graph.heads // graph.key_value_heads
-    return table
+    return table, graph.heads // graph.key_value_heads
 
 
 def half_of(values: Iterable[str], factor: str) -> Collection[str]:

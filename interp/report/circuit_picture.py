@@ -94,7 +94,10 @@ def circuit_picture(
         _line(row, places, largest)
         for row in drawn.sort_values("effect", key=abs).to_dict("records")
     ]
-    links = [(places[kv], places[head]) for kv, head in _shared(places, group)]
+    links = [
+        (places[kv], places[head], int(max(first[kv], first[head])))
+        for kv, head in _shared(places, group)
+    ]
     return render(
         "circuit.html.jinja",
         name=name,

@@ -1,8 +1,10 @@
 """Circuits: how much of a model's answer some edges keep, and whether they do in every phrasing."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,8 +18,11 @@ from interp.console import counted
 from interp.errors import UserError
 from interp.report.page import FigureItem, PictureItem, Section, TableItem
 from interp.results.measured import MeasuredTables
-from interp.results.result import Result, note_errors
+from interp.results.result import Result, chosen, note_errors
 from interp.statistics.summaries import grouped
+
+if TYPE_CHECKING:
+    from interp.report.html import Display
 
 _AREAS = """f is the share of the difference between the two prompts of a pair that a circuit keeps:
 1 is the whole model, 0 the corrupt prompt. cmd: area under |1 - f| over the share of the edges; 0
@@ -154,27 +159,38 @@ class CircuitAnswers(Result):
         note = _SPLIT.format(**words)
         yield TableItem("split_table", f"Circuits by {factor}", distances, note, narrow=())
 
+    def draw(self, model: str | None = None) -> "Display":
+        """The greedy circuits of a model by layers, for a notebook: choose there how many edges.
+
+        Args:
+            model: name of the model; the first if not given.
+
+        Raises:
+            UserError: there is no such model, or the effects of its edges are no longer there.
+        """
+        from interp.report.html import Display, source
+
+        pairs = self.pairs if model is None else chosen(self.pairs, "model", model)
+        drawn = self._picture(str(pairs["model"].iloc[0]), f"circuit{id(self)}")
+        return Display(f"<style>{source('circuit.css')}</style>{drawn.html}")
+
     def _pictures(self) -> Iterator[PictureItem]:
-        """One picture for each model, by its exact effects or else its first method's."""
+        """One picture for each model; none if the run of edges was moved."""
+        for number, model in enumerate(self.pairs["model"].unique()):
+            with suppress(UserError):
+                yield self._picture(str(model), f"circuit-{number}")
+
+    def _picture(self, model: str, name: str) -> PictureItem:
+        """The circuits by exact effects, or else by those of the first method."""
         from interp.circuits.choice import greedy_members  # imports torch
         from interp.report.circuit_picture import circuit_picture
 
-        prompts = self.prompts
-        for number, (model, pairs) in enumerate(self.pairs.groupby("model", sort=False)):
-            try:
-                effects = self.effects(str(model))
-            except UserError:
-                continue  # the run of edges was moved; the page goes without its picture
-            methods = list(effects["method"].unique())
-            method = "exact" if "exact" in methods else methods[0]
-            edges = greedy_members(effects[effects["method"] == method])
-            ids = pairs[["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
-            title = f"The circuit of {model}"
-            html = circuit_picture(
-                edges,
-                prompts.set_index("prompt_id").loc[ids],
-                group=edges.attrs["group"],
-                name=f"circuit{number}",
-                label=title,
-            )
-            yield PictureItem(f"circuit-{number}", title, html, _PICTURE.format(method=method))
+        effects, pairs = self.effects(model), self.pairs
+        methods = list(effects["method"].unique())
+        method = "exact" if "exact" in methods else methods[0]
+        edges, group = greedy_members(effects[effects["method"] == method])
+        pair = pairs.loc[pairs["model"] == model, ["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
+        title = f"The circuit of {model}"
+        prompts = self.prompts.set_index("prompt_id").loc[pair]
+        html = circuit_picture(edges, prompts, group=group, name=name, label=title)
+        return PictureItem(name, title, html, _PICTURE.format(method=method))

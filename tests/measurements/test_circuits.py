@@ -100,3 +100,17 @@ def test_effects_in_memory_choose_as_those_in_a_folder():
     assert "circuit" in one._repr_html_().lower()
     with pytest.raises(interp.UserError, match="both effects and edges were given"):
         interp.find_circuits(model, prompts, effects=effects, edges="runs/edges")
+
+
+def test_a_notebook_draws_the_circuit_and_wrong_arguments_are_refused():
+    model, prompts = tiny_model("llama"), some_prompts(12)[:4]
+    result = interp.find_circuits(model, prompts, methods=["gradient"])
+    html = result.draw()._repr_html_()
+    assert "<svg" in html
+    assert ".circuit path" in html
+    with pytest.raises(interp.UserError, match="unknown model 'gpt'"):
+        result.draw("gpt")
+    with pytest.raises(
+        interp.UserError, match="effects is .*; expected the result of interp.edges"
+    ):
+        interp.find_circuits(model, prompts, effects=result)
