@@ -20,6 +20,7 @@ from interp.plugins import named
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.readers import check_finite
+from interp.reading.thoughts import after_thought
 from interp.reading.tokens import (
     Batch,
     TokenizedPrompt,
@@ -139,6 +140,16 @@ class Measurement:
         """The batches in which prompts are measured, with the indices of their prompts."""
         return batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt as the model reads it: after its own first thought, if the model thinks.
+
+        Raises:
+            UserError: the model has no thought on the prompt.
+        """
+        if not self.model.chat.thinks:
+            return prompt
+        return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
+
     def unit(self, prompt: Prompt) -> str:
         """The id of the unit of measurement: the prompt."""
         return prompt.id
@@ -148,13 +159,13 @@ class Measurement:
     ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
         """The prompts that can be read, by index, and the reasons why units cannot be measured."""
         try:
-            return dict(enumerate(tokenize(self.model, prompts))), {}
+            return dict(enumerate(tokenize(self.model, [*map(self.read, prompts)]))), {}
         except UserError:
             tokenized: dict[int, TokenizedPrompt] = {}
             failures: dict[str, str] = {}
             for index, prompt in enumerate(prompts):
                 try:
-                    (tokenized[index],) = tokenize(self.model, [prompt])
+                    (tokenized[index],) = tokenize(self.model, [self.read(prompt)])
                 except UserError as error:
                     failures[self.unit(prompt)] = str(error)
             return tokenized, failures
@@ -204,8 +215,15 @@ class Measurement:
 def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measurement:
     """The measurement of a model, under a budget of tokens in a batch.
 
-    Raises: UserError: the model lacks a measured part, such as a layer.
+    Raises:
+        UserError: the model lacks something that is measured, such as a layer or its thoughts.
     """
+    if model.chat.thinks and spec.reads_thoughts and not model.thoughts:
+        raise UserError(
+            f"{model.name} thinks before it answers, and has no thoughts yet: generate them by "
+            "interp generate --thinking on, and give the folder of that run by --thoughts (in "
+            "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
+        )
     measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
     return measurement
 

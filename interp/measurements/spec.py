@@ -61,9 +61,10 @@ class Spec(Options):
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Location of the schemas of these tables, by name."""
     shard_prompts: ClassVar[int] = 240
-    """Number of prompts in a shard, which is the unit of work and the most that a killed worker
-    loses. Costlier prompts require smaller shards.
-    """
+    """Number of prompts in a shard, the unit of work and the most that a killed worker loses.
+    Costlier prompts need smaller shards."""
+    reads_thoughts: ClassVar[bool] = True
+    """Whether answers are read after the thoughts of a model that thinks (`Model.thoughts`)."""
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own rather than those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()

@@ -19,6 +19,7 @@ from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
+from interp.prompts.thought import END, is_part
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -27,6 +28,8 @@ Target = Literal["predicted", "gold", "contrast", "margin"]
 MOST_DONORS = 256
 
 MAX_NEW_TOKENS = 256
+
+MOST_DRAWS = 1000
 
 
 def _method_names(text: str) -> tuple[str, ...]:
@@ -65,11 +68,14 @@ class Generate(Spec):
     examples: ClassVar[tuple[str, ...]] = (
         "generate --model organism/llama-shallow --max-new-tokens 32",
         "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
+        "generate --model org/model --thinking on --draws 4 --temperature 0.7 --max-new-tokens "
+        "2000 --out runs/thoughts",
     )
     written: ClassVar[str] = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
-    measures: ClassVar[str] = "interp.measurements.generation:generation"
-    fills: ClassVar[tuple[str, ...]] = ("completions",)
+    measures: ClassVar[str] = "interp.measurements.completions:generation"
+    fills: ClassVar[tuple[str, ...]] = ("completions", "thoughts")
     shard_prompts: ClassVar[int] = 60
+    reads_thoughts: ClassVar[bool] = False
     result: ClassVar[str] = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
@@ -81,7 +87,21 @@ class Generate(Spec):
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
-    """strings that end the generation; they and all later text are omitted"""
+    """texts that end the generation; they and the text after them are omitted"""
+    draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
+    """with --thinking on: number of thoughts on each prompt"""
+    force_end: bool = False
+    """with --thinking on: write the mark that ends a thought where the thought has no end, and
+    generate the answer there"""
+
+    @model_validator(mode="after")
+    def _check_draws(self) -> "Generate":
+        if self.draws > 1 and not self.temperature:
+            raise UserError(
+                f"{self.draws} draws without a temperature would all be the same text; give a "
+                "temperature above 0, such as 0.7, or omit the draws"
+            )
+        return self
 
 
 class Attribute(Spec):
@@ -180,9 +200,8 @@ class Effects(Spec):
     result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """the segments to replace, such as premise1,premise2; the others are unchanged (default: all
-    segments for which the system has donors)
-    """
+    """the segments to replace, such as premise1,premise2 or thought1; the others stay (default: all
+    for which the system has donors, and all sentences of a thought if there are several draws)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
 
@@ -195,7 +214,9 @@ class Effects(Spec):
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
 
-        arranged = with_donors(prompts, count=self.donors, segments=self.segments)
+        # Donors for the sentences of a thought are other thoughts of the model.
+        own = self.segments and tuple(name for name in self.segments if not is_part(name))
+        arranged = with_donors(prompts, count=self.donors, segments=own)
         for donor in arranged[0].donors[:1]:
             if not donor.segments:
                 raise UserError(
@@ -485,6 +506,6 @@ class Activations(Spec):
             named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
             known = dict.fromkeys((*RESERVED, *named))
             for name in self.roles:
-                if name not in known:
+                if name not in known and name != END and not is_part(name):
                     raise UserError(unknown("segment or role", name, known))
         return prompts

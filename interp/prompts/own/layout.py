@@ -8,8 +8,9 @@ from string import Formatter
 from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, Span, compose
+from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import TAKEN
+from interp.prompts.thought import Span
 
 PAIR = "pair"
 """The name of the column, and factor, that identifies the groups."""
