@@ -206,7 +206,7 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     file = tmp_path / "pairs.jsonl"
     assert main(["dataset", "pairs", "--out", str(file)]) == 0
     assert main(["validate", str(file)]) == 0
-    assert "without fault: 4 pairs of follows, does_not" in capsys.readouterr().err
+    assert "is valid: 4 pairs of follows, does_not" in capsys.readouterr().err
     for command in ("attribute", "patch", "effects"):
         folder = tmp_path / command
         assert main([command, "--data", str(file), "--device", "cpu", "--out", str(folder)]) == 0
