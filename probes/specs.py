@@ -88,7 +88,7 @@ class Residuals(Spec):
         if not set(ENTITIES) <= set(prompts[0].factors):
             raise UserError(
                 "the prompts name no entities, which linear probes hold out; expected the "
-                "factors {' and '.join(ENTITIES)}, as in rulebreakers"
+                f"factors {' and '.join(ENTITIES)}, as in rulebreakers"
             )
         for position in self.positions:
             known = [LAST_TOKEN, *prompts[0].segments]

@@ -163,7 +163,7 @@ def _of_random_weights(trusted: pd.DataFrame, random_weights: pd.DataFrame) -> s
         return ""
     return (
         "With random weights, these methods are also above chance, so they may read the prompt "
-        "rather than the model: {_listed(found)}."
+        f"rather than the model: {_listed(found)}."
     )
 
 

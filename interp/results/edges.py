@@ -19,12 +19,10 @@ the metric of the clean prompt if one reader reads what one writer adds in the c
 the unchanged metric. a1.h3 is head 3 of layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a
 head, a2.kv0.k and a2.kv0.v are the key and value of a key-value head. same_sign: share of the pairs
 whose effect has the sign of the mean. The {shown} largest edges are shown; edge_table.csv has all
-edges.
-"""
+edges."""
 
 _AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between absolute
-values; recall_10: share of the 10 largest exact edges that are among the 10 largest estimates.
-"""
+values; recall_10: share of the 10 largest exact edges that are among the 10 largest estimates."""
 
 
 class EdgeEffects(Result):
