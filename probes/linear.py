@@ -215,7 +215,7 @@ def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """Whether the other half's probe predicts each label (1, 0 or NaN, like `labels`), and a note."""
+    """Whether the other half's probe predicts each label (1, 0 or NaN), and a note."""
     right = np.full(labels.shape, np.nan)
     if any(len(set(labels[half == side, 0])) < 2 for side in (0, 1)):
         return right, "undefined: a half lacks one of the labels"
