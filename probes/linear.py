@@ -89,7 +89,7 @@ def linear_probes(
         accuracy of each draw over positions and layers of the model (Westfall and Young, 1993).
         There are no tests for fewer than ten entities. n_prompts and n_entities count prompts and
         distinct B; n_dropped prompts are omitted because their entities lie in different halves.
-        Undefined numbers are NaN, and `note` says why.
+        Undefined numbers are NaN, and `note` gives the reason.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals

@@ -198,7 +198,7 @@ def across_models(metrics: pd.DataFrame, random_weights: pd.DataFrame) -> str:
 
     Args:
         metrics: rows of `metric_table` for the first advising metric, with their model.
-        random_weights: the same for scores of models with random weights; may be empty.
+        random_weights: such rows for models with random weights; may be empty.
 
     Returns:
         The paragraph; empty if fewer than two models can be judged.

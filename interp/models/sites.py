@@ -18,7 +18,8 @@ from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; head is 1 if there are no heads. Attention weights,
-(row, head, query, key), stay as they are."""
+(row, head, query, key), are unchanged.
+"""
 
 
 @dataclass(frozen=True, slots=True)

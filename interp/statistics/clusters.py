@@ -257,7 +257,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def too_few(clusters: int, what: str = "there are") -> str:
-    """The note that says why nothing is tested."""
+    """The reason why nothing is tested."""
     return f"not tested: {what} {clusters:,} clusters; at least {FEWEST} are needed"
 
 

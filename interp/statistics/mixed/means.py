@@ -142,7 +142,7 @@ MIN_STUDIES = 2
 
 @dataclass(frozen=True)
 class Pooled:
-    """A pooled estimate; undefined values are NaN, and `note` says why."""
+    """A pooled estimate; undefined values are NaN, and `note` gives the reason."""
 
     estimate: float = NAN
     low: float = NAN
