@@ -73,7 +73,7 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """How the model reads prompts and gives answers.
+        """The way in which the model reads prompts and gives answers.
 
         Raises: UserError: the model cannot answer, or is a classifier that is not an encoder.
         """
@@ -124,7 +124,7 @@ class Model:
 
     @property
     def attn_implementation(self) -> str:
-        """How attention is computed: "sdpa", "eager", "flash_attention_2" ..."""
+        """Implementation of attention: "sdpa", "eager", "flash_attention_2" ..."""
         return str(self.hf.config._attn_implementation)
 
     @property

@@ -199,7 +199,7 @@ class FreeText:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """Only the correct answer, recognized by its first token."""
+        """The correct answer only, recognized by its first token."""
         return (AnswerOption(self.gold, self.accepted),)
 
     def judge(self, text: str) -> Judgement:
@@ -237,7 +237,7 @@ class Completion:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """Only the data's own name: the probability of its first token is the familiarity."""
+        """The data's own name only; the probability of its first token is the familiarity."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:

@@ -314,7 +314,7 @@ def _fit_levels(
 def _constant_within(
     columns: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"]
 ) -> Bool[np.ndarray, " columns"]:
-    """Which columns are constant within each level."""
+    """Mask of the columns that are constant within each level."""
     firsts = np.unique(codes, return_index=True)[1]
     return np.asarray(np.abs(columns - columns[firsts][codes]).max(axis=0) < 1e-9)
 
