@@ -56,7 +56,7 @@ class Model:
     tokenizer: PreTrainedTokenizerBase
     """A fast tokenizer, whose character offsets locate segments."""
     source: dict[str, str] = field(default_factory=dict)
-    """Where the model came from: hub name or folder, revision."""
+    """The source of the model: hub name or folder, and revision."""
     chat: ChatFormat = field(default_factory=ChatFormat)
     """Settings for writing prompts in the model's chat template."""
     notes: tuple[str, ...] = ()

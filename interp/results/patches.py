@@ -183,9 +183,7 @@ class Patches(Result):
         return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """Heat maps per model, site and head: layers by roles, and layers by the tokens of one
-        pair.
-        """
+        """Heat maps per model, site and head: layers by roles, and by the tokens of one pair."""
         for _, rows in grouped(self._effects, _PANEL):
             yield _figure("layers_by_roles", rows)
         items: dict[str, FigureItem] = {}

@@ -70,7 +70,7 @@ class MixedLogistic:
     log_likelihood: float
     """Log-likelihood of the mixed model, in nats; NaN if it has no estimate."""
     r_squared: RSquared
-    """On the log-odds scale, on which the outcome itself has a variance of pi squared over 3
+    """R squared on the log-odds scale, on which the outcome has a variance of pi squared over 3
     (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not estimated.
     """
 
