@@ -59,8 +59,8 @@ def discrimination(
 ) -> Discrimination:
     """Measure how well a score and the answers distinguish positive from negative prompts.
 
-    Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so
-    d' is finite (Hautus, 1995, Behavior Research Methods 27); hits are the weighted share times n.
+    Before z is taken, shares are corrected by the log-linear rule, (hits + 0.5) / (n + 1), so d' is
+    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n.
 
     Args:
         trials: one row per prompt.
