@@ -301,7 +301,7 @@ def has_ended(space: str, process: int) -> bool:
 
 @contextmanager
 def writing(what: Path) -> Iterator[None]:
-    """Within the block an OSError becomes a UserError that says what to do.
+    """Turn an OSError within the block into a UserError with advice.
 
     Raises:
         UserError: the file system refused.
@@ -318,7 +318,7 @@ def writing(what: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(what: Path) -> Iterator[None]:
-    """Within the block an OSError becomes a UserError.
+    """Turn an OSError within the block into a UserError.
 
     Raises:
         UserError: the file system refused.

@@ -216,7 +216,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
 
 
 def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
-    """Merge the tables of a study's runs, and print what they do not show."""
+    """Merge the tables of a study's runs, and print problems that the tables do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
     for run in runs:

@@ -14,7 +14,8 @@ Row = dict[str, Any]
 """One row, by column name; a missing column is null."""
 
 NO_GAP = 1e-3
-"""If the metrics of a pair's prompts differ by less than this, in logits, `normalized` is null."""
+"""Smallest difference between the metrics of a pair, in logits, for which `normalized` is not null.
+"""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 

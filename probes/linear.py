@@ -96,12 +96,12 @@ def linear_probes(
         chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
         control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
         of an entity pair together, and control_sd their standard deviation; selectivity =
-        accuracy - control_accuracy. p is one-sided: the share of draws read as well as the labels,
-        which count as one more draw; p_family the same for the largest accuracy of each draw over
-        positions and layers of the model (Westfall and Young, 1993). Below ten clusters nothing
-        is tested. n_prompts and n_clusters count prompts and distinct B, or units; n_dropped
-        prompts are left out because their entities lie in both halves or their pair has an error.
-        Undefined numbers are NaN, and `note` says why.
+        accuracy - control_accuracy. p is one-sided: the share of draws, including the labels
+        themselves, that are read as well as the labels; p_family is this share for the largest
+        accuracy of each draw over positions and layers of the model (Westfall and Young, 1993).
+        There are no tests for fewer than ten clusters. n_prompts and n_clusters count prompts and
+        distinct B, or units; n_dropped prompts are omitted because their entities lie in different
+        halves or their pair has an error. Undefined numbers are NaN, and `note` gives the reason.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals

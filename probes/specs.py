@@ -35,7 +35,7 @@ class Familiarity(OfFacts):
     """The probability that a model starts to state each fact."""
 
     name: ClassVar[str] = "probe-familiarity"
-    help: ClassVar[str] = "probability that a model begins to say each fact"
+    help: ClassVar[str] = "probability that a model starts to state each fact"
     examples: ClassVar[tuple[str, ...]] = (
         "probe familiarity --model organism/llama-shallow organism/gemma2",
     )

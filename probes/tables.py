@@ -40,7 +40,7 @@ RESIDUALS = table(
     column(
         "vector",
         pa.list_(pa.float32()),
-        "the residual stream there, before the final norm",
+        "the residual stream at this position and layer, before the final norm",
         "the model's own",
     ),
 )

@@ -106,7 +106,7 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class SeedComponents:
-    """Standard deviations of an accuracy; undefined values are NaN, and `note` says why."""
+    """Standard deviations of an accuracy; undefined values are NaN, and `note` gives the reason."""
 
     mean: float = np.nan
     """Mean over seeds and clusters."""

@@ -117,7 +117,7 @@ def shared_pass(
     target: str,
     rules: BackwardRules = PLAIN,
 ) -> Captured:
-    """Run the passes of a batch, the backward pass by `rules`, and keep what is needed.
+    """Run the passes of a batch, the backward pass by `rules`, and keep the required tensors.
 
     A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
     whole batch. If only products with the difference from donors are needed, the columns in which

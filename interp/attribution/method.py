@@ -109,7 +109,7 @@ class SegmentScores:
     scores: Mapping[str, float]
     """Scores by segment; `interp.choices.TEMPLATE` stands for the tokens outside all segments."""
     completeness_gap: float | None = None
-    """See `TokenScores`."""
+    """As in `TokenScores`."""
 
     @classmethod
     def undefined(cls, segments: Sequence[str]) -> "SegmentScores":

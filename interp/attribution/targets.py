@@ -23,7 +23,7 @@ class Attributed:
     own: tuple[int, ...]
     """A single token or, for a margin, the tokens of all forms of an answer."""
     other: tuple[int, ...] | None = None
-    """The tokens that `own` is contrasted with, if any."""
+    """The tokens with which `own` is contrasted, if any."""
 
 
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:

@@ -203,4 +203,4 @@ METRICS = (
         bounds=SHARE,
     ),
 )
-"""In the order of tables."""
+"""All metrics, in the order of tables."""

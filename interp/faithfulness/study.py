@@ -57,7 +57,7 @@ def _method_names(text: str) -> tuple[str, ...]:
 
 
 class Faithfulness(Study):
-    """Options of the study of how well each method's scores agree with the effects of segments."""
+    """The study of how well each method's scores agree with the effects of segments."""
 
     name: ClassVar[str] = "faithfulness"
     default_limit: ClassVar[int] = 48

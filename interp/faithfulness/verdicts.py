@@ -163,7 +163,7 @@ def _of_random_weights(trusted: pd.DataFrame, random_weights: pd.DataFrame) -> s
         return ""
     return (
         "With random weights, these methods are also above chance, so they may read the prompt "
-        "rather than the model: {_listed(found)}."
+        f"rather than the model: {_listed(found)}."
     )
 
 
@@ -198,7 +198,7 @@ def across_models(metrics: pd.DataFrame, random_weights: pd.DataFrame) -> str:
 
     Args:
         metrics: rows of `metric_table` for the first advising metric, with their model.
-        random_weights: the same for scores of models with random weights; may be empty.
+        random_weights: such rows for models with random weights; may be empty.
 
     Returns:
         The paragraph; empty if fewer than two models can be judged.

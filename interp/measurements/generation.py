@@ -148,7 +148,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
 
 
 class _Finite(LogitsProcessor):
-    """Record whether all logits of each row are finite, and set other rows to zero."""
+    """A processor that records whether all logits of each row are finite, and zeroes other rows."""
 
     def __init__(self) -> None:
         self._finite: Bool[Tensor, " row"] | None = None
@@ -168,7 +168,7 @@ class _Finite(LogitsProcessor):
 
 
 class _Sampling(LogitsProcessor):
-    """Keep one token of each row, drawn with the probabilities of the tempered logits."""
+    """A processor that keeps one token of each row, drawn from the tempered logits."""
 
     def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
         self._temperature = spec.temperature
@@ -197,7 +197,7 @@ def inverse_cdf(
 
 
 class _StopStrings(StoppingCriteria):
-    """End the rows whose generated text contains a stop string."""
+    """A criterion that ends the rows whose generated text contains a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
         self._model, self._stop, self._start = model, stop, start

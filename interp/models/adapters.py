@@ -162,7 +162,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
         + (
             f", which its own files call {one_line(named)!r}; pass it with --base if you trust it"
             if named
-            else "; give the model that it was trained on by --base"
+            else "; pass the model that it was trained on with --base"
         )
     )
 

@@ -132,6 +132,6 @@ def short_length(model: Model) -> int | None:
 
 
 def is_long(model: Model, tokens: int) -> bool:
-    """Whether a prompt of this many tokens is read with other frequencies than a short prompt."""
+    """Whether frequencies for a prompt of this many tokens differ from those for short prompts."""
     length = short_length(model)
     return length is not None and tokens > length

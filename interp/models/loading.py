@@ -184,7 +184,7 @@ class Loading(Options):
     def _check_together(self) -> "Loading":
         if self.device is not None and self.device_map is not None:
             raise UserError(
-                f"got both device {self.device!r} and device_map {self.device_map!r} ; expected "
+                f"got both device {self.device!r} and device_map {self.device_map!r}; expected "
                 "one of them"
             )
         self.chat()

@@ -58,7 +58,7 @@ class Model:
     tokenizer: PreTrainedTokenizerBase
     """A fast tokenizer, whose character offsets locate segments."""
     source: dict[str, str] = field(default_factory=dict)
-    """Where the model came from: hub name or folder, revision."""
+    """The source of the model: hub name or folder, and revision."""
     chat: ChatFormat = field(default_factory=ChatFormat)
     """Settings for writing prompts in the model's chat template."""
     notes: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """How the model reads prompts and gives answers.
+        """The way in which the model reads prompts and gives answers.
 
         Raises: UserError: the model cannot answer, or is a classifier that is not an encoder.
         """
@@ -134,7 +134,7 @@ class Model:
 
     @property
     def attn_implementation(self) -> str:
-        """How attention is computed: "sdpa", "eager", "flash_attention_2" ..."""
+        """Implementation of attention: "sdpa", "eager", "flash_attention_2" ..."""
         return str(self.hf.config._attn_implementation)
 
     @property

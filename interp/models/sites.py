@@ -18,7 +18,8 @@ from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; head is 1 if there are no heads. Attention weights,
-(row, head, query, key), stay as they are."""
+(row, head, query, key), are unchanged.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
-    """Within the block, pass the tensor of each location through its edit, in this order."""
+    """Pass the tensor of each location through its edit within the block, in this order."""
     return hooked(*(_hook(location, edit) for location, edit in edits))
 
 
@@ -204,7 +205,7 @@ def hooked(*handles: RemovableHandle) -> Iterator[None]:
 def watched(
     locations: Iterable[Location], see: Callable[[Tensor], None]
 ) -> AbstractContextManager[None]:
-    """Within the block, call `see` with the tensor of each location as it passes."""
+    """Call `see` with the tensor of each location as it passes within the block."""
 
     def look(tensor: Tensor) -> Tensor:
         see(tensor)
@@ -215,7 +216,7 @@ def watched(
 
 @contextmanager
 def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
-    """Within the block, keep the whole tensor of each location under the location's key."""
+    """Keep the whole tensor of each location within the block, under the location's key."""
     values: dict[Key, Activation] = {}
 
     def keep(key: Key, tensor: Activation) -> Activation:
@@ -228,7 +229,7 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
 
 @contextmanager
 def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """Within the block, these layers return their input."""
+    """Make these layers return their input within the block."""
     with ExitStack() as stack:
         for layer in layers:
             stack.enter_context(replaced(layer, _identity))

@@ -70,7 +70,7 @@ def check_unembedding(
 
 
 class ExactLogits:
-    """Make the model return exact logits, of only some tokens.
+    """Restriction of a model's logits to the exact logits of selected tokens.
 
     The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
     in bf16 a logit of 10 moves in steps of 0.06, as large as many effects. The rest of the model,

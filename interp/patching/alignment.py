@@ -35,11 +35,11 @@ class Alignment:
     shared: int
     """Number of identical, aligned leading tokens, whose activations cannot differ."""
     sources: tuple[tuple[int, ...], ...]
-    """For each base token, the source tokens whose mean activation it takes; empty if it has no
-    counterpart.
+    """The source tokens whose mean activation each base token takes; empty for a base token without
+    a counterpart.
     """
     bases: tuple[tuple[int, ...], ...]
-    """For each source token, the base tokens that share its attention in equal parts."""
+    """The base tokens that share the attention of each source token in equal parts."""
 
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:

@@ -35,7 +35,7 @@ _SUMS = {
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
 }
-"""For each site, a list of sites in which the last is the sum of the others."""
+"""Lists of sites to check for each site; the last site of a list is the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:

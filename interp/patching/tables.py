@@ -125,5 +125,5 @@ def normalized(effect: float, *, base: float, source: float) -> float:
 
 
 def prefers(metric: float, positive: bool) -> bool:
-    """The answer that a metric prefers, positive or negative."""
+    """Whether a metric prefers the positive answer, or the negative answer if not `positive`."""
     return metric > 0 if positive else metric < 0

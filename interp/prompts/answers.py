@@ -124,7 +124,7 @@ class Choice:
         return _judged(names[found[1]] if found else Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         options = [[option.name, list(option.forms)] for option in self.options]
         return ["choice", options, self.gold, self.contrast]
 
@@ -157,7 +157,7 @@ class Label:
         return _judged(written if written in self.classes else Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         return ["label", list(self.classes), self.gold]
 
 
@@ -199,7 +199,7 @@ class FreeText:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """Only the correct answer, recognized by its first token."""
+        """The correct answer only, recognized by its first token."""
         return (AnswerOption(self.gold, self.accepted),)
 
     def judge(self, text: str) -> Judgement:
@@ -207,7 +207,7 @@ class FreeText:
         return _judged(self.parse(text), self.accepted)
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing; the parser by its name."""
+        """The full content, for hashing, with the parser by name."""
         parser = f"{self.parse.__module__}.{getattr(self.parse, '__qualname__', '')}"
         return ["free text", list(self.accepted), parser]
 
@@ -237,7 +237,7 @@ class Completion:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """Only the data's own name: the probability of its first token is the familiarity."""
+        """The data's own name only; the probability of its first token is the familiarity."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:
@@ -246,7 +246,7 @@ class Completion:
         return _judged(name or Unanswered.UNPARSED, self.expected)
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         return ["completion", list(self.expected), list(self.excluded)]
 
 

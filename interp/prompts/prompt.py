@@ -29,7 +29,7 @@ class Donor:
     """Roles in each segment, as spans of characters of its string."""
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         roles = {segment: dict(spans) for segment, spans in self.roles.items()}
         return [self.name, self.kind, dict(self.segments), roles]
 

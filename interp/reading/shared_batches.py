@@ -217,7 +217,7 @@ def _shared_batch(
     *,
     kept: bool = False,
 ) -> tuple[list[int], SharedBatch]:
-    """The prompts of some families as one batch.
+    """The prompts of the given families as one batch.
 
     `kept` indicates whether the keys and values of these prompts are also held, because the prompts
     are prefixes.

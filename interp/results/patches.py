@@ -34,28 +34,24 @@ recovered: mean effect divided by the mean difference between the two prompts, f
 1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
 pairs. Patches from a control, which is the prompt about different entities with the same correct
 answer, have the effect of a prompt whose parts disagree; beyond control is the additional effect of
-the counterpart.
-"""
+the counterpart."""
 
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
 run. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
 probability {level:g}. This holds for a single pair, not simultaneously for all pairs; among the
 unchecked pairs of this run it holds for at least the share covered_low, in 95% of all draws. bound:
 the margin plus the largest estimate. effect_limit: the bound from checked pairs without estimates;
-if it is lower, estimates are useless.
-"""
+if it is lower, estimates are useless."""
 
 _BOUNDS = """The same for the cells of a single layer, head and role: each of these bounds holds for
-a pair with probability {level:g}, but all of them simultaneously with a lower probability.
-"""
+a pair with probability {level:g}, but all of them simultaneously with a lower probability."""
 
 _SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
 together from the counterpart; all other cells are computed from them. NS is the recovered share of
 the difference between the metrics of the base prompt and its counterpart. cpr: area under NS over
 the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Means over
 pairs, 95% intervals by a bootstrap over clusters. left_out: pairs whose prompts differ by less than
-0.1 logits.
-"""
+0.1 logits."""
 
 _CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
 bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
@@ -187,7 +183,7 @@ class Patches(Result):
         return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """For each model, site and head: layers by roles, and layers by the tokens of one pair."""
+        """Heat maps per model, site and head: layers by roles, and by the tokens of one pair."""
         for _, rows in grouped(self._effects, _PANEL):
             yield _figure("layers_by_roles", rows)
         items: dict[str, FigureItem] = {}

@@ -72,7 +72,7 @@ class Result:
 
     @property
     def cluster(self) -> str | None:
-        """The factor by which prompts depend on each other, such as their entity, if any."""
+        """The factor that groups dependent prompts, such as their entity, if any."""
         return self.measured.about.cluster
 
     @cached_property

@@ -28,7 +28,7 @@ PATIENCE = 120.0
 
 @dataclass
 class Claims:
-    """The claims on the shards of one model, as one worker sees them."""
+    """The claims on the shards of one model, as seen by one worker."""
 
     run: Path
     """The run's folder, which must exist."""

@@ -49,7 +49,7 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The measurements to make, and the folders for their results."""
+    """The measurements, and the folders for their results."""
 
     folder: Path
     """The folder of the whole plan, with the records of the workers."""

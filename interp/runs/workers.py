@@ -103,7 +103,7 @@ class Worker(Protocol):
         """Whether the worker is running or queued."""
 
     def problem(self) -> str | None:
-        """How it failed, once it has ended; None if it ended well."""
+        """How the worker failed; None while it runs or if it succeeded."""
 
     def stop(self) -> None:
         """Stop the worker soon; its finished shards are kept."""
@@ -187,7 +187,7 @@ class LocalWorker:
         return self.process.poll() is None
 
     def problem(self) -> str | None:
-        """How it failed, once it has ended; None if it ended well."""
+        """How the worker failed; None while it runs or if it succeeded."""
         code = self.process.returncode
         if not code:
             return None

@@ -19,7 +19,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Two groups and their difference; undefined values are NaN, and `note` says why."""
+    """Two groups and their difference; undefined values are NaN, and `note` gives the reason."""
 
     n_a: int
     n_b: int
@@ -134,7 +134,7 @@ MAX_EXACT = 8
 
 @dataclass(frozen=True)
 class SpearmanTest:
-    """Spearman's rho with its test; undefined values are NaN, and `note` says why."""
+    """Spearman's rho with its test; undefined values are NaN, and `note` gives the reason."""
 
     rho: float = NAN
     """From -1 to 1; tied values share their mean rank."""

@@ -275,7 +275,7 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
 
 
 def too_few(clusters: int, what: str = "there are") -> str:
-    """The note that says why nothing is tested."""
+    """The reason why nothing is tested."""
     return f"not tested: {what} {clusters:,} clusters; at least {FEWEST} are needed"
 
 

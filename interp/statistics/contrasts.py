@@ -10,7 +10,7 @@
    otherwise random orders of the clusters' shares, with the difference divided by its standard
    error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: for a factor with many levels, the best level minus the worst, compared with the spread
-   of levels shuffled within clusters; the interval holds for every pair of levels at once.
+   of levels shuffled within clusters; the interval holds simultaneously for every pair of levels.
 6. Correction: Holm's method over the contrasts that a system names; other contrasts are
    exploratory.
 7. Verdict: if no difference is shown, whether all differences of interest are excluded
@@ -63,7 +63,7 @@ CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between two shares; undefined values are NaN, and `note` says why."""
+    """A difference between two shares; undefined values are NaN, and `note` gives the reason."""
 
     difference: float
     """share_a - share_b; exactly 0 if the shares differ only by rounding."""

@@ -56,8 +56,9 @@ ONE_SIDED = 0.95
 """Level of each limit: the two limits are the ends of a 90% interval."""
 
 DIFFERENT, SMALLER, OPEN, UNTESTED = "different", "smaller", "open", "not tested"
-"""Verdicts: a difference is shown; none is shown, and those of interest are excluded; none is
-shown, and they are not excluded; there is no test."""
+"""Verdicts: a difference is shown; no difference is shown, and differences of interest are
+excluded; neither shown nor excluded; not tested.
+"""
 
 
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:

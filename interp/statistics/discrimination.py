@@ -20,7 +20,7 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well positive and negative prompts are distinguished; NaN, with a note, if undefined."""
+    """Discrimination of positive and negative prompts; undefined values are NaN, with a note."""
 
     auroc: float = NAN
     """The probability that a positive prompt has a higher score than a negative one, ties counting
@@ -59,8 +59,8 @@ def discrimination(
 ) -> Discrimination:
     """Measure how well a score and the answers distinguish positive from negative prompts.
 
-    Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so
-    d' is finite (Hautus, 1995, Behavior Research Methods 27); hits are the weighted share times n.
+    Before z is taken, shares are corrected by the log-linear rule, (hits + 0.5) / (n + 1), so d' is
+    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n.
 
     Args:
         trials: one row per prompt.
@@ -120,7 +120,7 @@ def discrimination_table(
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
-    """For each pair, 1 if the positive side scores higher, 0 if the negative does, 1/2 for a tie.
+    """1 for each pair whose positive side scores higher, 0 if the negative does, 1/2 for a tie.
 
     The mean is the probability of ordering a pair correctly; NaN if a score is missing.
     """
@@ -158,7 +158,7 @@ def _below(
     others: Float[np.ndarray, " m"],
     weights: Float[np.ndarray, " m"],
 ) -> Float[np.ndarray, " n"]:
-    """For each value, the weight of the other values below it plus half the weight of its ties."""
+    """The weight of the other values below each value, plus half the weight of its ties."""
     order = np.argsort(others)
     heights = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (
@@ -170,7 +170,7 @@ def _below(
 def _sums(
     trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> Float[np.ndarray, "clusters 6"]:
-    """By cluster, for negative and positive prompts: weight of Yes, total weight, and number."""
+    """Weight of Yes, total weight and number, by cluster, for negative and positive prompts."""
     weights, said = (trials[name].to_numpy(dtype=float) for name in (weight, yes))
     sides = np.column_stack([~is_positive, is_positive]).astype(float)
     columns = np.column_stack([(said * weights)[:, None] * sides, weights[:, None] * sides, sides])

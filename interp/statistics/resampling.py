@@ -81,7 +81,7 @@ def _products(
 
 @lru_cache(maxsize=4)
 def bootstrap_counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
-    """How often each row is drawn."""
+    """Number of times that each row is drawn."""
     chance, shares = np.random.default_rng(0), np.full(rows, 1 / rows)
     return _in_parts(
         lambda size: chance.multinomial(rows, shares, size=size).astype(np.int8), resamples

@@ -159,7 +159,7 @@ def test_a_factor_is_never_described_as_a_field(prompts):
     usual = fields()
     own = fields(text="?", options="?", topic="cities")
     assert own == usual | {"topic": "a factor that the data set varies"}
-    assert usual["text"] == "what the model reads"
+    assert usual["text"] == "text that the model reads"
 
 
 def test_the_card_counts_sides_answers_and_factors(croissant):

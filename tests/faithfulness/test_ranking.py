@@ -210,7 +210,7 @@ def test_controls_and_random_weights_are_not_counted_among_methods(tables):
     text = across_models(rows, NONE)
     methods, control = text.split(" Beware: a control that does not read the model is also above")
     assert LENGTH not in methods
-    assert control.startswith(f" chance on every model too ({LENGTH} ")
+    assert control.startswith(f" chance on every model ({LENGTH} ")
     random_weights = rows[rows["score"] == "sum"].query("model == 'm'")
     text = across_models(rows, random_weights)
     assert text.endswith(f"than the model: {KNOWS} 1.00 (m), {KNOWS_TOO} 1.00 (m).")

@@ -138,7 +138,7 @@ def test_a_base_that_changed_or_is_not_on_record_is_not_taken(adapter, trained, 
         load(adapter)
     assert load(adapter, base=str(trained / "base"))
     configure(adapter, base_model_name_or_path=None)
-    with pytest.raises(UserError, match="give the model that it was trained on by --base"):
+    with pytest.raises(UserError, match="pass the model that it was trained on with --base"):
         load(adapter)
 
 

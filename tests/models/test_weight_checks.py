@@ -64,7 +64,7 @@ def test_no_tensor_may_be_missing(saved, name):
         ),
         (
             with_also(model__layers__0__self_attn__q_proj__bias=torch.zeros(32)),
-            "hold model.layers.0.self_attn.q_proj.bias, which .* would leave out",
+            "hold model.layers.0.self_attn.q_proj.bias, which .* would ignore",
         ),
         (
             with_also(model__layers__1__self_attn__q_norm__weight=torch.zeros(8)),

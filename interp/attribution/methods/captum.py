@@ -218,7 +218,7 @@ def _check_activations(model: Model) -> None:
     if model.kind is not CAUSAL:
         raise UserError(
             "captum's DeepLift has no rule for functions that are not modules, such as those in "
-            "the head of {model.name}, a {model.kind.name}; use captum:occlusion"
+            f"the head of {model.name}, a {model.kind.name}; use captum:occlusion"
         )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
     for module in mlp.modules():

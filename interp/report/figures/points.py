@@ -203,7 +203,7 @@ def cluster_points(
     Args:
         points: one row per dot: x, y, hue and size.
         means: one row per mean: x, y, hue, n, its interval and p.
-        x: column of the dots and means; an empty mean is written as "undefined".
+        x: column of the dots and means; an empty mean is shown as "undefined".
         y: column of the rows, such as model.
         hue: column of the compared groups.
         size: column of the number of trials for each dot, represented by its area.

@@ -92,7 +92,7 @@ class Design:
         return list(self.info.column_names)
 
     def columns_of(self, term: str) -> Bool[np.ndarray, " columns"]:
-        """Which fixed coefficients belong to a term; none if the term is not a fixed effect."""
+        """Mask of the fixed coefficients of a term; all False if the term is not a fixed effect."""
         chosen = np.zeros(len(self.columns), dtype=bool)
         if term in self.info.term_names:
             chosen[self.info.slice(term)] = True

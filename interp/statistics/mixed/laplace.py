@@ -46,7 +46,7 @@ class LaplaceFit:
     sds: Float[np.ndarray, " groupings"]
     """Standard deviations of the random intercepts, in log-odds."""
     log_likelihood: float
-    """In nats."""
+    """Log-likelihood in nats."""
     converged: bool
 
 
@@ -143,7 +143,7 @@ class _Likelihood:
         """The levels of each row, numbered across all groupings, (rows, groupings)."""
         pairs = self.members[:, :, None] * len(self.grouping) + self.members[:, None, :]
         self._cells = pairs.ravel()
-        """For each row, the places of its pairs of levels in a flat matrix of levels by levels."""
+        """The indices of each row's pairs of levels in a flat matrix of levels by levels."""
         self._last_mode = np.zeros(len(self.grouping))
 
     def __call__(

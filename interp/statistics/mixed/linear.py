@@ -31,8 +31,9 @@ from interp.statistics.mixed.design import Design, MixedFormula, make_design
 from interp.statistics.mixed.profiled import ProfiledFit, fit_profiled
 
 MIN_GROUPS = 3
-"""With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
-freedom, so a 95% interval by Student's t extends 12.7 standard errors to either side.
+"""Smallest number of groups with random effects. With fewer groups, group intercepts are fixed
+effects: the spread of two groups has one degree of freedom, so a 95% interval by Student's t
+extends 12.7 standard errors to either side.
 """
 
 

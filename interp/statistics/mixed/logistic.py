@@ -70,7 +70,7 @@ class MixedLogistic:
     log_likelihood: float
     """Log-likelihood of the mixed model, in nats; NaN if it has no estimate."""
     r_squared: RSquared
-    """On the log-odds scale, on which the outcome itself has a variance of pi squared over 3
+    """R squared on the log-odds scale, on which the outcome has a variance of pi squared over 3
     (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not estimated.
     """
 
@@ -314,7 +314,7 @@ def _fit_levels(
 def _constant_within(
     columns: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"]
 ) -> Bool[np.ndarray, " columns"]:
-    """Which columns are constant within each level."""
+    """Mask of the columns that are constant within each level."""
     firsts = np.unique(codes, return_index=True)[1]
     return np.asarray(np.abs(columns - columns[firsts][codes]).max(axis=0) < 1e-9)
 

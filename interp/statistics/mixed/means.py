@@ -8,11 +8,11 @@
 2. The interval for a further model: Student's prediction interval for one more estimate.
 3. The spread of the true values, tau, given the errors within models (Paule and Mandel, 1982).
 
-In 2,000 simulated studies each, of 2 to 20 models with unequal errors and a spread of 0 to 5 times
-these (`benchmarks/controls/logical_forms.py`), the interval covered the mean with a frequency of
-0.940 to 0.966, and the interval for a further model covered its true value with a frequency of
-0.949 to 1.000. If true values have a skewness of 1, these frequencies are 0.924 to 0.962 and 0.938
-to 1.000.
+In settings of 2 to 20 models with unequal errors and a spread of 0 to 5 times the errors, with
+2,000 simulated studies each (`benchmarks/controls/logical_forms.py`), the interval covered the mean
+with a frequency of 0.940 to 0.966, and the interval for a further model covered its true value with
+a frequency of 0.949 to 1.000. If true values have a skewness of 1, these frequencies are 0.924 to
+0.962 and 0.938 to 1.000.
 """
 
 from collections.abc import Sequence
@@ -142,7 +142,7 @@ MIN_STUDIES = 2
 
 @dataclass(frozen=True)
 class Pooled:
-    """A pooled estimate; undefined values are NaN, and `note` says why."""
+    """A pooled estimate; undefined values are NaN, and `note` gives the reason."""
 
     estimate: float = NAN
     low: float = NAN
