@@ -25,9 +25,9 @@ layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a head, a2.kv0.k and a2.
 and value of a key-value head. same_sign: share of the pairs whose effect has the sign of the mean.
 The {shown} largest; edge_table.csv has all."""
 
-_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between absolute values;
-recall_10: share of the 10 largest exact edges that are among the 10 largest estimates; edges: the
-edges that were run exactly."""
+_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between absolute
+values; recall_10: share of the 10 largest exact edges that are among the 10 largest estimates;
+edges: the edges that were run exactly."""
 
 _GUARANTEED = """Logits, without signs, by what reads: queries, keys, values, MLPs, logits. In
 checked pairs, drawn at random, edges were also run. In a pair that was not checked, {which} exceeds
