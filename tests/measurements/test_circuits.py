@@ -111,6 +111,6 @@ def test_a_notebook_draws_the_circuit_and_wrong_arguments_are_refused():
     with pytest.raises(interp.UserError, match="unknown model 'gpt'"):
         result.draw("gpt")
     with pytest.raises(
-        interp.UserError, match="effects is .*; expected the result of interp.edges"
+        interp.UserError, match=r"effects is .*; expected the result of interp\.edges"
     ):
         interp.find_circuits(model, prompts, effects=result)
