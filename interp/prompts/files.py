@@ -248,8 +248,9 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
     for place, cells in rows:
         for column, value in cells.items():
             if not isinstance(value, str | int | float | None):
-                several = isinstance(value, list) and all(isinstance(one, str) for one in value)
-                joined = f", such as {_quoted('|'.join(value))}" if several else ""
+                joined = ""
+                if isinstance(value, list) and all(isinstance(one, str) for one in value):
+                    joined = f", such as {_quoted('|'.join(value))}"
                 raise UserError(
                     f"{shown}, {place}: {column} is {_quoted(value)}, a {type(value).__name__}; "
                     f"expected text, a number, true or false{joined}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -34,7 +35,7 @@ def rows_of(source: Source, required: Sequence[str]) -> list[Row]:
     ]
 
 
-def texts_of(cells: Mapping[str, object]) -> dict[str, str]:
+def texts_of(cells: Mapping[str, Any]) -> dict[str, str]:
     """The text of each cell; empty cells are omitted."""
     return {
         column: _text(cell)
