@@ -76,4 +76,4 @@ def test_options_are_no_phrasings():
 
 def test_few_clusters_have_no_intervals():
     table = component_table(*study(7, clusters=5))
-    assert table[["phrasing_low", "instance_high"]].isna().all(axis=None)
+    assert table[["phrasing_low", "instance_high", "p"]].isna().all(axis=None)
