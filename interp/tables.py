@@ -329,8 +329,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         "residual stream, to a reader: `input`, head 3 of layer 0 `a0.h3` and MLP `m0` write; the "
         "query `a1.h3.q`, the key and value of a key-value head `a1.kv0.k` and `a1.kv0.v`, `m1` "
         "and `logits` read. The base prompt of the pairs table is run: in `noising` the clean one, "
-        "in `denoising` the corrupt one. A pair with an error has no rows, and `exact` only those "
-        "of its sample.",
+        "in `denoising` the corrupt one. With an edge from the source, the reader reads what the "
+        "writer adds in the source prompt. A pair with an error has no rows, and `exact` only "
+        "those of its sample.",
         *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
         column("writer", TEXT, "the component that writes"),
@@ -338,8 +339,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "effect",
             NUMBER,
-            "metric of the base prompt if the reader reads what the writer adds in the source "
-            "prompt, minus the metric without this change",
+            "change of the base prompt's metric if this edge is the source's",
             "logits",
             sign="positive where the edge from the source prompt moves the answer towards "
             "`positive_option` of the pairs table",
@@ -354,7 +354,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         PAIR_ID,
         column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
         column("choice", TEXT, "`greedy`, from the logits upwards, or `top`, the largest effects"),
-        column("draw", INTEGER, "number of the random ranking; 0 for a method"),
+        column("draw", INTEGER, "number of the random ranking; 0 for a method", "from 0"),
         _share("share", "share of all edges that was chosen, before pruning"),
         column("edges", INTEGER, "number of edges on paths from the input to the logits", "edges"),
         _logits("metric", "clean prompt's metric with these edges alone", _FOR_POSITIVE),

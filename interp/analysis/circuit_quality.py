@@ -121,7 +121,7 @@ def _curves(
             sums = np.zeros((of_pair.max() + 1, columns.shape[1]))
             np.add.at(sums, of_pair, columns)
             edges = rows.groupby(["draw", "share"])["edges"].first().groupby("share").mean()
-            few = abs(columns[:, -1].mean()) < NO_GAP
+            few = abs(float(columns[:, -1].mean())) < NO_GAP
             yield _Curve(
                 {"model": model, **key},
                 edges.index.to_numpy(float),

@@ -58,7 +58,8 @@ def component_table(
 
     p: the share of random orders of the phrasings, over the pairs with the same options, in which
     the edge that varies most with them, of all edges, varies as much as this one (Westfall and
-    Young 1993). Where no edge varies, some edge has p < 0.05 in at most 5% of studies.
+    Young 1993). Where no edge varies, some edge has p < 0.05 in at most 5% of studies. It is NaN
+    for fewer than `FEWEST` clusters.
 
     Args:
         edges: rows of the edges table.
@@ -94,7 +95,8 @@ def component_table(
         phrasing, option = (
             np.asarray(pd.factorize(means.index.map(of))[0]) for of in (phrasings, options)
         )
-        table["p"] = _largest_p(means.to_numpy(), phrasing, option)
+        few = design.cluster.max() + 1 < FEWEST
+        table["p"] = np.nan if few else _largest_p(means.to_numpy(), phrasing, option)
         counts = {"phrasings": int(phrasing.max()) + 1, "pairs": len(means)}
         facts = {**key, **counts, "clusters": int(design.cluster.max()) + 1}
         order = (table["phrasing"] * table["sd"] ** 2).sort_values(ascending=False).index

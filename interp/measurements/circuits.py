@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.circuits.choice import chosen_circuits, half_of, mean_scores
+from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
 from interp.circuits.effects import read_effects
 from interp.circuits.graph import graph_of
 from interp.circuits.running import CircuitRuns
@@ -26,30 +26,34 @@ def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -
     Raises:
         UserError: the model is no causal language model, or the run holds no edges of it.
     """
-    if spec.edges is None:
-        raise UserError("--edges is missing: expected the folder of a finished run of edges")
-    effects = read_effects(spec.edges, model.name, factor=spec.split)
+    folder = spec.edges
+    effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)
     return circuits_by(effects, model, spec, batch_tokens=batch_tokens)
 
 
 def circuits_by(
-    effects: pd.DataFrame, model: Model, spec: Circuits, *, batch_tokens: int | None = None
+    effects: pd.DataFrame | None, model: Model, spec: Circuits, *, batch_tokens: int | None = None
 ) -> PairMeasurement:
     """Run each pair in the circuits that these effects choose.
 
     Args:
-        effects: the columns pair_id, method, writer, reader, effect, and the split factor if any.
+        effects: the columns pair_id, method, writer, reader, effect, and the split factor if any;
+            without them no pair can be measured.
         model: the model.
         spec: the options.
         batch_tokens: budget of tokens in a batch.
     """
     graph = graph_of(model)
     budget = cell_budget(model, batch_tokens)
-    own = ranking(effects, methods=spec.methods, split=spec.split)
-    chosen = list(chosen_circuits(graph, mean_scores(graph, own)))
+    chosen: list[Chosen] = []
+    if effects is not None:
+        own = ranking(effects, methods=spec.methods, split=spec.split)
+        chosen += chosen_circuits(graph, mean_scores(graph, own))
     runs = CircuitRuns(model, graph, budget=budget)
 
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
+        if not chosen:
+            raise UserError("--edges is missing: expected the folder of a finished run of edges")
         metrics = runs.metrics(streams, [own.circuit for own in chosen])
         pair_id = streams.passes.pair.base.prompt.pair_id
         found = [

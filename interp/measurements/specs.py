@@ -453,11 +453,14 @@ class Circuits(Spec):
         return Edges(methods=methods, clean=self.clean, policy=self.policy)
 
     def identity(self) -> dict[str, JsonValue]:
-        """The options, with a checksum of the edges."""
+        """The options, with the whole path and a checksum of the edges."""
         from interp.circuits.effects import edges_checksum
 
         own = super().identity()
-        return own if self.edges is None else {**own, "checksum": edges_checksum(self.edges)}
+        if self.edges is None:
+            return own
+        path = str(self.edges.absolute())
+        return {**own, "edges": path, "checksum": edges_checksum(self.edges)}
 
 
 class Activations(Spec):

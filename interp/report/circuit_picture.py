@@ -18,8 +18,9 @@ from interp.report.html import render
 MOST_EDGES, FIRST_EDGES = 200, 80
 """Most edges of a picture, and of the circuit that it shows first."""
 
-_WIDTH, _ROW, _MARGIN = 960.0, 74.0, 92.0
-"""Width of a picture, height of a row of components, width of the labels of rows, in pixels."""
+_WIDTH, _ROW, _MARGIN, _NODE_WIDTH = 960.0, 74.0, 92.0, 46.0
+"""Least width of a picture, height of a row of components, width of the labels of rows and of a
+component, in pixels."""
 
 _ROWS = ("kv", "h", "m")
 """Rows of a layer from the bottom: keys and values that heads share, heads, the MLP."""
@@ -82,7 +83,7 @@ def circuit_picture(
         to=[_component(reader, group) for reader in drawn["reader"]],
         size=drawn["share"].map(size),
     )
-    places, rows, height = _places([*drawn["writer"], *drawn["to"]])
+    places, rows, (width, height) = _places([*drawn["writer"], *drawn["to"]])
     first = pd.concat([drawn.groupby(end)["size"].min() for end in ("writer", "to")])
     first = first.groupby(level=0).min()
     nodes = [
@@ -103,7 +104,7 @@ def circuit_picture(
         name=name,
         label=label,
         height=height,
-        width=_WIDTH,
+        width=width,
         rows=rows,
         nodes=nodes,
         lines=lines,
@@ -126,24 +127,25 @@ def _component(reader: str, group: int) -> str:
 
 def _places(
     nodes: Sequence[str],
-) -> tuple[dict[str, tuple[float, float]], list[tuple[str, float]], float]:
-    """The place of each component, the labels of rows with their heights, and the whole height."""
+) -> tuple[dict[str, tuple[float, float]], list[tuple[str, float]], tuple[float, float]]:
+    """The place of each component, the labels of rows with their heights, width and height."""
     by_row: dict[tuple[int, str], list[str]] = {}
     for node in dict.fromkeys(nodes):
         by_row.setdefault(_row(node), []).append(node)
     keys = sorted(by_row, key=lambda key: (key[0], ("input", *_ROWS, "logits").index(key[1])))
     places, labels = {}, []
     height = _ROW * len(keys)
+    width = max(_WIDTH, _MARGIN + _NODE_WIDTH * max(map(len, by_row.values())))
     for number, key in enumerate(keys):
         y = height - _ROW * (number + 0.5)
         members = sorted(by_row[key], key=_number)
-        step = (_WIDTH - _MARGIN) / len(members)
+        step = (width - _MARGIN) / len(members)
         for place, node in enumerate(members):
             places[node] = (_MARGIN + step * (place + 0.5), y)
         if key[1] in _ROWS:
             what = {"kv": "keys, values", "h": "heads", "m": "MLP"}[key[1]]
             labels.append((f"layer {key[0]} {what}", y))
-    return places, labels, height
+    return places, labels, (width, height)
 
 
 def _row(node: str) -> tuple[int, str]:

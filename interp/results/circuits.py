@@ -96,7 +96,7 @@ class CircuitAnswers(Result):
         }
 
     def headline(self) -> str:
-        """The extent of the measurement, and the best circuits."""
+        """The extent of the measurement."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
 

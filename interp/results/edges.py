@@ -163,6 +163,8 @@ class EdgeEffects(Result):
         if self._guarantee is not None or self.measured.about.parameters.get("sample"):
             edges = edges[edges["method"] != "exact"]
         table = component_table(edges, self.pairs, of_pair, self.clusters)
+        if table["p"].isna().all():
+            return  # too few clusters for intervals and a test
         sides = edges["direction"].nunique() > 1
         columns = ["writer", "reader", "effect", "sd", "phrasing", "phrasing_low", "phrasing_high"]
         columns += ["side", "phrasing_by_side"] * sides

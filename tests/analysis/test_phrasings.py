@@ -5,8 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+import interp
 from benchmarks.phrasings import study
 from interp.analysis.phrasings import PARTS, component_table
+from tests.support.prompts import some_prompts
 
 
 def variances(table):
@@ -76,4 +78,21 @@ def test_options_are_no_phrasings():
 
 def test_few_clusters_have_no_intervals():
     table = component_table(*study(7, clusters=5))
-    assert table[["phrasing_low", "instance_high"]].isna().all(axis=None)
+    assert table[["phrasing_low", "instance_high", "p"]].isna().all(axis=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "switches"), [("mistral", True), ("llama-shallow", False)])
+def test_mistrals_switch_of_phrasings_shows_and_llama_shallow_has_none(name, switches):
+    model = interp.load_model(f"organism/{name}")
+    prompts = some_prompts(120)
+    effects = interp.edges(model, prompts, directions=["noising", "denoising"])
+    table = effects.derived()["component_table"]
+    found = table[table["p"] < 0.05]
+    assert bool(len(found)) == switches
+    if switches:
+        into_logits = table.set_index(["writer", "reader"]).loc[
+            [("m1", "logits"), ("m2", "logits")]
+        ]
+        assert (into_logits["phrasing_low"] > 0.3).all()
+        assert (into_logits["p"] < 0.01).all()
