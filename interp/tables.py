@@ -121,7 +121,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "probability that the answer begins with one of the option's tokens",
+            "probability that the answer begins with a token of the option",
             "probability",
         ),
         _share(
@@ -171,8 +171,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus the change that they should explain; null without such a "
-            "change",
+            "sum of all scores minus the change that they should explain, if any",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",
@@ -308,8 +307,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "effect",
             NUMBER,
-            "metric of the clean prompt if the reader reads what the writer adds in the corrupt "
-            "prompt, minus the metric without this change",
+            "metric if the reader gets the writer's corrupt output, minus the clean metric",
             "logits",
             sign="positive where the edge from the corrupt prompt moves the answer towards "
             "`positive_option` of the pairs table",
