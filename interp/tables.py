@@ -171,7 +171,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus the change that they should explain, if any",
+            "sum of scores minus the change to be explained; null if none",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",
