@@ -69,7 +69,7 @@ def loaded(point: EntryPoint) -> Any:
     except Exception as error:
         reason = f"{type(error).__name__}: {one_line(str(error), 300)}"
         raise UserError(
-            f"{_described(point)} cannot be loaded ({reason}); reinstall or fix the package"
+            f"{_described(point)} cannot be loaded ({reason}); reinstall or fix that package"
         ) from error
 
 

@@ -122,7 +122,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "probability that the answer begins with one of the option's tokens",
+            "probability that the answer begins with a token of the option",
             "probability",
         ),
         _share(
@@ -201,8 +201,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus the change that they should explain; null without such a "
-            "change",
+            "sum of scores minus the change to be explained; null if none",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
         (Patch, {"granularity": 1}, "unknown granularity '1'"),
         (Patch, {"layers": "a"}, "expected numbers such as 0,2,5"),
         (Patch, {"layers": [-1]}, "layers is -1"),
-        (Patch, {"verify": 3}, "nothing is estimated"),
+        (Patch, {"verify": 3}, "got verify without an estimate"),
         (Patch, {"remote": True}, "does not run remotely"),
         (PromptSource, {"limit": 0}, "limit is 0"),
         (PromptSource, {"limit": "x"}, "pairs, or all"),

@@ -276,9 +276,14 @@ def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
     options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
     assert main(["attribute", *options]) == 0
     assert main(["attribute", "--keep-tokens", *options]) == 2
-    assert "was run without --keep-tokens, this one with --keep-tokens" in capsys.readouterr().err
+    assert (
+        "was run without --keep-tokens, but this run is with --keep-tokens"
+        in capsys.readouterr().err
+    )
     assert main(["attribute", "--target", "gold", *options]) == 2
-    assert "run with --target predicted, this one with --target gold" in capsys.readouterr().err
+    assert (
+        "run with --target predicted, but this run is with --target gold" in capsys.readouterr().err
+    )
 
 
 def test_a_finished_run_is_done(tmp_path, capsys):

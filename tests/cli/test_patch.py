@@ -275,7 +275,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
         ({"direction": "back"}, "expected one of denoising, noising"),
         ({"policy": "first"}, "expected one of last, mean, all"),
         ({"estimate": "magic"}, "expected one of gradient, integrated"),
-        ({"verify": 3}, "nothing is estimated"),
+        ({"verify": 3}, "got verify without an estimate"),
         ({"estimate": "gradient", "verify": -1}, "expected a whole number from 0 to"),
         ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
         ({"remote": True}, "does not run remotely"),

@@ -121,7 +121,7 @@ def test_what_a_template_does_not_write_is_refused(prompt):
 
 
 def test_two_system_prompts_are_refused(prompt):
-    with pytest.raises(UserError, match="use the chat template, or omit the system prompt"):
+    with pytest.raises(UserError, match="expected only one of the two"):
         write_chat(behind(prompt, Messages("One.")), in_style(template=TEMPLATE, system="Other."))
 
 
