@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from interp.results.edges import EdgeEffects as EdgeEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
+    from interp.runs.execute import with_thoughts as with_thoughts
     from interp.studies.folder import StudyFolder as StudyFolder
 
 

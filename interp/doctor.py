@@ -92,6 +92,7 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
     written = "by the chat template" if first.chat.templated else "without a chat template"
     yield Finding("first prompt", f"{len(first)} tokens, written {written}: {ends}")
+    yield from _thinking(model)
     yield from _beginning(model, first)
     yield from _special(model)
     yield Finding(
@@ -100,6 +101,24 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
         _across(prompts),
     )
     yield from _answers(model, first)
+
+
+def _thinking(model: Model) -> Iterator[Finding]:
+    """Where answers are read, if the model knows thoughts."""
+    marks, frame = model.thought_marks, model.chat_frame
+    if marks is None:
+        return
+    if model.chat.thinks:
+        begin = f"begins with {marks.begin!r}" if marks.begin else "is begun by the template"
+        after = "" if marks.fixed else "; white space before the answer is the model's own"
+        yield Finding("thinking", f"on: a thought {begin} and ends with {marks.end!r}{after}")
+    else:
+        written = f"{frame.after}{frame.direct}{frame.answer_opening}"
+        yield Finding("thinking", f"off: answers are read after {written[-SHOWN_TEXT:]!r}")
+
+
+SHOWN_TEXT = 40
+"""Number of characters shown before an answer."""
 
 
 def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:

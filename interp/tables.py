@@ -137,6 +137,35 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("correct", BOOLEAN, "whether this is the correct answer"),
         ERROR,
     ),
+    "thoughts": table(
+        "One row per model, prompt and draw: what a model writes before its answer. `before`, "
+        "`sentences` and `after` are, one after another, all that stands between the prompt and "
+        "the answer. Only with `--thinking on`.",
+        *_PROMPT,
+        column("draw", INTEGER, "number of the thought among those on the prompt", "draws, from 0"),
+        column("seed", INTEGER, "seed of sampling", "seed"),
+        column("before", TEXT, "the mark that begins the thought; empty if the prompt holds it"),
+        column("sentences", pa.list_(TEXT), "its sentences, each with the white space after it"),
+        column("after", TEXT, "the mark that ends it, in white space; empty if none came"),
+        column("tokens", INTEGER, "length of the thought with its marks", "tokens"),
+        column("token_ids", pa.list_(INTEGER), "these tokens as they were generated", "token id"),
+        column(
+            "finished",
+            TEXT,
+            "`marker` if the mark came; else `eos` (the text ended without it) or `length`",
+        ),
+        column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
+        column(
+            "same_tokens",
+            BOOLEAN,
+            "whether the thought, read as text, has the tokens that were generated",
+        ),
+        column("completion", TEXT, "the text after the thought"),
+        column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
+        column("answer", TEXT, "the answer found in this text; empty unless `answered`"),
+        column("correct", BOOLEAN, "whether this is the correct answer"),
+        ERROR,
+    ),
     "soft_answers": table(
         "One row per model and prompt. Source: Wang and Shi (2025), Section 4.1 and formula 5.",
         *_PROMPT,

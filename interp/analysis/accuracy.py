@@ -171,6 +171,30 @@ def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
     return by_model.mean().assign(texts=by_model.size()).reset_index()
 
 
+def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: how its thoughts ended, and how long they are.
+
+    Args:
+        thoughts: rows of the thoughts table; those with an error are not counted.
+
+    Returns:
+        Columns model, thoughts; ended, too_long, unmarked (how many came to their mark, to the
+        limit of tokens, or to the end of the text without the mark; these sum to `thoughts`);
+        forced (how many of them got the mark at the limit); other_tokens (how many are read as
+        other tokens than those generated); tokens, sentences (means).
+    """
+    own = thoughts[thoughts["error"] == ""]
+    names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}
+    counts = {name: own["finished"] == value for name, value in names.items()}
+    counts["forced"] = own["forced"].eq(True)
+    counts["other_tokens"] = own["same_tokens"].eq(False)
+    lengths = {"tokens": own["tokens"], "sentences": own["sentences"].map(len)}
+    sums = pd.DataFrame(counts).groupby(own["model"], sort=False).sum()
+    means = pd.DataFrame(lengths).groupby(own["model"], sort=False).mean()
+    sums.insert(0, "thoughts", own.groupby("model", sort=False).size())
+    return sums.join(means).reset_index()
+
+
 def is_correct(answers: pd.DataFrame) -> pd.Series:
     """Whether each row was answered correctly; a row without an answer was not."""
     return answers["correct"].eq(True)

@@ -20,6 +20,7 @@ from interp.plugins import named
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.readers import check_finite
+from interp.reading.thoughts import after_thought
 from interp.reading.tokens import (
     Batch,
     TokenizedPrompt,
@@ -137,6 +138,14 @@ class Measurement:
         """The batches in which prompts are measured, with the indices of their prompts."""
         return batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt as the model reads it: after its own first thought, if the model thinks.
+
+        Raises:
+            UserError: the model has no thought on the prompt.
+        """
+        return after_thought(self.model, prompt) if self.model.chat.thinks else prompt
+
     def unit(self, prompt: Prompt) -> str:
         """The id of the unit of measurement: the prompt."""
         return prompt.id
@@ -146,13 +155,13 @@ class Measurement:
     ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
         """The prompts that can be read, by index, and why a unit cannot be measured."""
         try:
-            return dict(enumerate(tokenize(self.model, prompts))), {}
+            return dict(enumerate(tokenize(self.model, [*map(self.read, prompts)]))), {}
         except UserError:
             tokenized: dict[int, TokenizedPrompt] = {}
             failures: dict[str, str] = {}
             for index, prompt in enumerate(prompts):
                 try:
-                    (tokenized[index],) = tokenize(self.model, [prompt])
+                    (tokenized[index],) = tokenize(self.model, [self.read(prompt)])
                 except UserError as error:
                     failures[self.unit(prompt)] = str(error)
             return tokenized, failures
@@ -203,8 +212,14 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
     """The measurement of a model, under a budget of tokens in a batch.
 
     Raises:
-        UserError: the model lacks something that is measured, such as a layer.
+        UserError: the model lacks something that is measured, such as a layer or its thoughts.
     """
+    if model.chat.thinks and spec.reads_thoughts and not model.thoughts:
+        raise UserError(
+            f"{model.name} thinks before it answers, and has no thoughts yet: generate them by "
+            "interp generate --thinking on, and give the folder of that run by --thoughts (in "
+            "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
+        )
     measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
     return measurement
 

@@ -25,16 +25,11 @@ from transformers import (
 )
 
 from interp.errors import UserError, one_line
-from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Generate
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.prompts.prompt import Prompt
-from interp.reading.budget import token_budget
 from interp.reading.outputs import decoder_prefix
-from interp.reading.tokens import Batch, TokenizedPrompt, batches
-from interp.scoring.answers import NOT_FINITE
-from interp.tables import Row
+from interp.reading.tokens import Batch
 
 Finished = Literal["eos", "stop", "length"]
 
@@ -53,10 +48,11 @@ class Generated:
 
 
 @torch.inference_mode()
-def generate(model: Model, batch: Batch, spec: Generate) -> list[Generated]:
+def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> list[Generated]:
     """The text after each prompt of a batch, within `model.measuring()`.
 
-    A text ends at an end token, at a stop string, or at its maximum length.
+    A text ends at an end token, at a stop string, or at its maximum length. Texts of another `draw`
+    are sampled independently.
 
     Raises:
         UserError: a prompt with its text may be longer than the model's context, or the model
@@ -70,7 +66,7 @@ def generate(model: Model, batch: Batch, spec: Generate) -> list[Generated]:
     seen = _Finite()
     processors: list[Any] = [seen]
     if spec.temperature:
-        processors.append(_Sampling(batch, spec))
+        processors.append(_Sampling(batch, spec, draw))
     settings = _settings(model, spec, prefix)
     inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
     if prefix:
@@ -175,10 +171,10 @@ class _Finite(LogitsProcessor):
 class _Sampling(LogitsProcessor):
     """Keeps one token of each row, drawn with the probabilities of the tempered logits."""
 
-    def __init__(self, batch: Batch, spec: Generate) -> None:
+    def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
         self._temperature = spec.temperature
         self._chance = [
-            random.Random(f"generation {spec.sampling_seed} {tokenized.prompt.id}")
+            random.Random(f"generation {spec.sampling_seed} {tokenized.prompt.id}{draw}")
             for tokenized in batch.prompts
         ]
 
@@ -213,7 +209,7 @@ class _StopStrings(StoppingCriteria):
         self, input_ids: Int[Tensor, "row token"], scores: object, **options: object
     ) -> Bool[Tensor, " row"]:
         for row, tokens in enumerate(input_ids[:, self._start :].tolist()):
-            if self.lengths[row] is None and _cut(_decoded(self._model, tokens), self._stop)[1]:
+            if self.lengths[row] is None and _cut(decoded(self._model, tokens), self._stop)[1]:
                 self.lengths[row] = len(tokens)
         ended = [length is not None for length in self.lengths]
         return torch.tensor(ended, device=input_ids.device)
@@ -221,7 +217,7 @@ class _StopStrings(StoppingCriteria):
 
 def _generated(model: Model, tokens: list[int], spec: Generate) -> Generated:
     ended = _until_end(model, tokens)
-    text, stopped = _cut(_decoded(model, tokens), spec.stop)
+    text, stopped = _cut(decoded(model, tokens), spec.stop)
     finished: Finished = "stop" if stopped else "eos" if len(ended) < len(tokens) else "length"
     return Generated(tuple(ended), text.strip(), finished)
 
@@ -231,7 +227,7 @@ def _until_end(model: Model, tokens: list[int]) -> list[int]:
     return list(takewhile(lambda token: token not in model.end_tokens, tokens))
 
 
-def _decoded(model: Model, tokens: list[int]) -> str:
+def decoded(model: Model, tokens: list[int]) -> str:
     """The text before the first end token, without special tokens."""
     return str(model.tokenizer.decode(_until_end(model, tokens), skip_special_tokens=True))
 
@@ -240,60 +236,3 @@ def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
     """The text before the first stop string, and whether there is one."""
     places = [place for place in map(text.find, stop) if place >= 0]
     return (text[: min(places)], True) if places else (text, False)
-
-
-@dataclass(frozen=True)
-class GenerationMeasurement(Measurement):
-    """A measurement whose batches leave room for generated texts."""
-
-    new_tokens: int = 0
-    """Number of tokens by which each prompt may grow."""
-
-    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches by length, within the budget even if all texts reach their full length."""
-        return batches(
-            self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
-        )
-
-
-def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure the text that a model generates after each prompt."""
-
-    def measure_batch(batch: Batch) -> list[PromptRows]:
-        with model.measuring():
-            found = generate(model, batch, spec)
-        return [
-            {"completions": [_row(model, tokenized, text)]}
-            if text.finite
-            else error_rows(tokenized.prompt, NOT_FINITE)
-            for tokenized, text in zip(batch.prompts, found, strict=True)
-        ]
-
-    def error_rows(prompt: Prompt, error: str) -> PromptRows:
-        key: Row = {"model": model.name, "prompt_id": prompt.id}
-        return {"completions": [{**key, "answer": "", "correct": False, "error": error}]}
-
-    return GenerationMeasurement(
-        model,
-        spec,
-        token_budget(model, batch_tokens),
-        measure_batch,
-        error_rows,
-        new_tokens=spec.max_new_tokens,
-    )
-
-
-def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
-    """The row of the completions table."""
-    judgement = tokenized.prompt.answer.judge(text.text)
-    return {
-        "model": model.name,
-        "prompt_id": tokenized.prompt.id,
-        "completion": text.text,
-        "tokens": len(text.token_ids),
-        "finished": text.finished,
-        "outcome": judgement.outcome,
-        "answer": judgement.answer,
-        "correct": judgement.correct,
-        "error": "",
-    }

@@ -60,6 +60,8 @@ class Spec(Options):
     shard_prompts: ClassVar[int] = 240
     """Number of prompts in a shard, the unit of work and the most that a killed worker loses.
     Costlier prompts need smaller shards."""
+    reads_thoughts: ClassVar[bool] = True
+    """Whether answers are read after the thoughts of a model that thinks (`Model.thoughts`)."""
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own, unlike those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()

@@ -66,11 +66,14 @@ class Generate(Spec):
     examples: ClassVar[tuple[str, ...]] = (
         "generate --model organism/llama-shallow --max-new-tokens 32",
         "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
+        "generate --model org/model --thinking on --draws 4 --temperature 0.7 --max-new-tokens "
+        "2000 --out runs/thoughts",
     )
     written: ClassVar[str] = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
-    measures: ClassVar[str] = "interp.measurements.generation:generation"
-    fills: ClassVar[tuple[str, ...]] = ("completions",)
+    measures: ClassVar[str] = "interp.measurements.completions:generation"
+    fills: ClassVar[tuple[str, ...]] = ("completions", "thoughts")
     shard_prompts: ClassVar[int] = 60
+    reads_thoughts: ClassVar[bool] = False
     result: ClassVar[str] = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
@@ -83,6 +86,20 @@ class Generate(Spec):
     """seed of sampling, together with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
     """texts that end the generation; they and the text after them are omitted"""
+    draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
+    """with --thinking on: number of thoughts on each prompt"""
+    force_end: bool = False
+    """with --thinking on: write the mark that ends a thought where the thought has no end, and
+    generate the answer there"""
+
+    @model_validator(mode="after")
+    def _check_draws(self) -> "Generate":
+        if self.draws > 1 and not self.temperature:
+            raise UserError(
+                f"{self.draws} draws without a temperature would all be the same text; give a "
+                "temperature above 0, such as 0.7, or omit the draws"
+            )
+        return self
 
 
 class Attribute(Spec):

@@ -6,7 +6,7 @@
 3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
    never ends.
 
-A template that has a switch for thoughts before the answer is told to omit them.
+What a template writes around a thought is in `interp.models.thinking`.
 """
 
 import json
@@ -15,18 +15,19 @@ import resource
 import signal
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
-from interp.models.loading import ChatFormat
+from interp.models.loading import SWITCHES, ChatFormat
 
 
 @contextmanager
@@ -94,15 +95,9 @@ LARGEST_NUMBER = 1_000_000
 """The largest number in a template. A power, or one operation on larger numbers, can run forever
 inside Python itself, out of reach of any time limit."""
 
-_MARKER = "Where is message 5d41402a?"
-_ANSWER = "Yes"
+MARKER = "Where is message 5d41402a?"
+ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
-
-_THOUGHT = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.IGNORECASE)
-"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
-
-_ENDS_OF_THOUGHT = ("/", "END_", "channel|")
-"""Marks that end a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
 
 _EITHER_WAY = frozenset("\"'`*$")
 """Marks that both open and close: quotes, and those of emphasis, code and formulas."""
@@ -119,6 +114,9 @@ class ChatFrame:
     """White space that the template writes between `after` and an answer; mostly empty."""
     templated: bool
     """Whether a chat template wrote the frame, which then already holds the special tokens."""
+    direct: str = ""
+    """What is written after `after` to omit a thought that no switch of the template omits: an
+    empty thought, or the channel of answers."""
 
 
 PLAIN = ChatFrame("", "", "", templated=False)
@@ -150,7 +148,7 @@ def chat_frame(
         text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
         return ChatFrame(text, "", "", templated=False)
     template = f"the chat template of {tokenizer.name_or_path}"
-    asked = [*turns, ("user", _MARKER)]
+    asked = [*turns, ("user", MARKER)]
     texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
@@ -158,7 +156,7 @@ def chat_frame(
             "measure without the template, or take the chance out of it"
         )
     (text,) = texts
-    before, *rest = text.split(_MARKER)
+    before, *rest = text.split(MARKER)
     if len(rest) != 1:
         how = "repeats" if rest else "changes"
         raise UserError(
@@ -173,26 +171,8 @@ def chat_frame(
                 f"{template} does not write what the {role} says before the prompt: "
                 f"{content!r:.60}; leave it out"
             )
-    return ChatFrame(before, rest[0], _answer_opening(tokenizer, chat, asked, text), templated=True)
-
-
-def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
-    """The mark of a thought, if a model may think before it answers; else empty.
-
-    It may if the template opens a thought after the message, or has thoughts and no switch that
-    omits them.
-    """
-    if not frame.templated:
-        return ""
-    written = _THOUGHT.findall(frame.after)
-    if written:
-        return "" if any(end in written[-1] for end in _ENDS_OF_THOUGHT) else written[-1]
-    known = _THOUGHT.findall(tokenizer.get_chat_template())
-    if not known:
-        return ""
-    asked = [("user", _MARKER)]
-    texts = {write(tokenizer, chat, asked, thinking=thinking) for thinking in (True, False)}
-    return known[0] if len(texts) == 1 else ""
+    opening = answer_opening(tokenizer, chat, asked, text)
+    return ChatFrame(before, rest[0], opening if opening.isspace() else "", templated=True)
 
 
 def gap(text: str) -> str:
@@ -218,17 +198,23 @@ def _is_set_off(text: str) -> bool:
     return kind != "Ps" and (korean or not wide)
 
 
-def _answer_opening(
+def answer_opening(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: Sequence[Turn], text: str
 ) -> str:
+    """What the template's own turn writes between the generation prompt and an answer.
+
+    Args:
+        tokenizer: the tokenizer with the template.
+        chat: how messages are written.
+        asked: the messages before the answer.
+        text: these messages as written, with the generation prompt.
+    """
     try:
-        whole = write(tokenizer, chat, [*asked, ("assistant", _ANSWER)], generation=False)
+        whole = write(tokenizer, chat, [*asked, ("assistant", ANSWER)], generation=False)
     except UserError:  # not every template writes answers
         return ""
-    if not whole.startswith(text):
-        return ""
-    opening, found, _ = whole[len(text) :].partition(_ANSWER)
-    return opening if found and opening.isspace() else ""
+    opening, found, _ = whole[len(text) :].partition(ANSWER)
+    return opening if found and whole.startswith(text) else ""
 
 
 def write(
@@ -237,30 +223,46 @@ def write(
     turns: Sequence[Turn],
     *,
     generation: bool = True,
-    thinking: bool = False,
 ) -> str:
     """Some turns as the chat template writes them, after the system prompt.
 
     Raises:
         UserError: the template fails, takes too long, or writes too much.
     """
-    system = [] if chat.system is None else [("system", chat.system)]
-    messages = [{"role": role, "content": content} for role, content in (*system, *turns)]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    return render(tokenizer, chat, messages, generation=generation)
+
+
+def render(
+    tokenizer: PreTrainedTokenizerBase,
+    chat: ChatFormat,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    generation: bool = True,
+) -> str:
+    """Some messages, as templates take them, written after the system prompt.
+
+    Raises:
+        UserError: the template fails, takes too long, writes too much, or does not read an option.
+    """
+    system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
+    messages = [*system, *messages]
     day = date.fromisoformat(chat.date)
+    template = tokenizer.get_chat_template()
     try:
-        _check_operations(tokenizer.get_chat_template())
+        _check_operations(template)
         with limited(RENDER_SECONDS, RENDER_BYTES):
             text = tokenizer.apply_chat_template(
                 messages,
-                chat_template=_dated(tokenizer.get_chat_template(), day),
+                chat_template=_dated(template, day),
                 tokenize=False,
                 add_generation_prompt=generation,
                 # Read by the templates of Llama 3.1 and 3.2.
                 date_string=day.strftime("%d %b %Y"),
-                # The switches of Qwen3, SmolLM3, GLM-4.5 and others; of DeepSeek-V3.1 and Granite.
-                enable_thinking=thinking,
-                thinking=thinking,
+                **_variables(tokenizer.name_or_path, template, chat),
             )
+    except UserError:
+        raise
     except Exception as error:  # a template may raise anything, through Jinja
         roles = [message["role"] for message in messages]
         what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
@@ -280,6 +282,17 @@ def write(
             f"message; expected at most {FRAME_CHARACTERS:,}"
         )
     return text
+
+
+def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
+    """The variables that switch thoughts on or off, and those that the user sets."""
+    found: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
+    if not chat.thinks and re.search(r"reasoning_effort.*([\"'])none\1", template, re.DOTALL):
+        found["reasoning_effort"] = "none"
+    for key, _ in chat.options:
+        if not re.search(rf"\b{key}\b", template):
+            raise UserError(f"the chat template of {name} reads no option {key!r}; leave it out")
+    return found | dict(chat.options)
 
 
 @cache

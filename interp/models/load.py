@@ -139,8 +139,8 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         # PyTorch's grouped product of the experts' matrices stops at float32.
         hf.set_experts_implementation("eager")
     model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
-    if model.thoughts:
-        model = replace(model, notes=(*notes, model.thoughts))
+    if model.thinking_note:
+        model = replace(model, notes=(*notes, model.thinking_note))
     for note in model.notes:
         echo(note)
     return model

@@ -1,10 +1,11 @@
 """A user's choice of a model: a name, and the options of `interp.load_model`."""
 
+import json
 import os
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import JsonValue, model_validator
 
 from interp import texts
 from interp.choices import Quantization
@@ -47,6 +48,12 @@ def model_name(text: str) -> str:
     return canonical_name(text)
 
 
+Thinking = Literal["off", "on"]
+
+SWITCHES = ("enable_thinking", "thinking")
+"""Variables by which chat templates switch thoughts on and off: that of Qwen3, SmolLM3 and GLM-4.5,
+and that of DeepSeek-V3.1 and Granite."""
+
 DEFAULT_DATE = "2024-07-26"
 """The date given to templates: the fallback in those of Llama 3.1 and 3.2."""
 
@@ -65,6 +72,12 @@ class ChatFormat:
     """The system prompt; None leaves it to the template, which may insert its own."""
     date: str = DEFAULT_DATE
     """Today's date, for templates that write it, YYYY-MM-DD."""
+    thinking: Thinking = "off"
+    """Whether an answer is read after a thought of the model (on), or after an empty one."""
+    options: tuple[tuple[str, JsonValue], ...] = ()
+    """Further variables of the template, by name, such as ("reasoning_effort", "low")."""
+    end_of_thought: str | None = None
+    """The mark that ends a thought; None looks for it in the template and the vocabulary."""
 
     def __post_init__(self) -> None:
         try:
@@ -76,6 +89,57 @@ class ChatFormat:
                 "a system prompt was given, but no chat template is to be used, which alone can "
                 "write it; give one of the two"
             )
+        if self.options and not self.template:
+            raise UserError(
+                "options of the chat template were given, but no chat template is to be used; give "
+                "one of the two"
+            )
+        if self.end_of_thought is not None and not self.thinks:
+            raise UserError(
+                f"the end of a thought, {shortened(self.end_of_thought)!r}, was given, but "
+                "thinking is off; turn it on, or omit the end of a thought"
+            )
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model thinks before it answers."""
+        return self.thinking == "on"
+
+
+def _template_option(text: str) -> str:
+    """A variable of a chat template with its value, KEY=VALUE.
+
+    Raises:
+        ValueError: it is something else, or a variable that another option sets.
+    """
+    name = text.partition("=")[0]
+    if "=" not in text or not name.isidentifier():
+        raise ValueError("expected KEY=VALUE, such as reasoning_effort=low")
+    if name in SWITCHES:
+        raise ValueError("expected another variable: --thinking on or off sets this one")
+    if name in _TAKEN:
+        raise ValueError("expected another variable: this one belongs to the conversation itself")
+    return text
+
+
+_TAKEN = frozenset(
+    (
+        *("self", "messages", "conversation", "chat_template", "add_generation_prompt"),
+        *("continue_final_message", "tokenize", "padding", "truncation", "max_length"),
+        *("return_tensors", "return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs"),
+        *("date_string", "strftime_now"),
+    )
+)
+"""Arguments of `apply_chat_template`, and names that a template gets from us."""
+
+
+def _variable(text: str) -> tuple[str, JsonValue]:
+    """Name and value of KEY=VALUE; the value as JSON, or else the text itself."""
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 class Loading(Options):
@@ -108,6 +172,14 @@ class Loading(Options):
     none)"""
     template_date: Annotated[str, FromText(texts.iso_date, "YYYY-MM-DD")] = DEFAULT_DATE
     """today, for chat templates that write the date"""
+    template_option: tuple[Annotated[str, FromText(_template_option, "KEY=VALUE")], ...] = ()
+    """other variables of the chat template, such as reasoning_effort=low"""
+    thinking: Thinking = "off"
+    """off: read answers after an empty thought, as the chat template's own switch writes it; on:
+    after a thought, which `interp generate --thinking on` writes and --thoughts names"""
+    end_of_thought: Annotated[str | None, FromText(str, "TEXT")] = None
+    """the mark that ends a thought (default: found in the chat template or the vocabulary, such as
+    </think>)"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Loading":
@@ -122,7 +194,12 @@ class Loading(Options):
     def chat(self) -> ChatFormat:
         """How messages are written for the model."""
         return ChatFormat(
-            template=self.chat_template, system=self.system_prompt, date=self.template_date
+            template=self.chat_template,
+            system=self.system_prompt,
+            date=self.template_date,
+            thinking=self.thinking,
+            options=tuple(map(_variable, self.template_option)),
+            end_of_thought=self.end_of_thought,
         )
 
     def identity(self) -> dict[str, Any]:

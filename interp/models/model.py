@@ -30,9 +30,11 @@ from interp.models.architectures import (
     architecture_of,
     kind_of,
 )
-from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
+from interp.models.chat_template import PLAIN, ChatFrame, Turn
 from interp.models.loading import ChatFormat
+from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.weights import device_of, quantization_of, weights_of
+from interp.prompts.thought import Thought
 
 _FRAMES = 256
 """Number of message frames to remember: prompts mostly share the messages before them."""
@@ -60,11 +62,19 @@ class Model:
     chat: ChatFormat = field(default_factory=ChatFormat)
     """How the model's chat template writes prompts, if at all."""
     notes: tuple[str, ...] = ()
-    """Notes about the model: unused stored tensors, `thoughts`."""
+    """Notes about the model: unused stored tensors, `thinking_note`."""
+    thoughts: Mapping[str, tuple[Thought, ...]] = field(default_factory=dict)
+    """The model's own thoughts by prompt id, draw by draw; read if `chat.thinks`."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
         _ = self.kind
+        if self.chat.thinks and self.thought_marks is None:
+            raise UserError(
+                f"thinking is on, but {self.name} seems not to think: neither its chat template "
+                "nor its vocabulary names a mark that ends a thought, such as </think>. Turn "
+                "thinking off, or give the mark (--end-of-thought)"
+            )
 
     def __repr__(self) -> str:
         parameters = self.hf.num_parameters()
@@ -221,19 +231,36 @@ class Model:
         """
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
-        return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
+        return lru_cache(maxsize=_FRAMES)(partial(thinking_frame, self.tokenizer, self.chat))
+
+    @cached_property
+    def thought_marks(self) -> ThoughtMarks | None:
+        """The marks around a thought of the model; None if nothing names any."""
+        try:
+            return find_marks(self.tokenizer, self.chat) if self.kind is CAUSAL else None
+        except UserError:  # the template's fault is reported when it has to write a prompt
+            return None
 
     @property
-    def thoughts(self) -> str:
-        """A note that the model may think before it answers; empty if it seems not to."""
+    def thinking_note(self) -> str:
+        """A note that the model thinks by default but is read directly; empty if neither holds."""
         try:
-            begins = begins_thought(self.tokenizer, self.chat, self.chat_frame)
-        except UserError:  # the template's fault is reported when it has to write a prompt
+            frame = self.chat_frame
+        except UserError:
             return ""
+        if self.chat.thinks:
+            return ""
+        if frame.direct:
+            return (
+                f"{self.name} may think before it answers, and its chat template has no switch "
+                f"that omits thoughts: answers are read directly after {frame.direct!r}, which may "
+                "be unlike its training. With thinking on they are read after its own thought"
+            )
+        begins = thinks_anyway(self.tokenizer, self.chat, frame)
         return begins and (
-            f"{self.name} may think before it answers: its chat template has {begins}, and neither "
-            "enable_thinking=False nor thinking=False leaves that out. Scores are read where its "
-            "turn begins, so they may say how it begins a thought, not what it answers"
+            f"{self.name} may think before it answers: its chat template has {begins}, and no "
+            "switch leaves that out. Scores are read where its turn begins, so they may say how it "
+            "begins a thought, not what it answers"
         )
 
     @cached_property

@@ -6,6 +6,7 @@ from typing import Literal
 
 from interp.errors import UserError, described, shortened
 from interp.prompts.answers import Answer
+from interp.prompts.thought import Span, Thought
 
 DonorKind = Literal["instance", "counterpart"]
 """Another instance of the same template, or the other side of the prompt's own pair."""
@@ -89,10 +90,6 @@ ALONE = Messages()
 """No messages around a prompt."""
 
 
-Span = tuple[int, int]
-"""A half-open range of characters, (start, end)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A question to a model, with everything needed to mark its answer and to explain it."""
@@ -117,6 +114,8 @@ class Prompt:
     """The messages that the model reads around the text."""
     donors: tuple[Donor, ...] = ()
     """Other texts for some of its segments."""
+    thought: Thought | None = None
+    """The thought after which the answer is read; its sentences are further segments."""
 
     def __post_init__(self) -> None:
         # A set may have 256,000 prompts, so the usual case must be fast.
@@ -144,14 +143,22 @@ class Prompt:
             f"expected {expected}"
         )
 
+    @property
+    def content(self) -> tuple[str, Thought | None]:
+        """Everything in it that a model reads, apart from the messages before the text."""
+        return self.text, self.thought
+
     def segment_text(self, name: str) -> str:
-        """The characters of a segment.
+        """The characters of a segment, or of a sentence of the thought.
 
         Raises:
             UserError: the prompt has no segment of this name.
         """
+        sentences = {} if self.thought is None else self.thought.segments
+        if self.thought is not None and name in sentences:
+            return self.thought.written[slice(*sentences[name])]
         if name not in self.segments:
-            known = ", ".join(self.segments)
+            known = ", ".join([*self.segments, *sentences])
             raise UserError(f"prompt {self.id} has no segment {name!r}; it has {known}")
         start, end = self.segments[name]
         return self.text[start:end]

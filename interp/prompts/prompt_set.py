@@ -278,6 +278,7 @@ def prompt_record(prompt: Prompt) -> str:
             dict(prompt.roles),
             [prompt.messages.turns, prompt.messages.answer_prefix],
             *[donor.record() for donor in prompt.donors],
+            *([] if prompt.thought is None else [prompt.thought.record()]),
         ],
         ensure_ascii=False,
     )

@@ -15,6 +15,7 @@ from interp.models.cache import is_long
 from interp.models.chat_template import gap, write
 from interp.models.model import Model
 from interp.prompts.prompt import ALONE, Prompt, Span
+from interp.prompts.thought import Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class ChatText:
     """Whether a chat template wrote the text, which then holds the special tokens already."""
     answer_opening: str = ""
     """White space that the template writes between the text and an answer; usually none."""
+    thought_start: int = 0
+    """Start of the prompt's thought in `text`, or where it would start."""
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
@@ -55,11 +58,37 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
                 "writes something else around it than around others, so its segments cannot be "
                 "located; expected the message verbatim"
             )
-    start = len(frame.before)
-    if not messages.answer_prefix:
-        return ChatText(text, start, frame.templated, frame.answer_opening)
-    opening = frame.answer_opening if frame.templated else gap(text)
-    return ChatText(text + opening + messages.answer_prefix, start, frame.templated)
+    text += frame.direct
+    start, opening, thought_start = len(frame.before), frame.answer_opening, len(text)
+    if prompt.thought is not None:
+        _check_thought(prompt, model)
+        text, opening = text + prompt.thought.written, ""
+    elif model.chat.thinks:  # up to where the thought begins
+        return ChatText(text, start, frame.templated, thought_start=thought_start)
+    if messages.answer_prefix:
+        if not frame.templated:
+            opening = gap(text)
+        text, opening = text + opening + messages.answer_prefix, ""
+    return ChatText(text, start, frame.templated, opening, thought_start)
+
+
+def _check_thought(prompt: Prompt, model: Model) -> None:
+    assert prompt.thought is not None
+    if not model.chat.thinks:
+        raise UserError(
+            f"prompt {prompt.id} has a thought, but {model.name} reads answers without one; load "
+            "the model with thinking on"
+        )
+    if not prompt.thought.ended:
+        raise UserError(
+            f"the thought of {model.name} on prompt {prompt.id} has no end, so no answer follows "
+            "it; generate longer thoughts (--max-new-tokens), or end them by --force-end"
+        )
+    if taken := prompt.segments.keys() & prompt.thought.segments.keys():
+        raise UserError(
+            f"prompt {prompt.id} has a segment {min(taken)!r}, the name of a sentence of its "
+            "thought; give the segment another name"
+        )
 
 
 def _check_messages(prompt: Prompt, model: Model) -> None:
@@ -168,11 +197,12 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
             prompt,
             chat,
             _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
-            _spans(prompt, prompt.segments, chat.message_start, offsets),
-            _spans(prompt, prompt.roles, chat.message_start, offsets),
+            _spans(prompt, chat, _placed(chat, prompt.segments, said.segments), offsets),
+            _spans(prompt, chat, _placed(chat, prompt.roles, said.roles), offsets),
             pooled=model.kind is CLASSIFIER,
         )
         for prompt, chat, ids, added, offsets in zip(prompts, chats, *columns, strict=True)
+        for said in [prompt.thought or _NOTHING]
     ]
 
 
@@ -184,8 +214,20 @@ def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, .
     return tuple(ids[:end])
 
 
+_NOTHING = Thought("", (), "")
+
+
+def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
+    """Spans of the prompt's text and of its thought, as spans of the chat text."""
+    return {
+        name: (start + shift, end + shift)
+        for spans, shift in ((own, chat.message_start), (said, chat.thought_start))
+        for name, (start, end) in spans.items()
+    }
+
+
 def _spans(
-    prompt: Prompt, spans: Mapping[str, Span], shift: int, offsets: Sequence[Span]
+    prompt: Prompt, chat: ChatText, spans: Mapping[str, Span], offsets: Sequence[Span]
 ) -> dict[str, Span]:
     """The range of tokens that hold at least one character of each named span.
 
@@ -193,12 +235,11 @@ def _spans(
     special tokens, which have no characters, belong to none.
     """
     found: dict[str, Span] = {}
-    for name, span in spans.items():
-        start, end = (shift + edge for edge in span)
+    for name, (start, end) in spans.items():
         inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
         if not inside or start == end:
             raise UserError(
-                f"segment {name!r} of prompt {prompt.id} ({prompt.text[slice(*span)]!r}) has no "
+                f"segment {name!r} of prompt {prompt.id} ({chat.text[start:end]!r}) has no "
                 "tokens; its span must cover some text"
             )
         found[name] = inside[0], inside[-1] + 1

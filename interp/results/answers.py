@@ -6,7 +6,12 @@ from typing import ClassVar
 
 import pandas as pd
 
-from interp.analysis.accuracy import accuracy_table, notes_without_answer, outcome_table
+from interp.analysis.accuracy import (
+    accuracy_table,
+    notes_without_answer,
+    outcome_table,
+    thought_table,
+)
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
@@ -109,6 +114,9 @@ class Completions(Answered):
         """Accuracy of the texts and the shares of their outcomes, one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "What the texts answer", outcome_table(self.completions))
+        if "thoughts" in self.measured.names():
+            thoughts = thought_table(self.table("thoughts"))
+            yield TableItem("thought_table", "Thoughts before the answer", thoughts)
 
     def noted(self) -> Mapping[str, object]:
         """Errors."""

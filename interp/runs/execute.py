@@ -10,10 +10,12 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
+
+import pandas as pd
 
 from interp.console import Progress, echo
 from interp.errors import UserError
@@ -23,6 +25,8 @@ from interp.measurements.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.prompts.thought import Thought
+from interp.runs.folder import RunFolder
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
@@ -65,7 +69,10 @@ class Plan:
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}
-        return {**self.loading.identity(), **model.source, "files": model.fingerprint}
+        origin = {**self.loading.identity(), **model.source, "files": model.fingerprint}
+        if self.computing.thoughts is not None:
+            origin["thoughts"] = RunFolder.read(self.computing.thoughts).shards_hash(model.name)
+        return origin
 
     def load(self, name: str) -> Model:
         """A model of the plan."""
@@ -126,9 +133,47 @@ def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Mode
     """A found model, loaded to be measured."""
     model = load_found(found, loading)
     set_threads(model, computing.threads)
+    if computing.thoughts is not None:
+        model = with_thoughts(model, computing.thoughts)
     if model.quantization is not None:
         echo(f"the weights of {model.name} are quantized: {model.quantization}")
     return model
+
+
+def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
+    """The model with its own thoughts, after which answers are read.
+
+    Args:
+        model: a model loaded with thinking on.
+        thoughts: the folder of a run of generate --thinking on, or its thoughts table.
+
+    Raises:
+        UserError: thinking is off, or there are no thoughts of this model.
+    """
+    if not model.chat.thinks:
+        raise UserError(
+            f"thoughts were given, but {model.name} reads answers without them; turn thinking on "
+            "(--thinking on), or omit the thoughts"
+        )
+    if isinstance(thoughts, Path):
+        where, run = str(thoughts), RunFolder.read(thoughts)
+        if "thoughts" not in run.tables():
+            raise UserError(
+                f"{where} holds no thoughts; give the folder of a run of generate --thinking on"
+            )
+        table = run.table("thoughts")
+    else:
+        where, table = "the table of thoughts", thoughts
+    own = table[(table["model"] == model.name) & (table["error"] == "")]
+    if own.empty:
+        there = ", ".join(table["model"].unique())
+        raise UserError(f"{where} has no thoughts of {model.name}; it has those of {there}")
+    found: dict[str, list[Thought]] = {}
+    for row in own.sort_values("draw").itertuples():
+        ended = row.finished == "marker" or row.forced
+        thought = Thought(row.before, tuple(row.sentences), row.after, ended=bool(ended))
+        found.setdefault(row.prompt_id, []).append(thought)
+    return replace(model, thoughts={prompt: tuple(draws) for prompt, draws in found.items()})
 
 
 def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str = "") -> list[Run]:

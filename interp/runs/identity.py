@@ -138,7 +138,11 @@ def model_record(
             "quantization": model.quantization,
             "device": str(model.device),
             "attn_implementation": model.attn_implementation,
-            "chat": {**asdict(model.chat), **asdict(model.chat_frame)},
+            "chat": {
+                **asdict(model.chat),
+                "options": dict(model.chat.options),
+                **asdict(model.chat_frame),
+            },
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
             "origin": dict(origin),
             "data_hash": data_hash,
@@ -159,6 +163,13 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
             raise UserError(
                 f"{folder} holds another model named {earlier.name}: its {key} is "
                 f"{before}, this one's is {after}; give another --out"
+            )
+    for key in ("thinking", "options", "end_of_thought"):
+        before, after = earlier.chat.get(key), now.chat.get(key)
+        if before != after:
+            raise UserError(
+                f"{folder} holds {earlier.name}, read with {key.replace('_', ' ')} "
+                f"{shortened(repr(before))}, now {shortened(repr(after))}; give another --out"
             )
     if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(

@@ -14,6 +14,8 @@ Threads = Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None
 class ComputeOptions(Options):
     """How each process measures; sent to every worker."""
 
+    thoughts: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
+    """folder of a run of generate --thinking on, after whose thoughts answers are read"""
     threads: Threads = None
     """threads of a process on the CPU (default: one for small models, else one a core, or what
     OMP_NUM_THREADS says)"""

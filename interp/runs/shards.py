@@ -75,6 +75,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
         model.quantization,
         model.attn_implementation,
         asdict(model.chat_frame),
+        model.chat.thinking,
         spec.name,
         spec.identity(),
         sorted(measurement.tables),
@@ -88,6 +89,8 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
         digest = hashlib.sha256(json.dumps(origin).encode())
         for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
+            own = [thought.record() for thought in model.thoughts.get(prompt.id, ())]
+            digest.update(json.dumps(own).encode() if own else b"")
         id_ = digest.hexdigest()[:32]
         shards.append(Shard(id_, start, end, folder / id_))
         start = end

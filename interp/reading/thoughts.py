@@ -1,0 +1,87 @@
+"""A model's own thoughts: cut from generated tokens, and read before an answer."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.models.thinking import ThoughtMarks
+from interp.prompts.prompt import Prompt
+from interp.prompts.thought import Thought
+from interp.reading.tokens import TokenizedPrompt, tokenize_whole
+
+
+def after_thought(model: Model, prompt: Prompt) -> Prompt:
+    """The prompt with the model's first thought on it, unless it has a thought already.
+
+    Raises:
+        UserError: the model has no thought on the prompt.
+    """
+    if prompt.thought is not None:
+        return prompt
+    if not model.thoughts.get(prompt.id):
+        raise UserError(
+            f"{model.name} has no thought on prompt {prompt.id}; generate thoughts on the same "
+            "prompts (the same system, data, limit and seed)"
+        )
+    return replace(prompt, thought=model.thoughts[prompt.id][0])
+
+
+def marks_of(model: Model) -> ThoughtMarks:
+    """The marks around the thoughts of a model that thinks."""
+    marks = model.thought_marks
+    assert marks is not None  # a model that thinks was refused without marks
+    return marks
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The tokens that a model generated after a prompt, cut at the end of its thought."""
+
+    thought: Thought
+    token_ids: tuple[int, ...]
+    """The tokens of the thought, with its marks."""
+    answer_ids: tuple[int, ...]
+    """The tokens after it."""
+    same_tokens: bool
+    """Whether the thought, read as text after the prompt, has these tokens."""
+
+
+def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> Said:
+    """Cut generated tokens where the mark that ends a thought is complete.
+
+    Args:
+        model: a model that thinks.
+        prompt: the prompt as read, up to where the thought begins.
+        token_ids: the generated tokens, without the token that ends the text.
+    """
+    marks, whole = marks_of(model), _text(model, prompt, token_ids)
+    thought, _ = marks.cut(whole)
+    tokens = len(token_ids)
+    if thought.ended:
+        lengths = range(len(token_ids))
+        tokens = bisect_left(
+            lengths, True, key=lambda n: marks.end in _text(model, prompt, token_ids[:n])
+        )
+    own = tuple(token_ids[:tokens])
+    # A thought without an end is read only to compare its tokens.
+    asked = replace(prompt.prompt, thought=replace(thought, ended=True), segments={}, roles={})
+    (read,) = tokenize_whole(model, [asked])
+    expected = prompt.token_ids + own
+    same = read.token_ids[: len(expected)] == expected
+    return Said(thought, own, tuple(token_ids[tokens:]), same)
+
+
+def _text(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> str:
+    """The text of tokens after a prompt, with special tokens.
+
+    SentencePiece omits a space at the beginning of a text, so the prompt is decoded too.
+    """
+    before = _decoded(model, prompt.token_ids)
+    whole = _decoded(model, [*prompt.token_ids, *token_ids])
+    return whole[len(before) :] if whole.startswith(before) else _decoded(model, token_ids)
+
+
+def _decoded(model: Model, token_ids: Sequence[int]) -> str:
+    return str(model.tokenizer.decode(list(token_ids), clean_up_tokenization_spaces=False))
