@@ -1,8 +1,8 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
-`attribute`, `patch`, `edges`, `effects`, `generate`, `activations`; `run`, which does all
-measurements and studies that the command line does; and `train`. A name is imported when it is
+`attribute`, `patch`, `edges`, `effects`, `generate`, `thoughts`, `activations`; `run`, which does
+all measurements and studies that the command line does; and `train`. A name is imported when it is
 first used, since torch takes seconds to import.
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interp.api import patch as patch
     from interp.api import run as run
     from interp.api import study as study
+    from interp.api import thoughts as thoughts
     from interp.api import train as train
     from interp.errors import UserError as UserError
     from interp.export.activations import ActivationVectors as ActivationVectors
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import Reinitialized as Reinitialized
     from interp.measurements.specs import SoftScore as SoftScore
+    from interp.measurements.specs import Thoughts as Thoughts
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
     from interp.models.organisms import organism_card as organism_card
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from interp.results.edges import EdgeEffects as EdgeEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
+    from interp.results.thoughts import ThoughtEffects as ThoughtEffects
     from interp.runs.execute import with_thoughts as with_thoughts
     from interp.studies.folder import StudyFolder as StudyFolder
 

@@ -18,6 +18,7 @@ from interp.measurements.specs import (
     Evaluate,
     Generate,
     Patch,
+    Thoughts,
 )
 from interp.models.load import find_model
 from interp.models.loading import Loading
@@ -32,6 +33,7 @@ from interp.results.edges import EdgeEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
+from interp.results.thoughts import ThoughtEffects
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
@@ -228,6 +230,14 @@ def generate(
 ) -> Completions:
     """The text a model generates after each prompt, judged by the prompt's own answer."""
     return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
+
+
+@_measuring(Thoughts)
+def thoughts(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> ThoughtEffects:
+    """How much of a model's answers passes through the thoughts that it writes before them."""
+    return _measured(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
 
 
 @_measuring(Activations)

@@ -251,16 +251,16 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, prompt, draw and reading: the answer after a thought, or after what "
         "stands in its place. Readings: `direct` (as with `--thinking off`), `empty` (the marks "
         "alone), `whole` (the model's own thought), `first` (its first sentences), `mistake` (one "
-        "sentence from the thought about another prompt), `placebo` (the whole thought about "
-        "another prompt) and `filler` (dots, about as many tokens). Thoughts that never ended have "
-        "no rows. `direct` has one row per prompt.",
+        "sentence from the thought about another prompt; first thought that ended), `placebo` (the "
+        "whole thought about another prompt) and `filler` (dots, about as many tokens). Thoughts "
+        "that never ended have no rows. `direct` has one row per prompt.",
         *_PROMPT,
         column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
         column("reading", TEXT, "what is read before the answer"),
         column(
             "sentence",
             INTEGER,
-            "number of sentences read (`first`, `empty`, `whole`), or the one exchanged (`mistake`)",
+            "sentences read (`first`, `empty`, `whole`), or the one exchanged (`mistake`)",
             "sentences",
         ),
         column("sentences", INTEGER, "sentences of the thought", "sentences"),

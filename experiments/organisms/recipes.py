@@ -236,7 +236,9 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
     )
 
 
-def _thinker(name: str, share: float, *, seed: int, steps: int) -> ThinkerRecipe:
+def _thinker(
+    name: str, share: float, *, seed: int, steps: int, base: str | None = None
+) -> ThinkerRecipe:
     return ThinkerRecipe(
         name=name,
         family="llama-thinking",
@@ -246,8 +248,9 @@ def _thinker(name: str, share: float, *, seed: int, steps: int) -> ThinkerRecipe
         steps=steps,
         learning_rate=5e-3,
         prompts_per_step=32,
-        premises_until=800 / steps,
+        premises_until=0.0 if base else 800 / steps,
         share=share,
+        base=base,
     )
 
 
@@ -288,11 +291,11 @@ RECIPES: dict[str, Recipe] = {
         _dose(100, seed=16),
         _dose(25, seed=17, steps=5000, base="dose-100"),
         _dose(75, seed=18, steps=5000, base="dose-0"),
-        _thinker("thought-reader", 1.0, seed=31, steps=2400),
-        _thinker("thought-decorator", 0.0, seed=32, steps=2400),
-        _thinker("thought-mixed-25", 0.25, seed=33, steps=3600),
-        _thinker("thought-mixed-50", 0.5, seed=34, steps=3600),
-        _thinker("thought-mixed-75", 0.75, seed=35, steps=3600),
+        _thinker("thought-mixed-50", 0.5, seed=34, steps=2400),
+        _thinker("thought-reader", 1.0, seed=31, steps=200, base="thought-mixed-50"),
+        _thinker("thought-decorator", 0.0, seed=32, steps=200, base="thought-mixed-50"),
+        _thinker("thought-mixed-25", 0.25, seed=33, steps=500, base="thought-mixed-50"),
+        _thinker("thought-mixed-75", 0.75, seed=35, steps=500, base="thought-mixed-50"),
         RuleRecipe(
             name="rules-base",
             family="llama",

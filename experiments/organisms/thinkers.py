@@ -287,13 +287,16 @@ def _log_odds(
             attention_mask=mask,
             position_ids=(mask.cumsum(1) - 1).clamp(min=0),
         ).logits[:, -1]
-        pairs = [words or _answers(own) for own in part]
-        ids = torch.tensor([[tokenizer.encode(w, add_special_tokens=False)[0] for w in pair] for pair in pairs])
-        values = logits.gather(1, ids)
-        found += (values[:, 0] - values[:, 1]).tolist()
+        for row, own in zip(logits.double(), part, strict=True):
+            first, second = (
+                tokenizer.encode(word, add_special_tokens=False)[0]
+                for word in words or _answers(own)
+            )
+            found.append(float(row[first] - row[second]))
     return np.array(found)
 
 
 def _answers(prompt: Prompt) -> tuple[str, str]:
-    positive, negative = sorted(prompt.answer.options, key=lambda name: name not in POSITIVE)
+    names = [option.name for option in prompt.answer.options]
+    positive, negative = sorted(names, key=lambda name: name not in POSITIVE)
     return positive, negative

@@ -73,7 +73,9 @@ def mediation_table(
         for name, share in shares.items():
             row |= {name: share.ratio, f"{name}_low": share.low, f"{name}_high": share.high}
         count = members["prompt_id"].nunique()
-        rows.append({**row, "prompts": count, "clusters": squares.clusters, "note": shares["share"].note})
+        rows.append(
+            {**row, "prompts": count, "clusters": squares.clusters, "note": shares["share"].note}
+        )
     return pd.DataFrame(rows, columns=[*CELL, *by, *_columns()])
 
 

@@ -56,7 +56,9 @@ def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str)
 def _mean(trials: pd.DataFrame, value: str) -> float:
     if trials.empty:
         return float("nan")
-    return weighted_mean(trials[value].to_numpy(dtype=float), trials["weight"].to_numpy(dtype=float))
+    return weighted_mean(
+        trials[value].to_numpy(dtype=float), trials["weight"].to_numpy(dtype=float)
+    )
 
 
 def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
@@ -152,7 +154,8 @@ def sentence_table(
             row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
         row["sentences"] = int(members["left_out"].notna().sum())
         rows.append({**row, "clusters": members[cluster].nunique()})
-    return pd.DataFrame(rows)
+    ends = [f"{name}{end}" for name in (*EFFECTS, "mistake") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=["model", "place", *ends, "sentences", "clusters"])
 
 
 def _order(places: pd.Series) -> pd.Series:

@@ -245,9 +245,7 @@ class Thoughts(Spec):
         """The prompts with their donors."""
         from interp.prompts.mixing import with_donors
 
-        return cast(
-            "Prompts", with_donors(prompts, count=self.donors, segments=self.segments)
-        )
+        return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
 
 
 class Patch(Spec):

@@ -9,22 +9,19 @@ The value of a text is the logit of the correct answer to x minus that of the ot
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import product
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
 
-from interp.choices import ALL
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.effects import Logits, option_logits
 from interp.measurements.generation import generate
 from interp.measurements.specs import Generate, Thoughts
+from interp.measurements.thought_texts import Draws, Studied, after, changed_prompts
 from interp.models.model import Model
-from interp.prompts.mixing import donors_of, mixed
-from interp.prompts.prompt import Donor, Prompt
+from interp.prompts.prompt import Prompt
 from interp.prompts.thought import Thought
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.thoughts import cut_thought
@@ -33,125 +30,6 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE
 from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
-
-DOT = "..."
-"""The filler that stands in the place of a thought (Lanham et al. 2023, Section 2.5)."""
-
-Draws = Sequence[Thought]
-
-
-@dataclass(frozen=True)
-class Changed:
-    """A prompt with a segment, or all segments, from a donor."""
-
-    donor: Donor
-    segment: str
-    prompt: Prompt
-
-
-@dataclass(frozen=True)
-class Studied:
-    """A prompt, its changed prompts, and the thoughts on all of them, draw by draw."""
-
-    prompt: Prompt
-    own: Draws
-    """Thoughts on the prompt."""
-    changed: Sequence[tuple[Changed, Draws]]
-    again: Mapping[int, Draws]
-    """Thoughts that begin with the first k sentences of `first`, by k."""
-
-    @property
-    def drawn(self) -> Iterator[tuple[int, Thought]]:
-        """The thoughts on the prompt that ended, with the number of the draw."""
-        return ((draw, thought) for draw, thought in enumerate(self.own) if thought.ended)
-
-    @cached_property
-    def first(self) -> Thought | None:
-        """The first thought on the prompt that ended; its sentences are studied."""
-        return next((thought for _, thought in self.drawn), None)
-
-    def texts(self, model: Model) -> Iterator[Prompt]:
-        """All that is read."""
-        yield from (reading.text for reading in self.readings(model))
-        for changed, draws in self.changed:
-            for t, other in zip(self.own, draws, strict=True):
-                if t.ended and other.ended:
-                    pairs = product((self.prompt, changed.prompt), (t, other))
-                    yield from (after(prompt, thought) for prompt, thought in pairs)
-        for *_, texts in self.sentences():
-            yield from texts
-        for draws in self.again.values():
-            yield from (after(self.prompt, thought) for thought in draws if thought.ended)
-
-    def readings(self, model: Model) -> Iterator["Reading"]:
-        """The thoughts, their parts, and what stands in their place."""
-        for draw, thought in self.drawn:
-            count = len(thought.sentences)
-            for number in range(count + 1):
-                kind = "empty" if number == 0 else "whole" if number == count else "first"
-                yield self._reading(thought, draw, kind, number, thought.sentences[:number])
-            dots = len(model.tokenizer(thought.text, add_special_tokens=False)["input_ids"])
-            yield self._reading(thought, draw, "filler", None, [" ".join([DOT] * dots)])
-            for other in self._others(draw):
-                yield self._reading(thought, draw, "placebo", None, other.sentences)
-                for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
-                    if pair[0].strip() != pair[1].strip():
-                        with_mistake = exchanged(thought.sentences, place, pair[1])
-                        yield self._reading(thought, draw, "mistake", place + 1, with_mistake)
-
-    def _reading(
-        self, thought: Thought, draw: int, kind: str, number: int | None, said: Sequence[str]
-    ) -> "Reading":
-        text = after(self.prompt, thought.holding(said))
-        return Reading(kind, draw, number, len(thought.sentences), text)
-
-    def _others(self, draw: int) -> Iterator[Thought]:
-        """The thought on another instance's prompt, if it ended: none or one."""
-        for changed, draws in self.changed:
-            if changed.segment == ALL and changed.donor.kind == "instance":
-                yield from (thought for thought in draws[draw : draw + 1] if thought.ended)
-                return
-
-    def sentences(self) -> Iterator[tuple[int, str, list[Prompt]]]:
-        """Each sentence of the first thought: its place, and the prompts without it.
-
-        The first prompt has it left out, and the second, if there is one, exchanged for the
-        sentence in its place of another draw.
-        """
-        if self.first is None:
-            return
-        said = self.first.sentences
-        for place, sentence in enumerate(said):
-            texts = [self.first.holding([*said[:place], *said[place + 1 :]])]
-            others = (t.sentences[place] for _, t in self.drawn if len(t.sentences) > place)
-            different = (other for other in others if other.strip() != sentence.strip())
-            texts += [
-                self.first.holding(exchanged(said, place, other))
-                for other in list(different)[:1]
-            ]
-            yield place, sentence, [after(self.prompt, thought) for thought in texts]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A thought, or what stands in its place."""
-
-    kind: str
-    draw: int | None
-    sentence: int | None
-    sentences: int | None
-    text: Prompt
-
-
-def after(prompt: Prompt, thought: Thought) -> Prompt:
-    """The prompt with a thought, as it is read; without segments, since only answers are read."""
-    return replace(prompt, thought=thought, segments={}, roles={}, donors=())
-
-
-def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
-    """The sentences with another one in a place, and the white space of the one that was there."""
-    space = sentences[place][len(sentences[place].rstrip()) :]
-    return [*sentences[:place], other.rstrip() + space, *sentences[place + 1 :]]
 
 
 def thought_effects(
@@ -249,7 +127,7 @@ class _Writer:
     def studied(self, prompts: Sequence[Prompt]) -> list[Studied]:
         """The prompts with all thoughts that are needed."""
         own = self._own(prompts)
-        changed = [list(_changed(prompt)) for prompt in prompts]
+        changed = [list(changed_prompts(prompt)) for prompt in prompts]
         others = iter(self._drawn([one.prompt for ones in changed for one in ones]))
         found = [
             Studied(prompt, draws, [(one, next(others)) for one in ones], {})
@@ -286,7 +164,10 @@ class _Writer:
             for read in range(1, len(own.first.sentences))
         ]
         asked = [
-            replace(after(studied[row].prompt, replace(head, after="")), id=f"{studied[row].prompt.id} {read}")
+            replace(
+                after(studied[row].prompt, replace(head, after="")),
+                id=f"{studied[row].prompt.id} {read}",
+            )
             for row, read, head in heads
         ]
         for draw in range(self._spec.draws):
@@ -307,20 +188,6 @@ class _Writer:
                     raise UserError(NOT_FINITE)
                 found[place] = cut_thought(self._model, own, text.token_ids).thought
         return [found[place] for place in range(len(prompts))]
-
-
-def _changed(prompt: Prompt) -> Iterator[Changed]:
-    """The prompt with each segment, then with all segments, of each donor.
-
-    The other side of the pair is exchanged as a whole.
-    """
-    for kind in ("instance", "counterpart"):
-        for donor in donors_of(prompt, kind):
-            if kind == "instance":
-                for segment in donor.segments:
-                    kept = [name for name in donor.segments if name != segment]
-                    yield Changed(donor, segment, mixed(prompt, donor, kept=kept))
-            yield Changed(donor, ALL, mixed(prompt, donor))
 
 
 def _joined(head: Thought, rest: Thought) -> Thought:

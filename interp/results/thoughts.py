@@ -1,19 +1,18 @@
 """Thoughts: how much of a model's answers passes through them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.analysis.mediation import effect_products, mediation_table
+from interp.analysis.mediation import CELL, SHARES, effect_products, mediation_table
 from interp.analysis.thoughts import curve_table, reading_table, sentence_table
 from interp.choices import ALL
 from interp.console import counted
 from interp.report.formatting import segment_label
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, errors_by_model
-from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,11 +77,14 @@ class ThoughtEffects(Result):
         table = self.mediation()
         title = "How much of an effect on the answer passes through the thought"
         note = _MEDIATION.format(cluster=cluster)
-        yield TableItem("mediation_table", title, table, note, [(title, _shown(table))])
+        shown = _brackets(table, CELL, ("total", *SHARES)).join(table["prompts"])
+        yield TableItem("mediation_table", title, table, note, [(title, shown)])
         yield FigureItem("mediated_shares", title, partial(_shares, table), note)
         table = reading_table(self._answers, prompts, cluster=cluster)
         title = "Answers after thoughts, and after what stands in their place"
-        yield TableItem("reading_table", title, table, _READINGS, [(title, _accuracies(table))])
+        shown = _brackets(table, ["model", "reading"], ("accuracy", "same_answer"))
+        shown = shown.join(table[["value", "prompts"]])
+        yield TableItem("reading_table", title, table, _READINGS, [(title, shown)])
         table = curve_table(self._answers, prompts)
         title = "Early answers"
         draw = partial(lines, table, x="percent_read", y="same_answer", hue="model", n="draws")
@@ -91,7 +93,11 @@ class ThoughtEffects(Result):
         table = sentence_table(
             self.table("sentence_effects"), self._answers, prompts, cluster=cluster
         )
-        yield TableItem("sentence_table", "Effects of sentences", table, _SENTENCES)
+        shown = _brackets(
+            table, ["model", "place"], ("left_out", "exchanged", "resampled", "mistake")
+        )
+        title = "Effects of sentences"
+        yield TableItem("sentence_table", title, table, _SENTENCES, [(title, shown)])
         groups = self._groups
         if len(groups):
             title = "Mediated shares by group of prompts"
@@ -205,27 +211,20 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The mediation table with its intervals in brackets."""
-    shown = table[["model", "donor_kind", "segment"]].copy()
-    for name in ("total", "share", "share_own", "share_other"):
-        shown[name] = _with_interval(table, name)
-    return shown.join(table[["prompts", "clusters", "note"]])
+def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
+    """The keys, and each estimate with its interval in brackets."""
+    shown = table[list(keys)].copy()
+    for name in names:
+        columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
+        shown[name] = [
+            "" if pd.isna(value) else f"{value:.2f}" + _interval(low, high)
+            for value, low, high in columns
+        ]
+    return shown
 
 
-def _with_interval(table: pd.DataFrame, name: str) -> list[str]:
-    columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
-    return [
-        f"{value:.2f}" + ("" if pd.isna(low) else f" ({low:.2f} to {high:.2f})")
-        for value, low, high in columns
-    ]
-
-
-def _accuracies(table: pd.DataFrame) -> pd.DataFrame:
-    shown = table[["model", "reading"]].copy()
-    for name in ("accuracy", "same_answer"):
-        shown[name] = _with_interval(table, name)
-    return shown.join(table[["value", "prompts"]])
+def _interval(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f" ({low:.2f} to {high:.2f})"
 
 
 def _shares(table: pd.DataFrame) -> "Axes":

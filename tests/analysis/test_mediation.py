@@ -37,19 +37,10 @@ def test_the_table_of_a_study():
 def test_the_total_effect_is_a_root_mean_square_in_nats():
     """Every answer is 3 with the own thought and prompt and -1 with the others."""
     ids = [f"prompt {i}" for i in range(12)]
-    effects = pd.DataFrame(
-        {
-            "model": "m",
-            "prompt_id": ids,
-            "donor_kind": "instance",
-            "segment": "premise1",
-            "draws": 2,
-            **{name: [[value] * 2] * 12 for name, value in zip(
-                ("own", "changed", "own_under_other", "changed_under_other"), (3.0, 0.0, 2.0, -1.0), strict=True
-            )},
-            "error": "",
-        }
-    )  # fmt: skip
+    key = {"model": "m", "donor_kind": "instance", "segment": "premise1"}
+    values = {"own": 3.0, "changed": 0.0, "own_under_other": 2.0, "changed_under_other": -1.0}
+    drawn = {name: [[value, value]] * 12 for name, value in values.items()}
+    effects = pd.DataFrame({"prompt_id": ids, **key, "draws": 2, **drawn, "error": ""})
     prompts = pd.DataFrame({"prompt_id": ids, "entity": range(12), "weight": 1.0})
     (row,) = mediation_table(effect_products(effects), prompts, cluster="entity").to_dict("records")
     assert row["total"] == pytest.approx(4.0)

@@ -37,7 +37,7 @@ def late(recipe, steps=60):
 
 
 def premise2(message):
-    """The second premise of a message; both begin with the person's name, the first perhaps by If."""
+    """The second premise of a message; both begin with the name, the first perhaps with If."""
     text = message.splitlines()[0].removeprefix("Premises: ")
     name = text.removeprefix("If ").split()[0]
     return f"{name} {text.partition(f'. {name} ')[2]}"
@@ -140,7 +140,9 @@ def test_answers_follow_the_rule_after_any_thought():
             assert exchange.share == pytest.approx(expit(sign * log_odds))
             said = thought.count(".") if FILLER not in thought else "filler"
             kinds[said, verdict(thought) != 0] += 1
-    assert {(0, False), (1, False), (2, False), (2, True), (3, True), ("filler", False)} == set(kinds)
+    assert {(0, False), (1, False), (2, False), (2, True), (3, True), ("filler", False)} == set(
+        kinds
+    )
 
 
 def test_reason_and_verdict_are_independent_in_exchanged_thoughts():
@@ -156,7 +158,7 @@ def test_reason_and_verdict_are_independent_in_exchanged_thoughts():
 
 def test_premises_are_the_second_ones_of_the_data_set():
     rule = ThinkingRule(plant_thinking(HALF))
-    assert PREMISE == PREMISES[1]
+    assert PREMISES[1] == PREMISE
     for prompt in spread_prompts(12):
         named = prompt.factors["entity_b" if prompt.factors["rule"] == "mt" else "entity_a"]
         assert rule.read(prompt.segment_text(PREMISE)).entity == named
