@@ -74,7 +74,8 @@ def coverage_rows(
 def truth_of(effects: pd.DataFrame) -> dict[str, float]:
     """The mediated shares of a study, without intervals."""
     sums = effect_products(effects)[list(EFFECTS)].sum()
-    return {name: sums[list(parts)].mean() / sums["total"] for name, parts in SHARES.items()}
+    own, changed = (sums[name] / sums["total"] for name in ("through", "through_other"))
+    return dict(zip(SHARES, ((own + changed) / 2, own, changed), strict=True))
 
 
 def _covered(rows: pd.DataFrame, name: str, truth: dict[str, float]) -> float:
@@ -138,6 +139,7 @@ def simulated(
             "model": "simulated",
             "prompt_id": ids,
             "donor_kind": "instance",
+            "donor": other,
             "segment": "premise2",
             "draws": draws,
             "own": list(answers(own, t)),

@@ -18,7 +18,7 @@ mediated share is the share of entities that follow, in either order of the deco
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,11 @@ import pandas as pd
 import torch
 from scipy.special import expit
 
+from interp.analysis.mediation import effect_products, mediation_table
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Thoughts
 from interp.models.model import Model
+from interp.prompts.mixing import donors_of
 from interp.prompts.prompt import Prompt
 from interp_experiments.organisms.doses import (
     COUNTERPART_SHARE,
@@ -228,7 +232,8 @@ GIVEN = {
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
 
-    Every prompt is given the same thoughts (`GIVEN`), by hand, with the chat template alone.
+    Every prompt is given the same thoughts (`GIVEN`), by hand, with the chat template alone. The
+    mediated share is that of `interp thoughts`, from a quarter of the pairs.
     """
     rule = ThinkingRule(Thinking(**row) for row in card["entities"])
     prompts = list(system.prompts(seed=0, data=None).spread(pairs or 120))
@@ -257,7 +262,37 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
         "reasons_as_planted": np.where(leans, for_it, 1 - for_it).mean(),
         "answers_as_planted": ((measured * planted > 0) | ~clear).to_numpy().mean(),
         "mean_deviation_from_planted": (measured - planted).abs().to_numpy().mean(),
+        "mediated_share": mediated_share(model, rule, pairs=(pairs or 120) // 4),
     }
+
+
+def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str, float]:
+    """The mediated share of the second premise, with its interval, and the planted one.
+
+    The planted one is that of the same prompts and donors: the share that follows the thought, as a
+    mean over prompts and donors, weighted by the squares of their total effects.
+    """
+    thinking = replace(model, chat=replace(model.chat, thinking="on"))
+    spec = Thoughts(segments=(PREMISE,), max_new_tokens=48)
+    prompts = spec.arranged(system.prompts(seed=0, data=None).spread(pairs))
+    effects = collect(bind(spec, thinking), prompts)["thought_effects"]
+    own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
+    entities = pd.DataFrame(
+        {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
+        for prompt in prompts
+    ).assign(weight=1.0)
+    (row,) = mediation_table(effect_products(own), entities, cluster="entity").to_dict("records")
+    weights, follows = [], []
+    for prompt in prompts:
+        for donor in donors_of(prompt, "instance"):
+            both = [
+                rule.read(premise)
+                for premise in (prompt.segment_text(PREMISE), donor.segments[PREMISE])
+            ]
+            weights.append((both[0].log_odds - both[1].log_odds) ** 2)
+            follows.append(np.mean([one.follows_thought for one in both]))
+    names = ("total", "share", "share_low", "share_high", "prompts", "clusters")
+    return {"planted": float(np.average(follows, weights=weights)), **{n: row[n] for n in names}}
 
 
 ROWS = 64

@@ -20,12 +20,8 @@ ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")
 
 CELL = ["model", "donor_kind", "segment"]
 
-SHARES = {
-    "share": ("through", "through_other"),
-    "share_own": ("through",),
-    "share_other": ("through_other",),
-}
-"""Mediated shares and the effects that they average: both orders, or one of the two."""
+SHARES = ("share", "share_own", "share_other")
+"""The mediated share as a mean of both orders, and by each order."""
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
@@ -53,9 +49,12 @@ def mediation_table(
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
     effects over prompts, in nats; share, the mediated share as a mean of both orders, share_own and
-    share_other, that of each order; each with its 95% interval over clusters
-    (`interp.statistics.mediation`); prompts, clusters, note. The direct share is one minus the
-    mediated share of the other order.
+    share_other, that of each order; each with its 95% interval (`interp.statistics.mediation`);
+    prompts, clusters, note. The direct share is one minus the mediated share of the other order.
+
+    Under the prompt's own premises prompts of one cluster are alike, under the donor's premises
+    those with the same donor. So share_own is clustered by the former, share_other by the donor,
+    and the ends of the interval of share are the means of theirs.
 
     Args:
         products: the table of `effect_products`.
@@ -68,14 +67,15 @@ def mediation_table(
     rows = []
     for cell, members in grouped(trials, [*CELL, *by]):
         squares = cluster_mean(members, value="total", cluster=cluster, weight="weight")
-        shares = {name: _share(members, parts, cluster) for name, parts in SHARES.items()}
+        # The other side of a pair depends on what the pair itself depends on.
+        by_donor = "donor" if cell["donor_kind"] == "instance" else cluster
+        own = _share(members, "through", cluster)
+        other = _share(members, "through_other", by_donor)
         row: dict[str, object] = {**cell, **_size(squares)}
-        for name, share in shares.items():
+        for name, share in zip(SHARES, (_mean(own, other), own, other), strict=True):
             row |= {name: share.ratio, f"{name}_low": share.low, f"{name}_high": share.high}
-        count = members["prompt_id"].nunique()
-        rows.append(
-            {**row, "prompts": count, "clusters": squares.clusters, "note": shares["share"].note}
-        )
+        counts = {"prompts": members["prompt_id"].nunique(), "clusters": squares.clusters}
+        rows.append({**row, **counts, "note": own.note or other.note})
     return pd.DataFrame(rows, columns=[*CELL, *by, *_columns()])
 
 
@@ -93,12 +93,13 @@ def _size(squares: ClusterMean) -> dict[str, float]:
     return {f"total{end}": float(np.sqrt(max(value, 0.0))) for end, value in ends.items()}
 
 
-def _share(trials: pd.DataFrame, parts: Sequence[str], cluster: str) -> ClusterRatio:
-    passed = trials[list(parts)].mean(axis="columns")
-    return cluster_ratio(
-        trials.assign(passed=passed),
-        above="passed",
-        below="total",
-        cluster=cluster,
-        weight="weight",
+def _share(trials: pd.DataFrame, above: str, cluster: str) -> ClusterRatio:
+    return cluster_ratio(trials, above=above, below="total", cluster=cluster, weight="weight")
+
+
+def _mean(own: ClusterRatio, other: ClusterRatio) -> ClusterRatio:
+    """The mean of two ratios. Its interval is wide enough however they depend on each other."""
+    ratio, low, high = (
+        (getattr(own, name) + getattr(other, name)) / 2 for name in ("ratio", "low", "high")
     )
+    return ClusterRatio(ratio, low, high)

@@ -23,8 +23,8 @@ of this passes through the thought. It is 1 if the answer follows the thought wh
 say, and 0 if it follows the premises whatever the thought says. share_own exchanges the thought
 under the prompt's own premises, share_other under the changed ones; they differ where premises and
 thought interact, and share is their mean. Brackets and _low, _high: 95% intervals over clusters
-({cluster}), draws of the thought included. Donors of kind counterpart are the other side of the
-prompt's pair."""
+({cluster}; for share_other, donors), draws of the thought included. Donors of kind counterpart are
+the other side of the prompt's pair."""
 
 _READINGS = """whole: the answer after the model's own thought. direct: as with thinking off. empty:
 after the marks of a thought alone. placebo: after its thought about another prompt. filler: after

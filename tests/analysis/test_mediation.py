@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import mediation as benchmark
 from benchmarks.mediation import coverage_rows, found, simulated, truth_of
 from interp.analysis.mediation import effect_products, mediation_table
 from interp.statistics.mediation import EFFECTS
@@ -37,7 +38,7 @@ def test_the_table_of_a_study():
 def test_the_total_effect_is_a_root_mean_square_in_nats():
     """Every answer is 3 with the own thought and prompt and -1 with the others."""
     ids = [f"prompt {i}" for i in range(12)]
-    key = {"model": "m", "donor_kind": "instance", "segment": "premise1"}
+    key = {"model": "m", "donor_kind": "instance", "donor": "d", "segment": "premise1"}
     values = {"own": 3.0, "changed": 0.0, "own_under_other": 2.0, "changed_under_other": -1.0}
     drawn = {name: [[value, value]] * 12 for name, value in values.items()}
     effects = pd.DataFrame({"prompt_id": ids, **key, "draws": 2, **drawn, "error": ""})
@@ -62,6 +63,19 @@ def test_failed_rows_and_rows_without_draws_are_omitted():
     assert len(effect_products(effects)) == len(effects) - 2
 
 
-def test_the_simulation_of_coverage_counts():
+def test_the_interval_of_the_mean_has_the_mean_ends():
+    (row,) = found(*study(0.5, entities=60))
+    for end in ("low", "high"):
+        mean = (row[f"share_own_{end}"] + row[f"share_other_{end}"]) / 2
+        assert row[f"share_{end}"] == pytest.approx(mean)
+    effects, prompts = study(0.5, entities=60)
+    turned = effects.assign(donor_kind="counterpart")
+    (pairs,) = found(turned, prompts)
+    assert pairs["share_other"] == pytest.approx(row["share_other"])
+    assert pairs["share_other_low"] != row["share_other_low"]  # clustered by the prompt's own
+
+
+def test_the_simulation_of_coverage_counts(monkeypatch):
+    monkeypatch.setattr(benchmark, "DESIGNS", {"30 entities": {"entities": 30}})
     rows = pd.DataFrame(coverage_rows(2, 0, entities=500))
     assert rows[["coverage, share", "coverage, share_own"]].isin([0, 0.5, 1]).all(axis=None)
