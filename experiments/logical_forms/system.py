@@ -7,9 +7,10 @@ from typing import Any
 
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
+from interp.prompts.prompt import Donor, Prompt, compose, placed
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
+from interp.prompts.thought import Span
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import (
     Form,

@@ -7,8 +7,9 @@ from functools import cached_property
 
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
+from interp.prompts.prompt import Donor, Prompt, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
+from interp.prompts.thought import Span
 from interp_experiments.rulebreakers.instances import Instance, shuffled
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from interp.prompts.prompt_set import Decisive
+from interp.prompts.thought import PART, is_part
 from interp.statistics.proportions import proportions
 
 KEY = ["model", "prompt_id", "method", "target"]
@@ -80,6 +81,19 @@ def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
         )
     )
     return table.reset_index()
+
+
+def with_whole_thoughts(segment_scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows with one segment, `thought`, in place of the sentences of each prompt's thought.
+
+    Args:
+        segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS` and prompt_id.
+    """
+    parts = segment_scores["segment"].map(is_part)
+    numbers = ["tokens", "score", "share"]
+    whole = segment_scores.assign(segment=segment_scores["segment"].mask(parts, PART))
+    # Without min_count, a thought whose scores are missing would have a score of zero.
+    return whole.groupby([*KEY, "segment"], sort=False)[numbers].sum(min_count=1).reset_index()
 
 
 def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from interp.attribution.games import Values as GameValues
 from interp.attribution.targets import Attributed, values_of
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Content, Prompt
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize
@@ -34,7 +34,7 @@ class SegmentGame:
     def __init__(self, prompt: Prompt, read: Callable[[Sequence[Prompt]], Sequence[float]]) -> None:
         self._coalitions = Coalitions(prompt, donors_of(prompt, "instance"))
         self._read = read
-        self._known: dict[str, float] = {}
+        self._known: dict[Content, float] = {}
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -45,9 +45,9 @@ class SegmentGame:
         """The values of the coalitions; by default of all 2^k."""
         numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
         prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
-        new = {p.text: p for row in prompts for p in row if p.text not in self._known}
+        new = {p.content: p for row in prompts for p in row if p.content not in self._known}
         self._known |= zip(new, self._read(list(new.values())), strict=True)
-        rows = [[self._known[p.text] for p in row] for row in prompts]
+        rows = [[self._known[p.content] for p in row] for row in prompts]
         mean: GameValues = np.array(rows, dtype=np.float64).mean(0)
         return mean
 

@@ -144,7 +144,9 @@ class Measurement:
         Raises:
             UserError: the model has no thought on the prompt.
         """
-        return after_thought(self.model, prompt) if self.model.chat.thinks else prompt
+        if not self.model.chat.thinks:
+            return prompt
+        return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
 
     def unit(self, prompt: Prompt) -> str:
         """The id of the unit of measurement: the prompt."""

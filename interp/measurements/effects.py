@@ -19,7 +19,7 @@ from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Content, Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -53,7 +53,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
             for game in own:
-                answers = _compared(game.prompt, read[game.prompt.text])
+                answers = _compared(game.prompt, read[game.prompt.content])
                 values = _values(game, read, answers)
                 effects = _effect_rows(game, values, answers, spec.donors)
                 tables["segment_effects"] += [{**key, **row} for row in effects]
@@ -83,10 +83,10 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
         yield Coalitions(prompt, counterparts)
 
 
-def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
-    """The prompts of some games by text; without segments, since only their answers are read."""
-    mixtures = {p.text: p for game in games for row in game.prompts for p in row}
-    return {text: replace(p, segments={}, roles={}) for text, p in mixtures.items()}
+def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
+    """The prompts of some games by content; without segments, since only their answers are read."""
+    mixtures = {p.content: p for game in games for row in game.prompts for p in row}
+    return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
 
 
 def option_logits(predictions: Predictions) -> list[Logits]:
@@ -109,11 +109,11 @@ def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
     return own, other
 
 
-def _values(game: Coalitions, read: Mapping[str, Logits], answers: tuple[str, str]) -> Values:
+def _values(game: Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]) -> Values:
     """The value of each coalition, donor by donor."""
     own, other = answers
     return np.array(
-        [[read[p.text][own] - read[p.text][other] for p in row] for row in game.prompts],
+        [[read[p.content][own] - read[p.content][other] for p in row] for row in game.prompts],
         dtype=np.float64,
     )
 

@@ -18,6 +18,7 @@ from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
+from interp.prompts.thought import END, is_part
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -187,8 +188,8 @@ class Effects(Spec):
     result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """the segments to replace, such as premise1,premise2; the others stay (default: all for which
-    the system has donors)"""
+    """the segments to replace, such as premise1,premise2 or thought1; the others stay (default: all
+    for which the system has donors, and all sentences of a thought if there are several draws)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
 
@@ -197,7 +198,9 @@ class Effects(Spec):
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
 
-        arranged = with_donors(prompts, count=self.donors, segments=self.segments)
+        # Donors for the sentences of a thought are other thoughts of the model.
+        own = self.segments and tuple(name for name in self.segments if not is_part(name))
+        arranged = with_donors(prompts, count=self.donors, segments=own)
         for donor in arranged[0].donors[:1]:
             check_segments(arranged[0], tuple(donor.segments))
         return cast("Prompts", arranged)
@@ -430,6 +433,6 @@ class Activations(Spec):
             named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
             known = dict.fromkeys((*RESERVED, *named))
             for name in self.roles:
-                if name not in known:
+                if name not in known and name != END and not is_part(name):
                     raise UserError(unknown("segment or role", name, known))
         return prompts

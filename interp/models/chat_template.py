@@ -246,14 +246,14 @@ def render(
         UserError: the template fails, takes too long, writes too much, or does not read an option.
     """
     system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
-    messages = [*system, *messages]
+    said: list[Any] = [*system, *messages]
     day = date.fromisoformat(chat.date)
     template = tokenizer.get_chat_template()
     try:
         _check_operations(template)
         with limited(RENDER_SECONDS, RENDER_BYTES):
             text = tokenizer.apply_chat_template(
-                messages,
+                said,
                 chat_template=_dated(template, day),
                 tokenize=False,
                 add_generation_prompt=generation,
@@ -264,7 +264,7 @@ def render(
     except UserError:
         raise
     except Exception as error:  # a template may raise anything, through Jinja
-        roles = [message["role"] for message in messages]
+        roles = [message["role"] for message in said]
         what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} cannot write {what}: {error!s:.200}"
@@ -275,7 +275,7 @@ def render(
             f"the chat template of {tokenizer.name_or_path} writes half a character (a lone "
             "surrogate), which no text can hold; mend it"
         )
-    written = len(text) - sum(len(message["content"]) for message in messages)
+    written = len(text) - sum(len(message["content"]) for message in said)
     if written > FRAME_CHARACTERS:
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} writes {written:,} characters around a "

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from interp.choices import Policy
 from interp.errors import UserError
-from interp.prompts.prompt import Span
+from interp.prompts.thought import Span
 from interp.reading.shared_batches import shared_tokens
 from interp.reading.tokens import TokenizedPrompt
 

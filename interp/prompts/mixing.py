@@ -7,8 +7,9 @@ from typing import overload
 
 from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
-from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, Span, placed
+from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, placed
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.thought import Span
 
 
 @overload
@@ -131,16 +132,20 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
     """The prompt with the donor's texts in the donor's segments, except segments in `kept`.
 
+    Sentences of its thought are segments too.
+
     Replaced segments get the donor's roles; all other spans move along.
 
     Raises:
         UserError: the prompt lacks a segment of the donor, or segments overlap.
     """
-    texts = {
-        prompt.segments[name]: text
+    others = {
+        name: text
         for name, text in donor.segments.items()
         if name not in kept and prompt.segment_text(name) != text
     }
+    thought = prompt.thought and prompt.thought.exchanged(others)
+    texts = {prompt.segments[n]: text for n, text in others.items() if n in prompt.segments}
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
         raise UserError(
@@ -169,6 +174,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         segments=segments,
         roles={**_moved(kept_roles, longer), **placed(segments, given)},
         donors=(),
+        thought=thought,
     )
 
 

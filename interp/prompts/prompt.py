@@ -90,6 +90,10 @@ ALONE = Messages()
 """No messages around a prompt."""
 
 
+Content = tuple[str, Thought | None]
+"""All that differs between prompts with other texts in some segments: the text, and the thought."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A question to a model, with everything needed to mark its answer and to explain it."""
@@ -144,8 +148,8 @@ class Prompt:
         )
 
     @property
-    def content(self) -> tuple[str, Thought | None]:
-        """Everything in it that a model reads, apart from the messages before the text."""
+    def content(self) -> Content:
+        """The text and the thought after it."""
         return self.text, self.thought
 
     def segment_text(self, name: str) -> str:
@@ -156,7 +160,7 @@ class Prompt:
         """
         sentences = {} if self.thought is None else self.thought.segments
         if self.thought is not None and name in sentences:
-            return self.thought.written[slice(*sentences[name])]
+            return self.thought.sentence(name)
         if name not in self.segments:
             known = ", ".join([*self.segments, *sentences])
             raise UserError(f"prompt {self.id} has no segment {name!r}; it has {known}")

@@ -66,6 +66,21 @@ class Thought:
         start = len(self.written) - len(self.after.lstrip())
         return {END: (start, len(self.written.rstrip()))}
 
+    def sentence(self, segment: str) -> str:
+        """The sentence of a segment, without white space; empty if the thought has none."""
+        return self.written[slice(*self.segments.get(segment, (0, 0)))]
+
+    def exchanged(self, texts: Mapping[str, str]) -> "Thought":
+        """The thought with other sentences in some segments; an empty one leaves no gap."""
+
+        def kept(number: int, sentence: str) -> str:
+            text = texts.get(f"{PART}{number}")
+            if text is None:
+                return sentence
+            return text and text + sentence[len(sentence.rstrip()) :]
+
+        return self.holding([kept(*own) for own in enumerate(self.sentences, 1)])
+
     def holding(self, sentences: Sequence[str]) -> "Thought":
         """The same marks around other sentences, such as the first few of this thought."""
         return replace(self, sentences=tuple(sentences))

@@ -1,22 +1,32 @@
 """A model's own thoughts: cut from generated tokens, and read before an answer."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.thinking import ThoughtMarks
-from interp.prompts.prompt import Prompt
-from interp.prompts.thought import Thought
+from interp.prompts.prompt import Donor, Prompt
+from interp.prompts.thought import Thought, is_part
 from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 
 
-def after_thought(model: Model, prompt: Prompt) -> Prompt:
+def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | None = None) -> Prompt:
     """The prompt with the model's first thought on it, unless it has a thought already.
 
+    If there are more draws, the prompt's donors replace sentences too: a donor from another
+    instance by the sentences at the same places of another draw, the prompt's counterpart by those
+    of the first thought on it. Where the other thought is shorter, nothing replaces the sentence.
+
+    Args:
+        model: a model with thoughts.
+        prompt: the prompt, with its donors.
+        segments: the segments that donors replace; all if not given.
+
     Raises:
-        UserError: the model has no thought on the prompt.
+        UserError: the model has no thought on the prompt, or sentences have no donors.
     """
     if prompt.thought is not None:
         return prompt
@@ -25,7 +35,29 @@ def after_thought(model: Model, prompt: Prompt) -> Prompt:
             f"{model.name} has no thought on prompt {prompt.id}; generate thoughts on the same "
             "prompts (the same system, data, limit and seed)"
         )
-    return replace(prompt, thought=model.thoughts[prompt.id][0])
+    thought, *others = model.thoughts[prompt.id]
+    parts = [name for name in thought.segments if segments is None or name in segments]
+    if any(map(is_part, segments or ())) and not others:
+        raise UserError(
+            f"{model.name} has one thought on prompt {prompt.id}, and sentences are replaced by "
+            "those of another; generate at least two (--draws 2), or name no sentences"
+        )
+    donors = prompt.donors
+    if others and parts:
+        drawn = cycle(others)
+        pairs = ((own, _other_thought(model, own, drawn)) for own in donors)
+        donors = tuple(
+            replace(own, segments={**own.segments, **{n: other.sentence(n) for n in parts}})
+            for own, other in pairs
+            if other is not None
+        )
+    return replace(prompt, thought=thought, donors=donors)
+
+
+def _other_thought(model: Model, donor: Donor, drawn: Iterator[Thought]) -> Thought | None:
+    if donor.kind == "instance":
+        return next(drawn)
+    return next(iter(model.thoughts.get(donor.name, ())), None)
 
 
 def marks_of(model: Model) -> ThoughtMarks:

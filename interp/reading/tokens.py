@@ -14,8 +14,8 @@ from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.cache import is_long
 from interp.models.chat_template import gap, write
 from interp.models.model import Model
-from interp.prompts.prompt import ALONE, Prompt, Span
-from interp.prompts.thought import Thought
+from interp.prompts.prompt import ALONE, Prompt
+from interp.prompts.thought import Span, Thought
 
 
 @dataclass(frozen=True, slots=True)

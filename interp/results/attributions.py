@@ -19,8 +19,10 @@ from interp.analysis.segments import (
     segment_ratios,
     segment_table,
     token_shares,
+    with_whole_thoughts,
 )
 from interp.errors import UserError
+from interp.prompts.thought import is_part
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, ratio_title, segment_label
 from interp.report.html import Display, notebook_html, token_heat_map
@@ -183,9 +185,15 @@ class Attributions(Answered):
         """Accuracy, with ratios if segments are compared; scores by segment; deciding segments."""
         yield self._by_model()
         table = self.segments()
-        narrow = [] if self.ratio else list(_mean_shares(table))
+        thinks = table["segment"].map(is_part).any()
+        narrow = [] if self.ratio or thinks else list(_mean_shares(table))
         title = "Scores by segment: means over prompts"
         yield TableItem("segment_table", title, table, narrow=narrow)
+        if thinks:
+            rows = self.table("segment_scores", [*TABLE_COLUMNS, "prompt_id"])
+            table = segment_table(with_whole_thoughts(rows))
+            title = "Scores of the thought as a whole, and of the other segments"
+            yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
         found = self.finds()
         if len(found):
             from interp.report.figures.bars import decisive_segments, decisive_title

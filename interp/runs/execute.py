@@ -169,10 +169,10 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
         there = ", ".join(table["model"].unique())
         raise UserError(f"{where} has no thoughts of {model.name}; it has those of {there}")
     found: dict[str, list[Thought]] = {}
-    for row in own.sort_values("draw").itertuples():
-        ended = row.finished == "marker" or row.forced
-        thought = Thought(row.before, tuple(row.sentences), row.after, ended=bool(ended))
-        found.setdefault(row.prompt_id, []).append(thought)
+    for row in own.sort_values("draw").to_dict("records"):
+        ended = row["finished"] == "marker" or bool(row["forced"])
+        thought = Thought(row["before"], tuple(row["sentences"]), row["after"], ended=ended)
+        found.setdefault(row["prompt_id"], []).append(thought)
     return replace(model, thoughts={prompt: tuple(draws) for prompt, draws in found.items()})
 
 

@@ -5,12 +5,20 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 
 import interp
 from interp.cli import main
 from interp.errors import UserError
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate
+from interp.prompts.mixing import mixed, with_donors
+from interp.prompts.prompt import Donor
+from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import tokenize
 from interp.runs.folder import RunFolder
+from interp.runs.shards import cut
+from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 from tests.support.thinking import DEEPSEEK_R1, GPT_OSS, MAGISTRAL, QWEN3, follow, thinking_model
 
@@ -183,11 +191,6 @@ def test_commands_generate_resume_and_read_thoughts(model, tmp_path, capsys):
 
 
 def test_other_thoughts_are_other_shards(model, prompts, tmp_path):
-    from interp.measurements.core import bind
-    from interp.measurements.specs import Evaluate
-    from interp.prompts.prompt_set import PromptSet
-    from interp.runs.shards import cut
-
     marks = model.thought_marks
     ids = {
         cut(
@@ -198,3 +201,115 @@ def test_other_thoughts_are_other_shards(model, prompts, tmp_path):
         for thought in (marks.thought("Paris."), marks.thought("London."))
     }
     assert len(ids) == 2
+
+
+def thinking(model, prompts, *draws):
+    """The model with thoughts of these sentences on each prompt."""
+    marks = model.thought_marks
+    own = tuple(marks.thought(draw) for draw in draws)
+    return dataclasses.replace(model, thoughts={prompt.id: own for prompt in prompts})
+
+
+@pytest.fixture(scope="module")
+def random_model():
+    """A model whose layers read everything before, unlike one with a script."""
+    return thinking_model(QWEN3, thinking="on")
+
+
+PARTS = ["thought1", "thought2"]
+SAID = "Paris is in France. So it follows."
+OTHER = "London is in England. Then it may not follow! No."
+
+
+@pytest.mark.parametrize("method", ["input_gradient", "attention", "frozen_norms"])
+def test_attributions_name_the_sentences_and_add_up(random_model, prompts, method):
+    model = thinking(random_model, prompts, SAID)
+    found = interp.attribute(model, prompts, methods=(method,), keep_tokens=True)
+    scores = found.segment_scores
+    own = scores.groupby("prompt_id")["segment"].agg(set)
+    assert all({*PARTS, "premise1", "premise2"} <= segments for segments in own)
+    assert scores.groupby("prompt_id")["share"].sum().to_numpy() == pytest.approx(1, abs=1e-6)
+    whole = found.derived()["thought_scores"].set_index("segment")["share"]
+    assert whole.sum() == pytest.approx(1, abs=1e-6)
+    parts = found.segments().set_index("segment")["share"]
+    assert whole["thought"] == pytest.approx(parts[PARTS].sum(), abs=1e-9)
+    shown = found.heat_map().html
+    assert "follows" in shown and "hought" in shown
+
+
+def test_deleting_a_sentence_is_reading_the_thought_without_it(random_model, prompts):
+    """The deletion score of the first sentence, against a text that never had it."""
+    model = thinking(random_model, prompts, SAID)
+    options = {"methods": ("leave_one_out:deletion",), "target": "margin"}
+    scores = interp.attribute(model, prompts[:2], **options).segment_scores
+    for prompt in prompts[:2]:
+        intact = dataclasses.replace(prompt, thought=model.thoughts[prompt.id][0])
+        (read,) = tokenize(model, [intact])
+        start, end = read.segments["thought1"]
+        shorter = read.token_ids[:start] + read.token_ids[end:]
+        yes, no = prompt.answer.contrast
+        whole, left = (answer_gap(model, intact, yes, no, ids) for ids in (read.token_ids, shorter))
+        own = scores[(scores["prompt_id"] == prompt.id) & (scores["segment"] == "thought1")]
+        assert own["score"].item() == pytest.approx(np.sign(whole) * (whole - left), abs=1e-5)
+
+
+def test_effects_hold_a_single_thought_and_exchange_sentences_of_several(random_model, prompts):
+    donor = Donor("Rome", "instance", {"premise1": "Anne is in Rome."})
+    given = [dataclasses.replace(prompt, donors=(donor,)) for prompt in prompts[:2]]
+    held = interp.effects(thinking(random_model, given, SAID), given, donors=1)
+    assert set(held.table("segment_effects")["segment"]) == {"premise1"}
+    model = thinking(random_model, given, SAID, OTHER)
+    rows = interp.effects(model, given, donors=1).table("segment_effects")
+    alone = rows[rows["other_segment"].isna()]
+    assert [*alone["segment"].unique()] == ["premise1", *PARTS]
+    for prompt in given:
+        own = alone[alone["prompt_id"] == prompt.id].set_index("segment")
+        answer, other = own.iloc[0][["answer", "other_answer"]]
+        intact = dataclasses.replace(prompt, thought=model.thoughts[prompt.id][0])
+        expected = {
+            "premise1": mixed(intact, donor),
+            "thought1": with_sentences(intact, ["London is in England. ", "So it follows."]),
+            "thought2": with_sentences(intact, ["Paris is in France. ", "Then it may not follow!"]),
+        }
+        for segment, changed in expected.items():
+            gap = answer_gap(model, intact, answer, other) - answer_gap(
+                model, changed, answer, other
+            )
+            assert own.loc[segment, "leave_one_out"] == pytest.approx(gap, abs=1e-5)
+        assert own["shapley"].sum() == pytest.approx(
+            own["value"].iloc[0] - own["value_without"].iloc[0], abs=1e-9
+        )
+    narrowed = with_donors(given, count=1, segments=())
+    chosen = interp.effects(model, narrowed, donors=1, segments=("thought2",))
+    assert set(chosen.table("segment_effects")["segment"]) == {"thought2"}
+    with pytest.raises(UserError, match="at least two"):
+        one = thinking(random_model, given, SAID)
+        interp.effects(one, given, donors=1, segments=("thought1",))
+
+
+def with_sentences(prompt, sentences):
+    return dataclasses.replace(prompt, thought=prompt.thought.holding(sentences))
+
+
+def answer_gap(model, prompt, answer, other, token_ids=None):
+    """The logit difference of two answers after these tokens or the prompt, from one plain pass."""
+    (read,) = tokenize(model, [prompt])
+    of = AnswerTokenizer(model)(read).of
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([token_ids or read.token_ids])).logits[0, -1].double()
+    return float(logits[list(of[answer])].logsumexp(0) - logits[list(of[other])].logsumexp(0))
+
+
+def test_patches_reach_the_sentences_and_the_mark_that_ends_the_thought(random_model, prompts):
+    model = thinking(random_model, prompts, SAID)
+    model.thoughts[prompts[0].id] = (model.thought_marks.thought(OTHER),)
+    found = interp.patch(model, prompts[:2], sites=("resid_pre", "resid_post"), layers=(1,))
+    (pair,) = found.table("pairs").to_dict("records")
+    assert pair["error"] == "" and pair["base_tokens"] != pair["source_tokens"]
+    effects = found.table("patches").set_index(["site", "role"])["normalized"]
+    # After the last layer only the last token counts; before it, all that the last token reads.
+    late = effects["resid_post"]
+    assert late["last"] == pytest.approx(1, abs=1e-5)
+    assert late.drop("last").dropna().abs().max() < 1e-5
+    early = effects["resid_pre"]
+    assert early[[*PARTS, "end_of_thought", "last"]].abs().min() > 1e-4

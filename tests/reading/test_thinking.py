@@ -16,7 +16,8 @@ from interp.reading.tokens import token_roles, token_segments, tokenize, write_c
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 from tests.support.thinking import FAMILIES, MAGISTRAL, QWEN3, thinking_model
-from tests.support.tokenizers import PLAIN_TEMPLATE
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
 
 SAID = "Paris is in France. So it follows."
 WRITE_THOUGHTS = ("Qwen3", "gpt-oss", "GLM-4.5", "Magistral")
@@ -139,9 +140,6 @@ def test_an_answer_prefix_follows_the_thought(prompt):
 
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None])
 def test_a_model_without_marks_is_refused_or_gets_a_mark(template, prompt):
-    from tests.support.tiny import make_tiny
-    from tests.support.tokenizers import byte_level
-
     tiny = make_tiny("llama", byte_level(template))
     with pytest.raises(UserError, match="seems not to think"):
         dataclasses.replace(tiny, chat=ChatFormat(thinking="on"))

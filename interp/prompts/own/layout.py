@@ -8,7 +8,8 @@ from string import Formatter
 from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, Span, compose
+from interp.prompts.prompt import Prompt, compose
+from interp.prompts.thought import Span
 
 PAIR = "pair"
 """The column, and the factor, that name the groups."""
