@@ -1,11 +1,12 @@
 """Answers after thoughts, after parts of thoughts, and after what stands in their place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from interp.statistics.clusters import cluster_mean
+from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped, weighted_mean
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
@@ -35,22 +36,34 @@ def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str)
     compared = _with_whole(answers)
     compared["answered"] = compared["correct"].astype(float)
     columns = ["answered", "same", "value"]
+    compared = compared[compared["reading"].isin(READINGS)]
     each = compared.groupby(["model", "prompt_id", "reading"], sort=False)[columns].mean()
     trials = each.reset_index().merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
-    rows = []
-    for model, own in trials.groupby("model", sort=False):
-        for reading in READINGS:
-            members = own[own["reading"] == reading]
-            correct, same = (
-                cluster_mean(members, value=value, cluster=cluster, weight="weight")
-                for value in ("answered", "same")
-            )
-            row = {"model": model, "reading": reading}
-            for name, mean in (("accuracy", correct), ("same_answer", same)):
-                row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
-            row["value"] = _mean(members, "value")
-            rows.append({**row, "prompts": correct.trials, "clusters": correct.clusters})
+    trials = _sorted(trials, "reading", READINGS)
+    shares = proportions(
+        trials,
+        values=["answered", "same"],
+        by=["model", "reading"],
+        cluster=cluster,
+        weight="weight",
+    )
+    found = shares.set_index(["model", "reading", "measure"])
+    rows = [
+        {
+            **cell,
+            **_ends("accuracy", found.loc[(*cell.values(), "answered")]),
+            **_ends("same_answer", found.loc[(*cell.values(), "same")]),
+            "value": _mean(members, "value"),
+            "prompts": len(members),
+            "clusters": members[cluster].nunique(),
+        }
+        for cell, members in grouped(trials, ["model", "reading"])
+    ]
     return pd.DataFrame(rows)
+
+
+def _ends(name: str, row: pd.Series) -> dict[str, float]:
+    return {name: row["share"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
 
 
 def _mean(trials: pd.DataFrame, value: str) -> float:
@@ -147,16 +160,22 @@ def sentence_table(
     )
     trials = trials.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
     rows = []
-    for cell, members in grouped(trials.sort_values("place", key=_order), ["model", "place"]):
+    for cell, members in grouped(_sorted(trials, "place", PLACES), ["model", "place"]):
         row = dict(cell)
-        for name in (*EFFECTS, "mistake"):
+        for name in EFFECTS:
             mean = cluster_mean(members, value=name, cluster=cluster, weight="weight")
             row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
+        exchanged = proportions(
+            members, values=["mistake"], by=[], cluster=cluster, weight="weight"
+        )
+        row |= _ends("mistake", exchanged.iloc[0]) if len(exchanged) else {}
         row["sentences"] = int(members["left_out"].notna().sum())
         rows.append({**row, "clusters": members[cluster].nunique()})
     ends = [f"{name}{end}" for name in (*EFFECTS, "mistake") for end in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=["model", "place", *ends, "sentences", "clusters"])
 
 
-def _order(places: pd.Series) -> pd.Series:
-    return places.map(PLACES.index)
+def _sorted(trials: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
+    """The rows by model, in order of appearance, then by a column in a given order."""
+    models = pd.factorize(trials["model"])[0]
+    return trials.iloc[np.lexsort((trials[column].map(order.index), models))]

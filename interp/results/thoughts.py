@@ -79,7 +79,8 @@ class ThoughtEffects(Result):
         note = _MEDIATION.format(cluster=cluster)
         shown = _brackets(table, CELL, ("total", *SHARES)).join(table["prompts"])
         yield TableItem("mediation_table", title, table, note, [(title, shown)])
-        yield FigureItem("mediated_shares", title, partial(_shares, table), note)
+        note = "Donors from other instances; whiskers are 95% intervals, as in the table."
+        yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
         table = reading_table(self._answers, prompts, cluster=cluster)
         title = "Answers after thoughts, and after what stands in their place"
         shown = _brackets(table, ["model", "reading"], ("accuracy", "same_answer"))
@@ -171,7 +172,7 @@ class ThoughtEffects(Result):
                 f"{row['clusters']:,} independent groups). {_meaning(row)}",
                 f"It answers {_percent(accuracy['whole'])} of the prompts correctly after its own "
                 f"thought, {_percent(accuracy['direct'])} without one, and "
-                f"{_percent(accuracy['placebo'])} after a thought about another prompt.",
+                f"{_percent(accuracy['filler'])} after dots in its place.",
                 *self._exceptions(model, row),
             ]
         )
@@ -208,7 +209,8 @@ def _meaning(row: Mapping[str, float]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"
+    """A share in words; estimates beyond 0 and 1 are rounded to them."""
+    return f"{100 * min(max(share, 0.0), 1.0):.0f}%"
 
 
 def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:

@@ -34,7 +34,7 @@ EFFECTS = ("total", "direct", "through", "direct_other", "through_other")
 
 Draws = Float[np.ndarray, " draws"]
 
-NO_TOTAL = "no interval: the total effect may be zero"
+NO_TOTAL = "undefined: the total effect may be zero"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ def cluster_ratio(
 
     The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
     above - R below over clusters does not differ from 0, by Student's t. There is none below
-    `FEWEST` clusters, and none if the sum below does not differ from 0 by the same test.
+    `FEWEST` clusters. If the sum below does not differ from 0 by the same test, the ratio is
+    undefined.
 
     Args:
         trials: one row per trial; rows with a missing value are omitted.
@@ -116,7 +117,7 @@ def cluster_ratio(
     (aa, ab), (_, bb) = np.cov(a, b)
     square = b.sum() ** 2 - scale * bb
     if square <= 0:
-        return replace(found, note=NO_TOTAL)
+        return replace(found, ratio=NAN, note=NO_TOTAL)
     middle = (a.sum() * b.sum() - scale * ab) / square
     rest = (a.sum() ** 2 - scale * aa) / square
     half = float(np.sqrt(max(middle**2 - rest, 0.0)))

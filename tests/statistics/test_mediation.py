@@ -99,7 +99,7 @@ def test_nothing_is_said_about_the_share_of_an_effect_that_may_be_zero():
     table = trials()
     sign = np.where(table["cluster"] % 2, 1, -1)
     found = ratio(table.assign(b=table["b"] * sign))
-    assert np.isnan([found.low, found.high]).all()
+    assert np.isnan([found.ratio, found.low, found.high]).all()
     assert found.note == NO_TOTAL
     few = ratio(table[table["cluster"] < 9])
     assert np.isnan(few.low)
