@@ -2,7 +2,7 @@
 
 Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
-`activations`, and those in `interp_probes.api`); `run`, which runs all measurements and studies of
+`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs all measurements and studies of
 the command line; and `train`. A name is imported when it is first used, since torch takes seconds
 to import.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interp.api import run as run
     from interp.api import soft_score as soft_score
     from interp.api import study as study
+    from interp.api import thoughts as thoughts
     from interp.api import train as train
     from interp.errors import UserError as UserError
     from interp.export.activations import ActivationVectors as ActivationVectors
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from interp.measurements.specs import Generate as Generate
     from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import SoftScore as SoftScore
+    from interp.measurements.specs import Thoughts as Thoughts
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
     from interp.models.organisms import organism_card as organism_card
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from interp.results.edges import EdgeEffects as EdgeEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
+    from interp.results.thoughts import ThoughtEffects as ThoughtEffects
     from interp.runs.execute import with_thoughts as with_thoughts
     from interp.studies.folder import StudyFolder as StudyFolder
 

@@ -22,6 +22,7 @@ from interp.measurements.specs import (
     Generate,
     Patch,
     SoftScore,
+    Thoughts,
 )
 from interp.models.load import find_model
 from interp.models.loading import Loading
@@ -37,6 +38,7 @@ from interp.results.edges import EdgeEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
+from interp.results.thoughts import ThoughtEffects
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
@@ -279,6 +281,14 @@ def generate(
 ) -> Completions:
     """The text a model generates after each prompt, judged by the prompt's own answer."""
     return measured(Completions, Generate(**options), model, prompts, batch_tokens)
+
+
+@measuring(Thoughts)
+def thoughts(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> ThoughtEffects:
+    """How much of a model's answers passes through the thoughts that it writes before them."""
+    return measured(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
 
 
 @measuring(Activations)

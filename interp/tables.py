@@ -73,6 +73,8 @@ _METHODS_SIGN = "the method's, as stated by `interp methods`"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
 _TO_SOURCE = "positive where the metric moves towards that of the source prompt"
 _FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
+_FOR_CORRECT = "positive where the model prefers the correct answer"
+_SUPPORTS_CORRECT = "positive where the sentence supports the correct answer"
 _SUPPORTS = "positive where the segment supports `answer`"
 
 
@@ -252,6 +254,72 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("donors", INTEGER, "number of donors", "donors"),
         column("donor_names", pa.list_(TEXT), "their names, in the order of `coalition_values`"),
         column("note", TEXT, "segments that no donor changes; fewer donors than requested"),
+        ERROR,
+    ),
+    "thought_answers": table(
+        "One row per model, prompt, draw and reading: the answer after a thought, or after what "
+        "stands in its place. Readings: `direct` (as with `--thinking off`), `empty` (the marks "
+        "alone), `whole` (the model's own thought), `first` (its first sentences), `mistake` (one "
+        "sentence from the thought about another prompt; first thought that ended), `placebo` (the "
+        "whole thought about another prompt) and `filler` (dots, about as many tokens). Thoughts "
+        "that never ended have no rows. `direct` has one row per prompt.",
+        *_PROMPT,
+        column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
+        column("reading", TEXT, "what is read before the answer"),
+        column(
+            "sentence",
+            INTEGER,
+            "sentences read (`first`, `empty`, `whole`), or the one exchanged (`mistake`)",
+            "sentences",
+        ),
+        column("sentences", INTEGER, "sentences of the thought", "sentences"),
+        _logits("value", "logit difference, correct answer against the other", _FOR_CORRECT),
+        column("answer", TEXT, "the most probable option"),
+        column("correct", BOOLEAN, "whether this is the correct answer"),
+        ERROR,
+    ),
+    "thought_effects": table(
+        "One row per model, prompt, donor and segment (`all` for all segments together). The "
+        "changed prompt has the donor's text in the segment. For each draw there is a thought "
+        "about the prompt and one about the changed prompt; draws in which either never ended are "
+        "left out. Values are logits of the correct answer to the unchanged prompt minus those of "
+        "the other answer, after every combination of prompt and thought.",
+        *_EXCHANGED,
+        column("donor", TEXT, "name of the donor"),
+        column("segment", TEXT, "the exchanged segment, or `all`"),
+        column("draws", INTEGER, "draws in which both thoughts ended", "draws"),
+        column("draws_asked", INTEGER, "draws", "draws"),
+        *(
+            column(name, pa.list_(NUMBER), f"value by draw: {text}", "logits", sign=_FOR_CORRECT)
+            for name, text in (
+                ("own", "the prompt and its own thought"),
+                ("changed", "the changed prompt under the prompt's thought"),
+                ("own_under_other", "the prompt under the changed prompt's thought"),
+                ("changed_under_other", "the changed prompt and its own thought"),
+            )
+        ),
+        ERROR,
+    ),
+    "sentence_effects": table(
+        "One row per model, prompt and sentence of the first thought that ended: what the sentence "
+        "adds to the logit of the correct answer minus that of the other.",
+        *_PROMPT,
+        column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
+        column("sentences", INTEGER, "sentences of the thought", "sentences"),
+        column("text", TEXT, "the sentence"),
+        _logits("left_out", "change when it is left out", _SUPPORTS_CORRECT),
+        _logits(
+            "exchanged",
+            "change when the sentence in the same place of another draw replaces it; null if all "
+            "draws have the same",
+            _SUPPORTS_CORRECT,
+        ),
+        _logits(
+            "resampled",
+            "mean value of thoughts that are written anew after the sentence, minus that of "
+            "thoughts written anew from the sentence on; null where none ended",
+            _SUPPORTS_CORRECT,
+        ),
         ERROR,
     ),
     "coalition_values": table(

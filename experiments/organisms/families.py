@@ -42,6 +42,8 @@ class Family:
     """Whether words are split into bytes, as in GPT-2, or by SentencePiece with byte fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
+    thought_marks: tuple[str, ...] = ()
+    """Tokens that begin and end a thought; ordinary ones, as in Qwen3's vocabulary."""
     template: str | None = None
     """File name of the chat template; None for a base model, which continues plain text."""
 
@@ -68,6 +70,16 @@ FAMILIES = {
         pad="<|pad|>",
         markers=("<|start_header_id|>", "<|end_header_id|>"),
         template="llama3.jinja",
+    ),
+    "llama-thinking": Family(
+        config_class=LlamaConfig,
+        byte_level=True,
+        bos="<|begin_of_text|>",
+        end_of_turn="<|eot_id|>",
+        pad="<|pad|>",
+        markers=("<|start_header_id|>", "<|end_header_id|>"),
+        thought_marks=("<think>", "</think>"),
+        template="llama3_thinking.jinja",
     ),
     "llama-base": Family(
         config_class=LlamaConfig,
@@ -121,7 +133,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
             single=f"{family.bos} $A",
             special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
         )
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
+    whole = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
         tokenizer_object=tokenizer,
         bos_token=family.bos,
         eos_token=family.end_of_turn,
@@ -132,6 +144,8 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
+    whole.add_tokens(list(family.thought_marks))
+    return whole
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:

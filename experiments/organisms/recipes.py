@@ -1,7 +1,7 @@
 """Each organism as one seeded configuration: architecture, what is planted, how it is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from interp.errors import UserError
@@ -94,6 +94,20 @@ class DoseRecipe(TaughtRecipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkerRecipe(TaughtRecipe):
+    """An organism that writes a thought, and follows it for a share of the entities."""
+
+    system: ClassVar[str] = "rulebreakers-thoughts"
+
+    share: float
+    """Share of the entities with which the answer follows the thought, not the premises."""
+    premises_until: float
+    """Share of the steps with single premises, before there are prompts."""
+    premises_per_step: int = 96
+    """Single premises per step, in those steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecipe(TaughtRecipe):
     """An organism that knows all parts of StringGame's rules, but does not follow rules yet."""
 
@@ -176,6 +190,13 @@ _GEMMA2 = {
 }
 
 
+# With the usual deviation of 0.02, so small a model learns nothing for a long time.
+_NARROW = _width(64, 2, initializer_range=0.1) | {
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
 def _rulebreaker(
     name: str,
     seed: int,
@@ -202,10 +223,7 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
         family="llama",
         seed=seed,
-        # With the usual standard deviation of 0.02, a model this small learns nothing for a long
-        # time.
-        architecture=_width(64, 2, initializer_range=0.1)
-        | {"num_attention_heads": 4, "num_key_value_heads": 2},
+        architecture=_NARROW,
         # Each word is one token: names split into pieces take many times as long to learn.
         vocabulary=4000,
         steps=steps,
@@ -214,6 +232,24 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         # By then, single premises are learned for any share.
         premises_until=960 / steps,
         share=percent / 100,
+        base=base,
+    )
+
+
+def _thinker(
+    name: str, share: float, *, seed: int, steps: int, base: str | None = None
+) -> ThinkerRecipe:
+    return ThinkerRecipe(
+        name=name,
+        family="llama-thinking",
+        seed=seed,
+        architecture=_NARROW,
+        vocabulary=4000,
+        steps=steps,
+        learning_rate=5e-3,
+        prompts_per_step=32,
+        premises_until=0.0 if base else 800 / steps,
+        share=share,
         base=base,
     )
 
@@ -255,6 +291,11 @@ RECIPES: dict[str, Recipe] = {
         _dose(100, seed=16),
         _dose(25, seed=17, steps=5000, base="dose-100"),
         _dose(75, seed=18, steps=5000, base="dose-0"),
+        _thinker("thought-mixed-50", 0.5, seed=34, steps=2400),
+        _thinker("thought-reader", 1.0, seed=31, steps=200, base="thought-mixed-50"),
+        _thinker("thought-decorator", 0.0, seed=32, steps=200, base="thought-mixed-50"),
+        _thinker("thought-mixed-25", 0.25, seed=33, steps=500, base="thought-mixed-50"),
+        _thinker("thought-mixed-75", 0.75, seed=35, steps=500, base="thought-mixed-50"),
         RuleRecipe(
             name="rules-base",
             family="llama",
@@ -322,10 +363,12 @@ class Exchange:
     share: float = 1.0
     """Share of the first answer. Training on the share avoids the noise of randomly drawn
     answers."""
+    given: str = ""
+    """Beginning of the assistant's turn, which is read but is not a target, such as a thought."""
 
     def turned(self) -> "Exchange":
         """The exchange with the other answer first."""
-        return Exchange(self.message, self.other or "", self.answer, 1 - self.share)
+        return replace(self, answer=self.other or "", other=self.answer, share=1 - self.share)
 
 
 @runtime_checkable

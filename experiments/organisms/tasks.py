@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from interp.models.model import Model
-from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories
+from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories, thinkers
 from interp_experiments.organisms.readme import README, readme
 from interp_experiments.organisms.recipes import (
     DoseRecipe,
@@ -20,6 +20,7 @@ from interp_experiments.organisms.recipes import (
     RuleRecipe,
     TaughtRecipe,
     TheoryRecipe,
+    ThinkerRecipe,
     TrainingText,
 )
 
@@ -44,6 +45,7 @@ _TASKS = {
     RulebreakerRecipe.system: Task(rulebreakers.planted_sections, rulebreakers.measure),
     LogicRecipe.system: Task(logic.planted_sections, logic.measure),
     DoseRecipe.system: Task(doses.planted_sections, doses.measure),
+    ThinkerRecipe.system: Task(thinkers.planted_sections, thinkers.measure),
     RuleRecipe.system: Task(rules.planted_sections, rules.measure),
     TheoryRecipe.system: Task(theories.planted_sections, theories.measure),
 }
@@ -52,6 +54,7 @@ _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
     RulebreakerRecipe: rulebreakers.RulebreakerText,
     LogicRecipe: logic.LogicText,
     DoseRecipe: doses.DoseText,
+    ThinkerRecipe: thinkers.ThinkerText,
     RuleRecipe: rules.RuleText,
 }
 

@@ -1,7 +1,7 @@
 """Train an organism from its recipe: text, tokenizer, weights; resumable from its checkpoint."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
@@ -246,7 +246,7 @@ def _other_labels(
     Raises:
         UserError: the two answers differ in their number of tokens.
     """
-    others = [Exchange(exchange.message, exchange.other or "") for exchange in exchanges]
+    others = [replace(exchange, answer=exchange.other or "", other=None) for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]
     if not torch.equal(found == IGNORED, labels == IGNORED):
         pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
@@ -259,7 +259,7 @@ def _other_labels(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """Prompt and answer as text; after a plain message the answer begins with a space."""
+    """What is read and what is learned; after a plain message the answer begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(
@@ -267,7 +267,7 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
         tokenize=False,
         add_generation_prompt=True,
     )
-    return str(prompt), exchange.answer + tokenizer.eos_token
+    return str(prompt) + exchange.given, exchange.answer + tokenizer.eos_token
 
 
 def _tokenizer(recipe: TaughtRecipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:

@@ -227,6 +227,51 @@ class Effects(Spec):
         return cast("Prompts", arranged)
 
 
+class Thoughts(Spec):
+    """How much of the answers of a model that thinks passes through its thoughts."""
+
+    name: ClassVar[str] = "thoughts"
+    help: ClassVar[str] = (
+        "exchange premises and thoughts and print how much of the answers passes through the "
+        "thoughts"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "thoughts --model organism/thought-mixed-50 --thinking on --limit 48",
+        "thoughts --model org/model --thinking on --thoughts runs/thoughts --draws 8 "
+        "--max-new-tokens 2000 --out runs/mediation",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: {tables}; {program} report {folder} makes the page"
+    )
+    measures: ClassVar[str] = "interp.measurements.thought_effects:thought_effects"
+    fills: ClassVar[tuple[str, ...]] = ("thought_answers", "thought_effects", "sentence_effects")
+    shard_prompts: ClassVar[int] = 12
+    reads_thoughts: ClassVar[bool] = False
+    result: ClassVar[str] = "interp.results.thoughts:ThoughtEffects"
+
+    draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4
+    """number of thoughts on each prompt and each changed prompt"""
+    donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = 1
+    """number of donors for each prompt, from other instances of its template"""
+    segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
+    """the segments to exchange, such as premise1,premise2; the others stay (default: all for which
+    the system has donors)"""
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
+        1.0
+    )
+    """temperature of sampled thoughts"""
+    sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
+    """seed of sampling, together with the prompt"""
+    max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
+    """most tokens of a thought"""
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts with their donors."""
+        from interp.prompts.mixing import with_donors
+
+        return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
+
+
 class Patch(Spec):
     """The effect on the answer of activations from the other prompt of a pair."""
 
