@@ -2,9 +2,9 @@
 
 Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
-`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs all measurements and studies of
-the command line; and `train`. A name is imported when it is first used, since torch takes seconds
-to import.
+`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs all measurements and
+studies of the command line; and `train`. A name is imported when it is first used, since torch
+takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
