@@ -18,9 +18,10 @@ from pydantic import BaseModel, Field, ValidationError
 from interp.errors import UserError, one_line
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.files import Row, parse_each, read_rows
-from interp.prompts.prompt import Prompt, Span
+from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
+from interp.prompts.thought import Span
 from interp_experiments.chance import below, happens, pick, some
 
 PAIRS = 1000
