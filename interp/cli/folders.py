@@ -81,7 +81,8 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
     from interp.console import counted, echo
     from interp.prompts.files import read_rows
     from interp.prompts.own.facts import FACTS, read_facts
-    from interp.prompts.own.pairs import PAIR, faults, read_pairs
+    from interp.prompts.own.layout import PAIR
+    from interp.prompts.own.pairs import faults, read_pairs
     from interp.statistics.clusters import small_sample
 
     if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
