@@ -196,7 +196,7 @@ def test_a_prompt_without_room_fails_alone():
     assert list(measured.errors) == [prompts[1].id]
     rows = measured.rows["completions"]
     assert [row["error"] != "" for row in rows] == [False, True, False, False]
-    assert rows[1]["answer"] == "" and rows[1]["correct"] is False
+    assert rows[1]["answer"] == "" and rows[1]["correct"] is None
 
 
 def test_a_text_to_text_model_generates_from_its_own_start():
