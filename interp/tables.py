@@ -325,8 +325,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "effect",
             NUMBER,
-            "metric of the clean prompt if the reader reads what the writer adds in the corrupt "
-            "prompt, minus without this change",
+            "metric of the clean prompt with the edge from the corrupt prompt, minus without",
             "logits",
             sign="positive where the edge from the corrupt prompt moves the answer towards "
             "`positive_option` of the pairs table",
