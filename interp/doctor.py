@@ -215,6 +215,9 @@ def _difference(about: str, one: Logits, other: Logits) -> Finding:
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
     """Time and disk space for a run of `whole` prompts, estimated from a sample; peak memory."""
+    if model.chat.thinks:
+        yield Finding("cost", "not estimated", "answers are read after thoughts (--thoughts)")
+        return
     for spec in (Evaluate(), Attribute()):
         seconds, stored = _measured(spec, model, prompts)
         yield Finding(

@@ -7,6 +7,7 @@ from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
 from interp.runs.shards import column_types
 from interp.tables import column, note, prompts_table, table
+from tests.support.thinking import QWEN3, thinking_model
 
 EVERYTHING = {
     "attribute": {"keep_tokens": True},
@@ -20,7 +21,8 @@ EVERYTHING = {
 def test_a_measurement_fills_the_tables_that_its_spec_names(name, organism):
     spec = find_spec(name)
     named = spec.tables()
-    everything = bind(spec(**EVERYTHING.get(name, {})), organism).tables
+    model = organism if spec.reads_thoughts else thinking_model(QWEN3, thinking="on")
+    everything = bind(spec(**EVERYTHING.get(name, {})), model).tables
     assert list(everything) == list(named)
     for filled in (everything, bind(spec(), organism).tables):
         for table_name, schema in filled.items():

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.jobs import found_models
     from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
+    from interp.reading.thoughts import marks_of
     from interp.reading.tokens import tokenize
 
     prompts = source.load()
@@ -63,7 +65,9 @@ def run(arguments: argparse.Namespace) -> None:
     (found,) = found_models([name], loading).values()
     model = load_found(found, loading)
     set_threads(model, None)
-    read = tokenize(model, few)
+    # A model that thinks is shown after an empty thought.
+    empty = marks_of(model).thought("") if model.chat.thinks else None
+    read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
     # Each part is shown as soon as it is available.
     _show("This machine", machine())
     _show(model.name, loaded(model))

@@ -313,3 +313,21 @@ def test_patches_reach_the_sentences_and_the_mark_that_ends_the_thought(random_m
     assert late.drop("last").dropna().abs().max() < 1e-5
     early = effects["resid_pre"]
     assert early[[*PARTS, "end_of_thought", "last"]].abs().min() > 1e-4
+
+
+def test_activations_and_edges_read_the_thought(random_model, prompts):
+    model = thinking(random_model, prompts, SAID)
+    roles = ("thought1", "end_of_thought")
+    found = interp.activations(model, prompts[:1], roles=roles, sites=("resid_post",), layers=(0,))
+    rows = found.table("activation_vectors").set_index("group")
+    prompt = dataclasses.replace(prompts[0], thought=model.thoughts[prompts[0].id][0])
+    (read,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        states = model.hf(torch.tensor([read.token_ids]), output_hidden_states=True).hidden_states[
+            1
+        ]
+    for name, span in (("thought1", read.segments), ("end_of_thought", read.roles)):
+        expected = states[0, span[name][1] - 1].numpy()
+        assert rows.loc[name, "vector"] == pytest.approx(expected, abs=1e-5)
+    edges = interp.edges(model, prompts[:2]).table("pairs")
+    assert set(edges["error"]) == {""} and (edges["base_tokens"] == len(read)).any()

@@ -204,6 +204,16 @@ def test_the_way_of_reading_is_recorded_and_part_of_the_run(tmp_path, capsys):
     assert "read with thinking 'off', now 'on'" in capsys.readouterr().err
 
 
+def test_doctor_runs_with_thinking_on(tmp_path, capsys):
+    model = thinking_model(QWEN3)
+    model.hf.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    given = ["--model", str(tmp_path), "--device", "cpu", "--limit", "1"]
+    assert main(["doctor", *given, "--thinking", "on"]) == 0
+    shown = capsys.readouterr().out
+    assert "thinking: on: a thought begins with" in shown and "cost: not estimated" in shown
+
+
 def test_doctor_shows_both_ways(prompt):
     off = thinking_model(MAGISTRAL)
     (found,) = (f for f in inputs(off, tokenize(off, [prompt])) if f.about == "thinking")
