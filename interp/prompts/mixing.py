@@ -45,7 +45,7 @@ def with_donors(
         return [_narrowed(prompt, segments) for prompt in prompts]
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
-            f"the prompts of {prompts.system} have no donors (other texts for their segments), "
+            f"the prompts of {prompts.system} have no donors (replacements for their segments), "
             "without which the effect of a segment cannot be measured; give two or more of your "
             f"own pairs, prompts of a system with donors, such as {DEFAULT_SYSTEM}, or "
             "Prompt(donors=...)"
