@@ -68,14 +68,14 @@ def write_importances(file: str | Path, model: Model, edges: pd.DataFrame) -> No
             says which edges belong to a circuit; otherwise all do.
 
     Raises:
-        UserError: an edge is missing or unknown, an effect is not finite, there are several models
-            or methods, or the file cannot be written.
+        UserError: an edge is missing or unknown, an effect is not finite, there are several models,
+            directions or methods, or the file cannot be written.
     """
     graph = graph_of(model)
-    for column in ("model", "method"):
+    for column in ("model", "direction", "method"):
         if column in edges and edges[column].nunique() > 1:
             found = ", ".join(map(str, edges[column].unique()))
-            raise UserError(f"the edges have the {column}s {found}; choose the rows of one")
+            raise UserError(f"the edges have the {column}s {found}; select the rows of one")
     if not np.isfinite(edges["effect"]).all():
         raise UserError("an effect is not a finite number; leave out pairs with such effects")
     kept = edges.assign(in_circuit=edges.get("in_circuit", True)).groupby(["writer", "reader"])
