@@ -10,6 +10,7 @@ from typing import Any
 
 from interp.models.checkpoint import stored_tensors
 from interp.models.organisms import PREFIX
+from interp.prompts.systems import system_names
 from interp.report.cards import Rows, card, facts, plain, tables
 from interp_experiments.organisms.recipes import Recipe, recipe
 
@@ -35,7 +36,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
         folder: the folder of an organism, with its configuration and weights.
         content: its card.json.
     """
-    name, system = PREFIX + content["name"], content["system"].removesuffix("-mixed")
+    name, system = PREFIX + content["name"], _system(content["system"])
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     tensors = stored_tensors(name, folder, allow_pickle=False)
     (architecture,) = config["architectures"]
@@ -70,6 +71,11 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
         ),
     }
     return card(metadata, name, parts)
+
+
+def _system(variant: str) -> str:
+    """The installed system whose name `variant` is or extends, as "name-mixed" extends "name"."""
+    return max((n for n in system_names() if f"{variant}-".startswith(f"{n}-")), key=len)
 
 
 def _use(name: str, system: str) -> str:
