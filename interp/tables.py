@@ -150,13 +150,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "finished",
             TEXT,
-            "`marker` if the mark came; else `eos` (the text ended without it) or `length`",
+            "how it ended: `marker`, `eos` (the text ended first) or `length`",
         ),
         column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
         column(
             "same_tokens",
             BOOLEAN,
-            "whether the thought, read as text, has the tokens that were generated",
+            "whether reading the thought as text gives the same tokens",
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
@@ -325,7 +325,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "effect",
             NUMBER,
-            "metric of the clean prompt with the edge from the corrupt prompt, minus without",
+            "metric of the clean prompt with the edge from the corrupt one, minus without",
             "logits",
             sign="positive where the edge from the corrupt prompt moves the answer towards "
             "`positive_option` of the pairs table",
