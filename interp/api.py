@@ -1,23 +1,28 @@
-"""The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
+"""Functions for notebooks, which measure prompts and return tables, in memory or in a folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
+from interp.circuits.effects import read_effects
 from interp.errors import UserError, described, shortened, unknown
 from interp.export.activations import ActivationVectors
 from interp.jobs import Job, finish, finish_study
+from interp.measurements.circuits import circuits_by
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import (
     Activations,
     Attribute,
+    Circuits,
     Edges,
     Effects,
     Evaluate,
     Generate,
     Patch,
+    SoftScore,
+    Thoughts,
 )
 from interp.models.load import find_model
 from interp.models.loading import Loading
@@ -28,10 +33,12 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.answers import Completions, Scores
 from interp.results.attributions import Attributions, SegmentEffects
+from interp.results.circuits import CircuitAnswers
 from interp.results.edges import EdgeEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
+from interp.results.thoughts import ThoughtEffects
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
@@ -52,20 +59,20 @@ def run(
     prompts: Sequence[Prompt] | None = None,
     **options: Any,
 ) -> Result | StudyFolder:
-    """Measure some models, with every option of the command line.
+    """Measure one or more models, with every option of the command line.
 
     Args:
         what: a measurement, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
-        models: from `load_model`, or names that are loaded one after the other.
-        prompts: from `load_prompts`, or any sequence of prompts; of a measurement only. Without
-            them they are loaded as the options of `PromptSource` say: system, data, limit, seed,
+        models: models from `load_model`, or names, which are loaded one at a time.
+        prompts: prompts from `load_prompts`, or any sequence of prompts; only for a measurement. By
+            default, prompts are loaded by the options of `PromptSource`: system, data, limit, seed,
             template.
-        options: those of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
+        options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
-            of the flags. With `out` results go to a run folder, where the same call resumes; a
-            measurement without it stays in memory. Workers in other processes need names of
-            models, and no prompts.
+            of the flags. With `out`, results go to a run folder, and repeating the call resumes the
+            run; without it, a measurement stays in memory. Workers in other processes require names
+            of models, and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -78,7 +85,7 @@ def run(
     source, loading, computing, execution = _parted(
         options, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
-    chosen = [models] if isinstance(models, str | Model) else list(models)
+    chosen = _models(models)
     job = Job(
         what=what,
         models=tuple(model if isinstance(model, str) else model.name for model in chosen),
@@ -96,14 +103,15 @@ def run(
         return _in_memory(what, job, given, found)
     if execution.executor != "inline" and (given or prompts is not None):
         raise UserError(
-            f"the {execution.executor} executor starts other processes, which cannot see models "
-            "and prompts of this one; give names of models, and a system with its options"
+            f"the {execution.executor} executor starts other processes, which have no access to "
+            "models and prompts of this process; use names of models, and a system with its "
+            "options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
     plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
-    from interp.report.write import write_report  # matplotlib takes a while to import
+    from interp.report.write import write_report  # importing matplotlib is slow
 
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
@@ -138,7 +146,7 @@ def study(name: str, **options: Any) -> Study:
     return find_study(name)(**options)
 
 
-def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Complete the signature and docstring of a call that measures prompts on one model."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
@@ -151,12 +159,12 @@ def _measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 _ARGUMENTS = """Args:
     model: from `load_model`, or `Model(name, hf, tokenizer)`.
     prompts: from `load_prompts`, or any sequence of prompts.
-    batch_tokens: budget of tokens in a batch, padding included.
-    **options: those of the measurement.
+    batch_tokens: budget of tokens in a batch, including padding.
+    **options: the options of the measurement.
 
 Raises:
-    UserError: the model, the prompts or a choice is invalid, ids are not unique, the model cannot
-        read a prompt, or answers have the same first token.
+    UserError: the model, the prompts or a choice is invalid, there are no prompts, ids are not
+        unique, the model cannot read a prompt, or answers have the same first token.
 """
 
 
@@ -167,8 +175,9 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         spec: a training task with its options.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
-        options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,
-            checkpoint_steps, threads), under the names of the flags. The same call resumes.
+        options: the options of `Loading` (device, revision ...) and `CheckpointOptions` (out,
+            checkpoint_steps, threads), under the names of the flags. Repeating the call resumes the
+            run.
 
     Returns:
         The record of the finished run, with the scores on the held-out splits. The folder `out`
@@ -178,74 +187,139 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         UserError: an option is unknown or has an invalid value, the model or prompts cannot be
             found or loaded, or the folder holds something else.
     """
+    if not isinstance(spec, TrainSpec) or not isinstance(model, str):
+        raise UserError(
+            f"got {described(spec, 60)} and the model {described(model, 60)}; expected a training "
+            "task, such as interp.training.spec.find_training('irft')(), and the name of a model"
+        )
     loading, kept = _parted(options, Loading, CheckpointOptions)
     return Training(spec, model, loading).run(kept)
 
 
-@_measuring(Evaluate)
+@measuring(Evaluate)
 def evaluate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
     """Answers of a model: probabilities of the options, prediction, correctness."""
-    return _measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
+    return measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Attribute)
+@measuring(SoftScore)
+def soft_score(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Scores:
+    """Answers of a model, the correct option's share of all options, and perplexity."""
+    return measured(Scores, SoftScore(**options), model, prompts, batch_tokens)
+
+
+@measuring(Attribute)
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
     """Answers of a model, and the contribution of each segment of the prompt to each answer."""
-    return _measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
+    return measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Patch)
+@measuring(Patch)
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
     """The effect on a model's answers of activations that come from each prompt's counterpart."""
-    return _measured(Patches, Patch(**options), model, prompts, batch_tokens)
+    return measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Edges)
+@measuring(Edges)
 def edges(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> EdgeEffects:
     """The effect on a model's answers of each edge between its components."""
-    return _measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
+    return measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Effects)
+@measuring(Circuits)
+def find_circuits(
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    effects: EdgeEffects | None = None,
+    batch_tokens: int | None = None,
+    **options: Any,
+) -> CircuitAnswers:
+    """The answers of a model that runs only with the edges of circuits.
+
+    The circuits are chosen by the effects in `effects`, a result of `edges` on any prompts of the
+    system, or in the run folder `edges`; without either, the edges of these prompts are measured.
+    """
+    _check_model(model)
+    _check_prompts(prompts)
+    spec = Circuits(**options)
+    if spec.edges is not None and effects is not None:
+        raise UserError("got both effects and edges; omit one of them")
+    if not isinstance(effects, EdgeEffects | None):
+        raise UserError(f"effects is {described(effects)}; expected the result of interp.edges")
+    arranged = spec.arranged(prompts)
+    if spec.edges is None:
+        found = effects or measured(EdgeEffects, spec.first(), model, prompts, batch_tokens)
+        chosen_by = found.of_model(model.name, factor=spec.split)
+    else:
+        chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
+    tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
+    return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
+
+
+@measuring(Effects)
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> SegmentEffects:
     """The effect of each segment on a model's answers, measured by donors that replace it."""
-    return _measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
+    return measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Generate)
+@measuring(Generate)
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
     """The text a model generates after each prompt, judged by the prompt's own answer."""
-    return _measured(Completions, Generate(**options), model, prompts, batch_tokens)
+    return measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
-@_measuring(Activations)
+@measuring(Thoughts)
+def thoughts(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> ThoughtEffects:
+    """How much of a model's answers passes through the thoughts that it writes before them."""
+    return measured(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
+
+
+@measuring(Activations)
 def activations(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ActivationVectors:
     """Answers of a model, and its vectors at some sites and tokens of each prompt."""
-    return _measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
+    return measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
 
 
-def _measured(
+def measured(
     kind: type[_Kind],
     spec: Spec,
     model: Model,
     prompts: Sequence[Prompt],
     batch_tokens: int | None,
 ) -> _Kind:
-    """The result of one measurement of one model, in memory."""
+    """The result of one measurement of one model, in memory.
+
+    With `measuring`, it makes the call of a measurement, also of one in another package.
+
+    Args:
+        kind: the class of the result, which the spec names too.
+        spec: the measurement.
+        model: a loaded model.
+        prompts: the prompts to measure.
+        batch_tokens: budget of tokens in a batch.
+
+    Raises:
+        UserError: as `evaluate`.
+    """
     _check_model(model)
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
@@ -256,7 +330,7 @@ def _measured(
 def _in_memory(
     spec: Spec, job: Job, given: Mapping[str, Model], prompts: Sequence[Prompt]
 ) -> Result:
-    """The result over all models of a job, one model in memory at a time."""
+    """The result over all models of a job, with one model in memory at a time."""
     parts = []
     for name in job.models or job.default_models():
         model = (
@@ -273,13 +347,12 @@ def _in_memory(
 
 def _noted(result: _Kind) -> _Kind:
     """The result, after printing a line on each problem that its tables do not show."""
-    if len(result.prompts):
-        result.noted()
+    result.noted()
     return result
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """Options sorted into several kinds."""
+    """The options, sorted by kind."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
@@ -291,57 +364,73 @@ def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
 def _check_inline(execution: ExecutionOptions) -> None:
     if execution != ExecutionOptions():
         raise UserError(
-            "without out, results stay in memory and everything is measured in this process; give "
-            "out, a folder, to have workers or to retry errors"
+            "without out, results stay in memory and everything is measured in this process; set "
+            "out to a folder to use workers or to retry errors"
         )
 
 
 def _check_what(what: object) -> None:
-    """Refuse arguments that would fail far from here, such as just the name of a measurement."""
+    """Reject arguments that would fail much later, such as a bare name of a measurement."""
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
-            f"what is to be run is {described(what)}; expected a measurement or a study, such as "
+            f"got {described(what)} to run; expected a measurement or a study, such as "
             f"interp.measurement({name!r}) or interp.study('faithfulness')"
         )
+
+
+def _models(given: object) -> list[Model | str]:
+    """The models of a run, from one or several."""
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    for model in several:
+        if not isinstance(model, str | Model):
+            raise UserError(
+                f"models has {described(model)}; expected names, such as 'organism/llama-shallow', "
+                "or what interp.load_model gives"
+            )
+    if not several:
+        raise UserError("models is empty; expected at least one model")
+    return list(several)
 
 
 def _check_model(model: object) -> None:
     if not isinstance(model, Model):
         raise UserError(
-            f"model is {described(model)}; expected a Model, as interp.load_model gives it"
+            f"model is {described(model)}; expected a Model, as returned by interp.load_model"
         )
 
 
 def _check_prompts(prompts: object) -> None:
-    """Refuse prompts that would fail far from here, or be silently measured wrongly."""
+    """Reject prompts that would fail much later, or be silently measured wrongly."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
-            f"prompts is {described(prompts)}; expected a list of prompts, as "
-            "interp.load_prompts gives it"
+            f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
+            "interp.load_prompts"
         )
+    if not prompts:
+        raise UserError("there are no prompts; expected at least one")
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
         if not isinstance(prompt, Prompt):
             raise UserError(f"prompts[{place}] is {described(prompt)}; expected a Prompt")
         if prompt.id in ids:
             raise UserError(
-                f"prompts[{place}] has the id {shortened(prompt.id)!r}, as one before it; give "
-                "each prompt an id of its own"
+                f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
+                "give each prompt a unique id"
             )
         ids.add(prompt.id)
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:
-    """Refuse prompts that were given together with options that load prompts."""
+    """Reject prompts that come with options for loading prompts."""
     if isinstance(what, Study):
         raise UserError(
-            f"prompts were given, but the study {what.name} loads its own; leave them out, and say "
-            "by data, limit and seed which it takes"
+            f"got prompts, but the study {what.name} loads its own; omit them, and select "
+            "prompts by data, limit and seed"
         )
     if source.model_fields_set:
         names = ", ".join(sorted(source.model_fields_set))
         raise UserError(
-            f"both prompts and {names} were given; leave one of the two out: prompts are measured "
-            "as they are, the others say which ones to load"
+            f"got both prompts and {names}; omit one of them: prompts are measured unchanged, "
+            f"whereas {names} selects prompts to load"
         )

@@ -20,7 +20,7 @@ PLAIN_INTERVAL = 10.0
 
 
 def echo(line: str) -> None:
-    """Print a line to standard error; standard output is kept for tables."""
+    """Print a line to standard error; standard output is reserved for tables."""
     sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
 
@@ -35,7 +35,7 @@ class Progress:
 
     def __init__(self, task: str, *, total: int, done: int = 0, unit: str = "prompts") -> None:
         self._task, self._total, self._unit = task, total, unit
-        self._done = self._initial = done
+        self._done = self._initial = self._printed = done
         self._note = ""
         self._bar: Bar | None = None
         if sys.stderr.isatty():
@@ -63,11 +63,11 @@ class Progress:
     ) -> None:
         if self._bar:
             self._bar.stop()
-        elif self._done > self._initial and kind is None:
+        elif self._done > self._printed and kind is None:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
-        """Count `count` more items as done; a note stays until another replaces it."""
+        """Count `count` more items as done; a note remains until the next note."""
         self._done += count
         self._note = note or self._note
         if self._bar:
@@ -81,7 +81,7 @@ class Progress:
         return (self._done - self._initial) / elapsed if elapsed > 0 else 0.0
 
     def _print_line(self) -> None:
-        self._last_line = time.monotonic()
+        self._last_line, self._printed = time.monotonic(), self._done
         rate = self._rate()
         left = (self._total - self._done) / rate if rate else float("inf")
         note = f", {self._note}" if self._note else ""

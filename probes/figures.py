@@ -1,4 +1,4 @@
-"""Figures of what a probe measured."""
+"""Figures of the results of probes."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,32 +9,31 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
-"""Least number of prompts for a drawn accuracy; they must be about at least `FEWEST` entities."""
+"""Least number of prompts for a drawn accuracy; they must be of at least `FEWEST` clusters."""
 
 MODELS_A_ROW = 3
-"""Panels side by side: more would be too small to read on a page."""
+"""Number of panels side by side; more would be too small to read on a page."""
 
 _DRAWN = ("all", "failed")
-"""The subsets that have a line."""
+"""The subsets that are drawn as lines."""
 
 _RANGE = (0.2, 1.02)
-"""Accuracies that a panel shows."""
+"""Range of accuracies in a panel."""
 
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """Accuracy of linear probes by layer: a panel per model and position.
+    """Accuracy of linear probes by layer, with a panel per model and position.
 
     Positions stand one below the other, `MODELS_A_ROW` models side by side. Bands are 95%
     intervals, the grey line is the mean control accuracy with its standard deviation over draws.
-    Subsets with fewer than `ENOUGH` prompts, or about fewer than `FEWEST` entities, are not drawn.
+    Subsets with fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
 
     Args:
         table: the table from `linear_probes`.
 
-    Returns:
-        The axes, of the first panel if there are several.
+    Returns: The axes of the only or first panel.
     """
     with house_style():
         if len(table[["model", "position"]].drop_duplicates()) > 1:
@@ -82,12 +81,12 @@ def _name(subset: str) -> str:
 
 
 def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
-    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_entities"] >= FEWEST)
+    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
-        # A panel without a line says why, in place of a scale of layers.
+        # A panel without a line states the reason instead of a scale of layers.
         ax.text(
-            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} entities",
+            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
             transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,
         )  # fmt: skip
         ax.set_xticks([])
@@ -105,8 +104,8 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
         ax=ax,
     )
     _control(shown[shown["prompts"] == "all"].sort_values("layer"), ax)
-    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_entities"]]
-    text = "\n".join("{}: n = {:,} of {:,} entities".format(*row) for row in counts.to_numpy())
+    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_clusters"]]
+    text = "\n".join("{}: n = {:,} in {:,} clusters".format(*row) for row in counts.to_numpy())
     ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
     ax.set_ylim(*_RANGE)
     ax.set_xlabel("layer")

@@ -1,4 +1,4 @@
-"""The tables and figures that show what a probe measured."""
+"""The tables and figures of the results of probes."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -9,15 +9,26 @@ from interp.console import echo
 from interp.errors import UserError
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
-from interp_probes.linear import linear_probes
-from interp_probes.specs import ENTITIES
+from interp_probes.halves import ENTITIES
+from interp_probes.linear import held_out, linear_probes
 
 FILTERED_GROUPS = ("geographical",)
 """Entity groups whose unknown pairs are excluded. The paper checked categorical pairs by hand,
 because models answer them in many correct ways, and excluded none (Appendix C)."""
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
-_FACTS = ["prompt_id", "category", "entity_group", *ENTITIES]
+_GROUP = "entity_group"
+
+
+def _described(facts: pd.DataFrame) -> pd.DataFrame:
+    """The columns that name each fact: the system's factors, or else its text and answer."""
+    named = [name for name in ("category", _GROUP, *ENTITIES) if name in facts]
+    return facts[["prompt_id", *(named or ["text", "gold"])]]
+
+
+def _by_group(table: pd.DataFrame) -> list[str]:
+    """The columns of a summary: the model, and the facts' group if the system has groups."""
+    return ["model", *([_GROUP] if _GROUP in table else [])]
 
 
 class FactFamiliarity(Result):
@@ -25,10 +36,10 @@ class FactFamiliarity(Result):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model and group of entities."""
-        facts = self.table("prompts", _FACTS)
-        table = flag_shared(_measured(self, "familiarity"), facts).merge(facts, on="prompt_id")
+        table = flag_shared(_measured(self, "familiarity"), self.prompts)
+        table = table.merge(_described(self.prompts), on="prompt_id")
         table_of_groups = table.assign(shared=table["shared_with"] > 0)
-        groups = table_of_groups.groupby(["model", "entity_group"], sort=False)
+        groups = table_of_groups.groupby(_by_group(table), sort=False)
         summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
         summary = summary.assign(
             whole_name=groups["whole_name"].mean(),
@@ -40,30 +51,32 @@ class FactFamiliarity(Result):
 
     def noted(self) -> Mapping[str, object]:
         """Facts without a row."""
-        return _lacking(self.table("prompts", _FACTS), _measured(self, "familiarity"))
+        return _lacking(self.prompts, _measured(self, "familiarity"))
 
 
 class KnownFacts(Result):
-    """Facts that models complete, and those that they fail."""
+    """Facts that models complete, and facts that they fail."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Which facts each model knows, and those that any of them fails."""
-        facts, table = self.table("prompts", _FACTS), _measured(self, "knowledge")
+        facts, table = self.prompts, _measured(self, "knowledge")
         failed = excluded(table, facts)
-        table = table.merge(facts, on="prompt_id")
-        known = table.groupby(["model", "entity_group"], sort=False)["known"]
+        table = table.merge(_described(facts), on="prompt_id")
+        known = table.groupby(_by_group(table), sort=False)["known"]
         summary = known.agg(known="sum", facts="size", share="mean").reset_index()
         title = "Facts known, by greedy completion"
         yield TableItem("knowledge", title, table, narrow=[(title, summary)])
-        listed = failed[["category", *ENTITIES, "excluded", "why"]].replace(
+        listed = failed.drop(columns=["prompt_id", "failed_by"]).replace(
             {"excluded": {True: "yes", False: "no"}}
         )
-        title = "Facts that a model fails (categorical ones: to be checked by hand)"
+        by_hand = " (categorical ones: to be checked by hand)" if _GROUP in listed else ""
+        listed = listed.drop(columns=_GROUP, errors="ignore")
+        title = f"Facts that a model fails{by_hand}"
         yield TableItem("excluded", title, failed, narrow=[(title, listed)] if len(listed) else ())
 
     def noted(self) -> Mapping[str, object]:
         """Facts without a row."""
-        return _lacking(self.table("prompts", _FACTS), _measured(self, "knowledge"))
+        return _lacking(self.prompts, _measured(self, "knowledge"))
 
 
 class LinearProbes(Result):
@@ -74,7 +87,9 @@ class LinearProbes(Result):
         from interp_probes.figures import probe_accuracy
 
         title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
-        yield TableItem("linear_probes", title, self._table, narrow=[(title, _narrow(self._table))])
+        note = f"The two halves share no {held_out(self.prompts, self.cluster)}."
+        narrow = [(title, _narrow(self._table))]
+        yield TableItem("linear_probes", title, self._table, note, narrow)
         yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
 
     def noted(self) -> Mapping[str, object]:
@@ -89,31 +104,29 @@ class LinearProbes(Result):
     def _table(self) -> pd.DataFrame:
         prompts, answers = self.prompts, self.table("answers", _ANSWERS)
         rows, seed = self.measured.rows("residuals"), self.measured.about.seed
-        return linear_probes(rows, prompts, answers, seed=seed)
+        return linear_probes(rows, prompts, answers, unit=self.cluster, seed=seed)
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """How many facts each model has no row for, and a line on each model that lacks some."""
+    """Number of missing facts of each model; prints a line about each model that lacks facts."""
     lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
     for model, count in lacking[lacking > 0].items():
         echo(
-            f"{model}: {count:,} of {len(facts):,} facts are not in the table: they failed, or "
-            "are not measured yet"
+            f"{model}: {count:,} of {len(facts):,} facts are missing from the table: they "
+            "failed, or have not been measured yet"
         )
     return {str(model): {"facts_without_row": int(count)} for model, count in lacking.items()}
 
 
 def _measured(result: Result, name: str) -> pd.DataFrame:
-    """A table that has a row for each fact that could be measured.
+    """A table with a row for each fact that could be measured.
 
     Raises:
         UserError: the table has no rows.
     """
     table = result.table(name)
     if table.empty:
-        raise UserError(
-            "no fact could be measured; models/ and workers/ in the run's folder say what was tried"
-        )
+        raise UserError("no fact could be measured; see models/ and workers/ in the run's folder")
     return table
 
 
@@ -129,33 +142,34 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The familiarity table with `shared_with` in place of `token_ids`.
+    """The familiarity table with `shared_with` instead of `token_ids`.
 
-    This is the number of other answers of the same model that count a token of this answer, which
-    familiarity cannot distinguish from it.
+    `shared_with` is the number of other answers of the model that share a token with this answer,
+    so familiarity cannot distinguish them.
 
     Args:
         table: the familiarity table.
-        facts: the facts' prompts table, with prompt_id and entity_a.
+        facts: the facts' prompts table, with prompt_id and gold, the answer.
     """
     joined = table[["model", "prompt_id", "token_ids"]].merge(
-        facts[["prompt_id", "entity_a"]], on="prompt_id", how="left"
+        facts[["prompt_id", "gold"]], on="prompt_id", how="left"
     )
     counted = joined.assign(row=range(len(joined))).explode("token_ids")
     shared = counted.merge(counted, on=["model", "token_ids"], suffixes=("", "_other"))
-    answers = shared.groupby("row")["entity_a_other"].nunique()
+    answers = shared.groupby("row")["gold_other"].nunique()
     return table.drop(columns="token_ids").assign(shared_with=answers.to_numpy() - 1)
 
 
 def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The facts that any model fails: one row per fact, in the order of `facts`.
+    """The facts that at least one model fails: one row per fact, in the order of `facts`.
 
-    Columns are prompt_id, category, entity_group, entity_a, entity_b; excluded: whether its pairs
-    are excluded; failed_by: the models' names; why: the completion of each of them.
+    Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
+    facts have none of these; excluded, for facts in groups: whether their pairs are excluded;
+    failed_by: the models' names; why: the completion of each of them.
 
     Args:
         knowledge_table: the knowledge table of all models of a study.
-        facts: the facts' prompts table, with the first five columns.
+        facts: the facts' prompts table.
     """
     failed = knowledge_table[~knowledge_table["known"].astype(bool)]
     said = failed["model"] + " said " + failed["completion"].map(repr)
@@ -165,6 +179,8 @@ def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame
             "why": said.groupby(failed["prompt_id"]).agg("; ".join),
         }
     )
-    rows = facts[_FACTS].merge(by_fact, left_on="prompt_id", right_index=True)
-    rows.insert(len(_FACTS), "excluded", rows["entity_group"].isin(FILTERED_GROUPS))
+    named = _described(facts)
+    rows = named.merge(by_fact, left_on="prompt_id", right_index=True)
+    if _GROUP in rows:
+        rows.insert(named.shape[1], "excluded", rows[_GROUP].isin(FILTERED_GROUPS))
     return rows.reset_index(drop=True)

@@ -1,11 +1,11 @@
-"""What the probes measure, as data: familiarity with facts, knowledge of them, residual streams."""
+"""The specs of the probes: familiarity with facts, knowledge of facts, and residual streams."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from interp import texts
-from interp.errors import UserError, unknown
+from interp.errors import UserError, shortened, unknown
 from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
 
@@ -14,14 +14,11 @@ if TYPE_CHECKING:
     from interp.prompts.source import PromptSource
 
 LAST_TOKEN = "last_token"
-"""The position of the last prompt token, at which causal models give the answer."""
-
-ENTITIES = ("entity_a", "entity_b")
-"""The factors that define the held-out halves of linear probes."""
+"""The position of the last prompt token, at which causal models predict the answer."""
 
 
 class OfFacts(Spec):
-    """A measurement of all facts that a system's prompts rest on, in the order of the data."""
+    """A measurement of all facts underlying a system's prompts, in the order of the data."""
 
     group: ClassVar[str] = "probe"
     unused: ClassVar[tuple[str, ...]] = ("limit", "seed")
@@ -35,10 +32,10 @@ class OfFacts(Spec):
 
 
 class Familiarity(OfFacts):
-    """The probability that a model begins to say each fact."""
+    """The probability that a model starts to state each fact."""
 
     name: ClassVar[str] = "probe-familiarity"
-    help: ClassVar[str] = "probability that a model begins to say each fact"
+    help: ClassVar[str] = "probability that a model starts to state each fact"
     examples: ClassVar[tuple[str, ...]] = (
         "probe familiarity --model organism/llama-shallow organism/gemma2",
     )
@@ -63,13 +60,14 @@ class Knowledge(OfFacts):
 
 
 class Residuals(Spec):
-    """Answers, and the residual stream at some positions, which linear probes are trained on."""
+    """Answers, and the residual stream at selected positions for training linear probes."""
 
     name: ClassVar[str] = "probe-linear"
     group: ClassVar[str] = "probe"
     help: ClassVar[str] = "whether a prompt's side is linearly readable from the residual stream"
     examples: ClassVar[tuple[str, ...]] = (
         "probe linear --model organism/llama-shallow organism/gemma2",
+        "probe linear --data pairs.csv --positions last_token question",
     )
     written: ClassVar[str] = "written to {folder}/linear_probes.csv"
     measures: ClassVar[str] = "interp_probes.residuals:residuals"
@@ -79,16 +77,21 @@ class Residuals(Spec):
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,
-        "premise2",
     )
-    """tokens to read: last_token, or a segment, which is read at its last token"""
+    """tokens to read: last_token, or a segment, read at its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have entities and every segment to be read."""
-        if not set(ENTITIES) <= set(prompts[0].factors):
+        """The prompts, which must have two sides and every segment to be read.
+
+        Raises:
+            UserError: there are more or fewer sides, or a position is not in the first prompt.
+        """
+        sides = list(dict.fromkeys(prompt.side for prompt in prompts))
+        if len(sides) != 2:
             raise UserError(
-                "the prompts name no entities, which linear probes hold out; "
-                f"expected the factors {' and '.join(ENTITIES)}, as rulebreakers has them"
+                f"the prompts have the sides {shortened(', '.join(sides))}; linear probes read "
+                "which of two sides a prompt is on, and need a system of pairs, such as "
+                "rulebreakers, logical-forms or your own pairs"
             )
         for position in self.positions:
             known = [LAST_TOKEN, *prompts[0].segments]

@@ -1,9 +1,17 @@
 """What the calls for notebooks refuse, before anything is measured."""
 
+import inspect
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import transformers
 
 import interp
+from interp.measurements.spec import find_spec
+from interp.plugins import MEASUREMENTS, plugins
+from interp_probes.api import probe_familiarity, probe_knowledge, probe_linear
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
 
@@ -15,12 +23,38 @@ def pair(prompts):
 
 CALLS = [
     interp.evaluate,
+    interp.soft_score,
     interp.attribute,
     interp.patch,
+    interp.edges,
     interp.effects,
     interp.generate,
     interp.activations,
+    probe_linear,
+    probe_familiarity,
+    probe_knowledge,
 ]
+"""The call of each measurement."""
+
+PARTS_OF_STUDIES = {"attribute-reinitialized"}
+"""Measurements that nobody makes by themselves."""
+
+
+def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that_runs():
+    calls = {call.__name__.replace("_", "-"): call for call in CALLS}
+    assert set(calls) | PARTS_OF_STUDIES == set(plugins(MEASUREMENTS))
+    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+    examples = "".join(re.findall(r"(?s)```python\n(.*?)```", page))  # tests/test_code_blocks.py
+    for name, call in calls.items():
+        options = find_spec(name).model_fields
+        shown = inspect.signature(call).parameters
+        assert list(shown) == ["model", "prompts", "batch_tokens", *options]
+        assert all(own.annotation is not inspect.Parameter.empty for own in shown.values())
+        assert all(f"    {option}: " in call.__doc__ for option in options)
+        assert re.search(rf"\b{call.__name__}\(model, ", examples), call.__name__
+        assert f"autofunction:: {call.__module__}.{call.__name__}" in page.replace(
+            ":: interp.", ":: interp.api."
+        ).replace("interp.api.api.", "interp.api.")
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -32,6 +66,55 @@ def test_a_model_and_a_list_of_prompts_are_expected(call, organism, pair):
             call(organism, wrong)
     with pytest.raises(interp.UserError, match=r"prompts\[1\] is 'text', a str; expected a Prompt"):
         call(organism, [pair[0], "text"])
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_prompts_are_refused(call, organism):
+    with pytest.raises(interp.UserError, match="there are no prompts; expected at least one"):
+        call(organism, [])
+
+
+def test_models_of_a_run_are_names_or_loaded(pair):
+    for wrong, told in ((3, "models has 3, a int"), (["a", 3], "has 3"), ([], "models is empty")):
+        with pytest.raises(interp.UserError, match=told):
+            interp.run(interp.Evaluate(), models=wrong, prompts=pair)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: interp.load_model(3), "the name of a model is 3, a int"),
+        (lambda: interp.load_prompts(3), "the name of a system is 3, a int"),
+        (lambda: interp.load_prompts(limit="x"), "limit is 'x', a str"),
+        (lambda: interp.load_prompts(seed="x"), "seed is 'x', a str"),
+        (lambda: interp.load_prompts(data=3), "data is 3, a int"),
+        (lambda: interp.read_pairs(3), "the table is a int"),
+        (lambda: interp.measurement(3), "the name of a measurement is 3"),
+        (lambda: interp.study(None), "the name of a study is None"),
+        (lambda: interp.train("irft", model="organism/rules-base"), "expected a training task"),
+    ],
+)
+def test_wrong_types_are_named(call, told):
+    with pytest.raises(interp.UserError, match=told):
+        call()
+
+
+def test_a_prompt_that_failed_is_not_averaged_as_zero(organism, prompts, tmp_path):
+    """A prompt too long to read, in a pair that the model answers right."""
+    scores = interp.evaluate(organism, prompts)
+    right = scores.prompts.merge(scores.answers, on="prompt_id").groupby("pair_id")["correct"].all()
+    pair = right.index[right][0]
+    first = next(prompt for prompt in prompts if prompt.pair_id == pair)
+    long = replace(first, text=first.text + " and" * 5000)
+    given = [long if prompt.id == first.id else prompt for prompt in prompts]
+    found = interp.run(interp.Evaluate(), models=organism, prompts=given, out=tmp_path / "run")
+    answers = found.answers.set_index("prompt_id")
+    assert "tokens" in answers.loc[first.id, "error"]
+    assert answers["correct"].isna().sum() == 1
+    without = [prompt for prompt in prompts if prompt.pair_id != pair]
+    expected = interp.evaluate(organism, without).summary()
+    assert found.summary()["paired_accuracy"].tolist() == expected["paired_accuracy"].tolist()
+    assert found.summary()["prompts"].tolist() == [len(prompts) - 1]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -57,7 +140,7 @@ def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message
 
 @pytest.mark.parametrize("what", ["attribute", interp.Attribute, 3])
 def test_what_is_run_is_a_measurement_or_a_study(what):
-    expected = r"what is to be run is .*; expected a measurement or a study, such as .*'attribute'"
+    expected = r"got .* to run; expected a measurement or a study, such as .*'attribute'"
     with pytest.raises(interp.UserError, match=expected):
         interp.run(what, models="organism/phi3-shallow")
 
@@ -82,12 +165,12 @@ def test_loading_draws_no_bars_where_nobody_watches(capfd):
 def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
     for options in ({"limit": 1}, {"system": "robustlr", "seed": 3}):
         names = ", ".join(sorted(options))
-        with pytest.raises(interp.UserError, match=f"both prompts and {names} were given"):
+        with pytest.raises(interp.UserError, match=f"got both prompts and {names}"):
             interp.run(interp.Evaluate(), models=organism, prompts=pair, **options)
     with pytest.raises(interp.UserError, match="the study faithfulness loads its own"):
         interp.run(interp.study("faithfulness"), models=organism, prompts=pair)
 
 
 def test_a_study_of_its_own_systems_takes_no_other(organism):
-    with pytest.raises(interp.UserError, match="was given the system 'robustlr'"):
+    with pytest.raises(interp.UserError, match="got the system 'robustlr'"):
         interp.run(interp.study("rulebreakers"), models=organism, system="robustlr")

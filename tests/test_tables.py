@@ -70,10 +70,10 @@ def test_the_columns_that_data_name_are_described_by_what_they_are():
     assert note(described, "description").startswith("One row per prompt.")
     assert [note(field, "description") for field in described] == [
         "id of the prompt; unique",
-        "prompts in the whole data set that it represents",
+        "number of prompts in the whole data set that the prompt represents",
         "level of a factor that was varied",
         "where a segment begins in `text`",
-        "where it ends: the first character after it",
+        "where the segment ends: the first character after it",
     ]
 
 

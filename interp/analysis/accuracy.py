@@ -1,4 +1,4 @@
-"""Accuracy by side and by pair, or group (Chan et al. 2024, Section 3.4, formulas 1 to 3)."""
+"""Accuracy by side and by pair or group (Chan et al. 2024, Section 3.4, formulas 1 to 3)."""
 
 from collections.abc import Sequence
 
@@ -20,20 +20,22 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
     Returns:
         paired_accuracy (1): share of pairs, or groups, with all members correct; {side}_accuracy
         for each side (2, 3), in the order of the prompts: share of its prompts answered correctly;
-        prompts: their number. Each prompt counts by its weight, so the shares are those of the
-        whole data set even if a sample took more of one stratum than of another. A prompt whose
-        most probable token is not an answer, or that has an error, counts as wrong. Prompts
-        answered by generated texts are not judged here; if all are, the accuracy is NaN.
+        prompts: number of judged prompts, or of all if none is judged. Each prompt counts by its
+        weight, so the shares are those of the whole data set even if a sample took more of one
+        stratum than of another. A prompt whose most probable token is not an answer counts as
+        wrong. Prompts that failed, or that are answered by generated texts, are not judged here,
+        nor are their pairs; if none is judged, the accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
     judged = joined[joined["correct"].notna()].assign(correct=is_correct)
-    pairs = judged.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
+    whole = judged[~judged["pair_id"].isin(joined.loc[joined["correct"].isna(), "pair_id"])]
+    pairs = whole.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
     values = {"paired_accuracy": _share(pairs)}
     for side in prompts["side"].unique():
         values[f"{side}_accuracy"] = _share(judged[judged["side"] == side])
-    return pd.Series({**values, "prompts": len(joined)}, dtype=object)
+    return pd.Series({**values, "prompts": len(judged) or len(joined)}, dtype=object)
 
 
 def _share(rows: pd.DataFrame) -> float:
@@ -61,13 +63,14 @@ def accuracy_by(
     """One row per model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1; for groups, all members) or a side's name (2, 3). Only pairs with
-    every side answered are counted. For the interval see `interp.statistics.proportions`.
+    is "paired" (formula 1; all members of a group) or the name of a side (2, 3). Only pairs in
+    which every side was answered are counted. For the interval see `interp.statistics.proportions`.
 
     Args:
         answers: rows of the answers table, of any number of models.
         prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
-        factors: columns that describe a pair; without any, one row per model and measure.
+        factors: columns that describe a pair; without factors, there is one row per model and
+            measure.
         sides: names of the sides of a pair.
         cluster: the column whose values group pairs with dependent answers, such as their entity;
             if None, pairs are independent.
@@ -89,10 +92,10 @@ def accuracy_by(
 def pairs_of(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, keep: Sequence[str], sides: tuple[str, ...]
 ) -> pd.DataFrame:
-    """One row per model and pair, or group, with every member answered.
+    """One row per model and pair, or group, with every member judged.
 
     Columns are model, pair_id, those in `keep`, and for each side whether it was answered
-    correctly; NA for a side that the group lacks.
+    correctly; NA for a side that is missing from the group.
 
     Raises:
         UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
@@ -102,6 +105,7 @@ def pairs_of(
     prompts = prompts[prompts["side"].isin(sides)]
     pairs = prompts.drop_duplicates("pair_id")[["pair_id", *keep]]
     models = pd.Index(answers["model"].unique())
+    answers = answers[answers["correct"].notna()]
     # Strings are compared once; everything below works with integer codes.
     prompt = pd.Index(prompts["prompt_id"]).get_indexer(pd.Index(answers["prompt_id"]))
     rows, prompt = answers[prompt >= 0], prompt[prompt >= 0]
@@ -137,7 +141,7 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 def without_answer(answers: pd.DataFrame) -> pd.Series:
     """Share of prompts, by model, whose most probable token is not an answer option.
 
-    Prompts that stopped with an error are not among them.
+    Prompts with an error are not counted.
 
     Args:
         answers: rows of the answers table: model, answer and error.
@@ -147,22 +151,22 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line for each model that leaves prompts without an answer, with their share."""
+    """A line about each model that leaves prompts without an answer, with their share."""
     shares = without_answer(answers)
     return [
-        f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"
+        f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "
+        "option"
         for model, share in shares[shares > 0].items()
     ]
 
 
 def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
-    """One row per model: shares of its texts by outcome, and of texts cut off at their limit.
+    """One row per model: shares of generated texts by outcome, and of texts cut off at the limit.
 
-    Args:
-        completions: rows of the completions table; those with an error are not counted.
+    Args: completions: rows of the completions table; rows with an error are not counted.
 
     Returns:
-        Columns model, answered, unparsed, refused (these sum to 1), cut_off, texts.
+        Columns are model, answered, unparsed, refused (these three sum to 1), cut_off and texts.
     """
     texts = completions[completions["error"] == ""]
     outcomes = {name: texts["outcome"] == name for name in ("answered", "unparsed", "refused")}
@@ -196,7 +200,7 @@ def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:
-    """Whether each row was answered correctly; a row without an answer was not."""
+    """Whether each row was answered correctly; a row that is not judged was not."""
     return answers["correct"].eq(True)
 
 

@@ -1,4 +1,4 @@
-"""`python -m interp doctor`: what to know about a model and this machine before a long run."""
+"""`python -m interp doctor`: facts about a model and this machine that matter before a long run."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ class DoctorOptions(Options):
     """hub name, local folder, or organism/NAME (default: a packaged organism)"""
 
 
-HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
+HELP = "check a model, its tokenizer and this machine, and estimate the time and space of a run"
 
 EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
 
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     # A model that thinks is shown after an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None
     read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
-    # Each part is shown as soon as it is known.
+    # Each part is shown as soon as it is available.
     _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))

@@ -1,6 +1,7 @@
-"""Commands that look into a folder that another command wrote, and the runs in such a folder."""
+"""Commands that inspect a folder written by another command, and the runs in such a folder."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(OptionsCommand):
-    """Show how far a run or a study is: done, running, failed, rate, time left."""
+    """Show the progress of a run or a study: done, running, failed, rate, time left."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ("status runs/all", "status runs/study")
 
@@ -44,7 +45,7 @@ class Status(OptionsCommand):
 
 
 def _time_left(prompts: int, seconds: float) -> str:
-    """When the rest of the prompts will be done; empty while no worker measures them."""
+    """Expected end of the remaining prompts; empty while no worker measures them."""
     from interp.console import clock
 
     if not prompts:
@@ -53,7 +54,7 @@ def _time_left(prompts: int, seconds: float) -> str:
 
 
 class Validate(OptionsCommand):
-    """Check the files that a command left, or a file of your own pairs."""
+    """Check the files that a command left, or a table of your own pairs or facts."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "validate runs/all",
@@ -62,24 +63,46 @@ class Validate(OptionsCommand):
     )
 
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
-    """what a command wrote as --out, or a file of pairs"""
+    """what a command wrote as --out, or a file of pairs or facts"""
+    template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
+    """the phrasings of the pairs, as the other commands take them"""
 
     def _execute(self) -> None:
-        (_check_pairs if self.path.is_file() else _check_folder)(self.path)
+        if self.path.is_file():
+            _check_own(self.path, self.template)
+        elif self.path.exists():
+            _check_folder(self.path)
+        else:
+            raise UserError(f"there is no file or folder {self.path}; check its name")
 
 
-def _check_pairs(file: Path) -> None:
-    """Refuse a faulty file of pairs, listing each fault with its line."""
+def _check_own(file: Path, templates: Sequence[str]) -> None:
+    """Refuse a faulty table, listing each fault with its line; show the first prompt."""
     from interp.console import counted, echo
+    from interp.prompts.files import read_rows
+    from interp.prompts.own.facts import FACTS, read_facts
+    from interp.prompts.own.layout import PAIR
     from interp.prompts.own.pairs import faults, read_pairs
+    from interp.statistics.clusters import small_sample
 
-    if found := faults(file):
+    if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
+        facts = read_facts(file)
+        echo(f"{file} is without fault: {counted(len(facts), 'fact')}; the first prompt:")
+        echo(facts[0].text)
+        return
+    if found := faults(file, templates=templates):
         listed = "\n  ".join(found)
         raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
-    prompts = read_pairs(file)
+    prompts = read_pairs(file, templates=templates)
     pairs = counted(len({prompt.pair_id for prompt in prompts}), "pair")
+    first = prompts[0]
     echo(f"{file} is without fault: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
-    echo(prompts[0].text)
+    echo(first.text)
+    echo(f"-> segments: {', '.join(first.segments) or 'none, so only its answer can be measured'}")
+    echo(f"-> options: {', '.join(option.name for option in first.answer.options)}")
+    echo(f"-> factors: {', '.join(first.factors)}")
+    if note := small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR):
+        echo(f"-> {note}")
 
 
 def _check_folder(folder: Path) -> None:
@@ -95,15 +118,15 @@ def _check_folder(folder: Path) -> None:
     if found:
         listed = "\n  ".join(found)
         raise UserError(
-            f"{folder} is not whole:\n  {listed}\n"
-            "Rerun the command that wrote it to measure what is missing or has changed"
+            f"{folder} is incomplete:\n  {listed}\n"
+            "Rerun the command that wrote it to measure missing or changed parts"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
-    echo(f"{folder} is whole: {shards:,} shards and the merged tables")
+    echo(f"{folder} is complete: {shards:,} shards and the merged tables")
 
 
 def runs_in(folder: Path) -> "dict[str, RunFolder]":
-    """The runs that have begun in a folder, by name: its own, or those of a study's stages.
+    """The runs that have begun in a folder, by name: its own run, or the runs of a study's stages.
 
     Raises:
         UserError: the folder holds neither a run nor a study.
@@ -121,12 +144,12 @@ def runs_in(folder: Path) -> "dict[str, RunFolder]":
             return {run.record.run.measurement: run}
     raise UserError(
         f"{folder} holds neither a run nor a study ({runs.RECORD}, {RECORD}); "
-        "give a folder that a command of interp wrote"
+        "expected a folder written by a command of interp"
     )
 
 
 def study_in(folder: Path) -> "StudyFolder | None":
-    """The study in a folder; None if it holds none."""
+    """The study in a folder; None if the folder holds no study."""
     from interp.files import reading
     from interp.studies.folder import RECORD, StudyFolder
 
@@ -136,7 +159,7 @@ def study_in(folder: Path) -> "StudyFolder | None":
 
 
 def answers_run(folder: Path) -> "RunFolder":
-    """The run in a folder that has answers.
+    """The run with answers in a folder.
 
     Raises:
         UserError: no run in the folder has answers.
@@ -144,6 +167,6 @@ def answers_run(folder: Path) -> "RunFolder":
     found = [run for run in runs_in(folder).values() if "answers" in run.tables()]
     if not found:
         raise UserError(
-            f"{folder} holds no answers; give a folder of evaluate, attribute or a study"
+            f"{folder} holds no answers; expected a folder of evaluate, attribute or a study"
         )
     return found[0]

@@ -1,9 +1,10 @@
 """Effects of segments on the answer of a model: the measurement of `Effects`.
 
-Each donor replaces every set of segments in turn: 2^k prompts, of which equal texts are read once.
-The value v(S) of a prompt that keeps the segments of S is the logit difference of two answers, the
-model's own to the intact prompt first. Shapley values, leave-one-out effects and interactions are
-computed donor by donor; their mean and spread are stored, with the value of every coalition.
+Each donor replaces every set of segments in turn: 2^k prompts, of which identical texts are read
+once. The value v(S) of a prompt that keeps the segments of S is the logit of the model's own answer
+to the intact prompt minus that of another answer. Shapley values, leave-one-out effects and
+interactions are computed donor by donor; their mean and spread are stored, with the value of every
+coalition.
 """
 
 import math
@@ -28,14 +29,14 @@ from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]
-"""Logits of answer options: for each, the log-sum-exp of the logits of its tokens."""
+"""The logit of each answer option: the log-sum-exp of its tokens' logits."""
 
 SAME = "the same in all donors"
-"""Note on a segment that no donor changes."""
+"""Note about a segment that no donor changes."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure the effects of each segment, and of each two together, on the answer."""
+    """Measure the effects of each segment, and of each pair of segments, on the answer."""
     answer_tokens = AnswerTokenizer(model)
     budget = token_budget(model, batch_tokens)
 
@@ -71,11 +72,11 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of each kind; refused if none is from another instance."""
+    """The prompt with its donors of each kind; an error if no donor is from another instance."""
     if len(prompt.answer.options) < 2:
         raise UserError(
-            f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
-            "compared; give prompts that offer a choice"
+            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
+            "compare; use prompts that offer a choice"
         )
     yield Coalitions(prompt, donors_of(prompt, "instance"))
     counterparts = donors_of(prompt, "counterpart")
@@ -100,9 +101,9 @@ def option_logits(predictions: Predictions) -> list[Logits]:
 
 
 def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
-    """The two compared answers, the model's own first.
+    """The two compared answers, starting with the model's own.
 
-    These are the answers of the contrast that the data names, or else the two most likely ones.
+    They are the contrast that the data names, or otherwise the two most likely answers.
     """
     names = prompt.answer.contrast or tuple(logits)
     own, other, *_ = sorted(names, key=lambda name: -logits[name])
@@ -119,7 +120,7 @@ def _values(game: Coalitions, read: Mapping[Content, Logits], answers: tuple[str
 
 
 def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
-    """One row per coalition; none if a value is not finite."""
+    """One row per coalition; no rows if a value is not finite."""
     if np.isfinite(values).all():
         for coalition, by_donor in enumerate(values.T):
             yield {
@@ -133,7 +134,7 @@ def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
 def _effect_rows(
     game: Coalitions, values: Values, answers: tuple[str, str], asked: int
 ) -> Iterator[Row]:
-    """One row per segment, and one for each two segments."""
+    """One row per segment, and one row per pair of segments."""
     shared: Row = {
         "donor_kind": game.donors[0].kind,
         "answer": answers[0],

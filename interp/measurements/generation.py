@@ -1,8 +1,8 @@
-"""Texts that models generate after prompts, greedy or sampled, judged by the prompts' own answers.
+"""Greedy or sampled text that models generate after prompts, judged by the prompts' own answers.
 
 A prompt's text does not depend on its batch: sampled tokens come from one uniform number per prompt
 and step, through the inverse of the cumulative distribution, seeded by prompt id and seed. The
-checkpoint's own generation settings, such as penalties and beams, are set aside.
+checkpoint's own generation settings, such as penalties and beams, are ignored.
 """
 
 import random
@@ -39,12 +39,12 @@ class Generated:
     """The text generated after one prompt."""
 
     token_ids: tuple[int, ...]
-    """The tokens before the end token, including those of a stop string."""
+    """The tokens before the end token, including the tokens of a stop string."""
     text: str
     """The text without special tokens, the stop string, and surrounding white space."""
     finished: Finished
     finite: bool = True
-    """Whether all logits were finite; if not, nothing else is meaningful."""
+    """Whether all logits were finite; if not, all other fields are meaningless."""
 
 
 @torch.inference_mode()
@@ -55,12 +55,12 @@ def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> l
     are sampled independently.
 
     Raises:
-        UserError: a prompt with its text may be longer than the model's context, or the model
-            generates no texts.
+        UserError: a prompt with its text may exceed the model's context, or the model cannot
+            generate text.
     """
     _check(model, batch, spec)
     prefix = decoder_prefix(model) if model.kind is TEXT_TO_TEXT else ()
-    # A text-to-text model's output begins with what its decoder read.
+    # A text-to-text model's output begins with the tokens that its decoder read.
     start = len(prefix) or batch.token_ids.shape[1]
     stopping = _StopStrings(model, spec.stop, start=start, rows=len(batch.prompts))
     seen = _Finite()
@@ -90,16 +90,16 @@ def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> l
 def _check(model: Model, batch: Batch, spec: Generate) -> None:
     if model.kind is CLASSIFIER or not model.hf.can_generate():
         raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) generates no texts; give a causal or a "
-            "text-to-text language model"
+            f"{model.name} ({model.hf.config.model_type}) cannot generate text; use a causal or "
+            "a text-to-text language model"
         )
     context = model.context_length
     longest = max(map(len, batch.prompts))
     if context is not None and longest + spec.max_new_tokens > context:
         raise UserError(
-            f"a prompt of {longest} tokens and a text of up to {spec.max_new_tokens} tokens do not "
-            f"fit into the {context} tokens that {model.name} reads; give a model that reads more, "
-            "or generate fewer tokens"
+            f"a prompt of {longest} tokens and up to {spec.max_new_tokens} generated tokens do "
+            f"not fit into the {context} tokens of {model.name}; use a model with a longer "
+            "context, or generate fewer tokens"
         )
 
 
@@ -112,7 +112,7 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
         eos_token_id=model.end_tokens or None,
         pad_token_id=0 if padding is None else padding,
         bos_token_id=tokenizer.bos_token_id,
-        # Without it, transformers would put another token before the prefix.
+        # Without this setting, transformers would put another token before the prefix.
         decoder_start_token_id=prefix[0] if prefix else None,
     )
 
@@ -121,8 +121,7 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
 def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
     """The model to call within the block, with these generation settings instead of its own.
 
-    Raises:
-        UserError: the model cannot generate texts with its configuration.
+    Raises: UserError: the model cannot generate text with its configuration.
     """
     # The annotated type of a model may lack `generate`.
     hf: Any = model.hf
@@ -131,15 +130,15 @@ def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
         yield hf
     except (AttributeError, ValueError) as error:
         raise UserError(
-            f"transformers cannot generate texts with {model.name}: {one_line(str(error))}. Look "
-            "at layer_types and the sizes of windows in its config.json"
+            f"transformers cannot generate text with {model.name}: {one_line(str(error))}. Check "
+            "layer_types and the sizes of windows in its config.json"
         ) from error
     finally:
         hf.generation_config = own
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
-    """On CUDA, keep masked attention off the kernel that `safe_width` describes.
+    """Keep masked attention on CUDA off the kernel that `safe_width` describes.
 
     A batch grows by one column per token, so it reaches the widths with wrong results.
     """
@@ -149,7 +148,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
 
 
 class _Finite(LogitsProcessor):
-    """Records whether all logits of each row are finite; rows that are not become zeros."""
+    """A processor that records whether all logits of each row are finite, and zeroes other rows."""
 
     def __init__(self) -> None:
         self._finite: Bool[Tensor, " row"] | None = None
@@ -162,14 +161,14 @@ class _Finite(LogitsProcessor):
         return torch.where(finite[:, None], scores, 0.0)
 
     def rows(self) -> list[bool]:
-        """For each row, whether its logits were finite at every step."""
+        """Whether the logits of each row were finite at every step."""
         assert self._finite is not None
         found: list[bool] = self._finite.tolist()
         return found
 
 
 class _Sampling(LogitsProcessor):
-    """Keeps one token of each row, drawn with the probabilities of the tempered logits."""
+    """A processor that keeps one token of each row, drawn from the tempered logits."""
 
     def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
         self._temperature = spec.temperature
@@ -191,19 +190,19 @@ def inverse_cdf(
 ) -> Int[Tensor, " row"]:
     """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
-    # The sum may miss 1 by rounding; a share of it is never past the last token.
+    # The sum may differ from 1 by rounding; a share of the sum is never past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
     passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
     return passed.int().argmax(-1)
 
 
 class _StopStrings(StoppingCriteria):
-    """Ends the rows whose generated text contains a stop string."""
+    """A criterion that ends the rows whose generated text contains a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
         self._model, self._stop, self._start = model, stop, start
         self.lengths: list[int | None] = [None] * rows
-        """Number of tokens of each row up to its stop string; None if it has none."""
+        """Number of tokens of each row up to its stop string; None without a stop string."""
 
     def __call__(
         self, input_ids: Int[Tensor, "row token"], scores: object, **options: object

@@ -1,10 +1,10 @@
 """The frame that a model's chat template writes around a message.
 
-1. Write a marker in place of a message, after the turns before it, several times. The text before
+1. Write a marker in place of the message, after the preceding turns, several times. The text before
    and after the marker is the frame.
-2. Write an answer after the message: the text that the template puts between them opens answers.
-3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
-   never ends.
+2. Write an answer after the message: the text between the message and the answer opens answers.
+3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
+   or never ends.
 
 What a template writes around a thought is in `interp.models.thinking`.
 """
@@ -32,14 +32,14 @@ from interp.models.loading import SWITCHES, ChatFormat
 
 @contextmanager
 def limited(seconds: float, memory: int) -> Iterator[None]:
-    """Within the block, raise an error once this process has taken too much time or memory.
+    """Raise an error if the block takes too much time or memory.
 
     Python delivers signals only to the main thread, and a memory limit is that of the whole
     process, so other threads have no limit.
 
     Args:
-        seconds: processor time, which does not pass faster on a busy machine.
-        memory: bytes beyond those the process already has; on Linux only.
+        seconds: processor time, which a busy machine does not shorten.
+        memory: bytes in addition to the memory of the process so far; limited on Linux only.
 
     Raises:
         TimeoutError: the block takes more time.
@@ -64,7 +64,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
 @contextmanager
 def _memory_limit(memory: int) -> Iterator[None]:
-    """Within the block the address space grows by at most this many bytes, on Linux."""
+    """Limit the growth of the address space within the block to this many bytes, on Linux."""
     earlier = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_bytes().split()[0])
@@ -89,18 +89,19 @@ FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
 
 RENDERINGS = 8
-"""How often the frame is written, to notice a random template."""
+"""How often the frame is written in order to detect a random template."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number in a template. A power, or one operation on larger numbers, can run forever
-inside Python itself, out of reach of any time limit."""
+"""The largest number in a template. A power, or a single operation on larger numbers, can run
+forever inside Python itself, beyond the reach of any time limit.
+"""
 
 MARKER = "Where is message 5d41402a?"
 ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
 _EITHER_WAY = frozenset("\"'`*$")
-"""Marks that both open and close: quotes, and those of emphasis, code and formulas."""
+"""Marks that both open and close: quotation marks, and marks of emphasis, code and formulas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class ChatFrame:
     after: str
     """Text after the message, including the generation prompt."""
     answer_opening: str
-    """White space that the template writes between `after` and an answer; mostly empty."""
+    """White space that the template writes between `after` and an answer; usually empty."""
     templated: bool
     """Whether a chat template wrote the frame, which then already holds the special tokens."""
     direct: str = ""
@@ -132,17 +133,17 @@ def chat_frame(
 ) -> ChatFrame:
     """The frame that a model's chat template writes around a message that follows some turns.
 
-    Without a template, the frame is these turns in plain text.
+    Without a template, the frame consists of these turns in plain text.
 
     Raises:
-        UserError: the template fails, changes, loses or repeats the message, writes something else
-            each time, or omits a turn or the system prompt.
+        UserError: the template fails; changes, loses or repeats the message; writes a different
+            frame each time; or omits a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
         if chat.system is not None:
             raise UserError(
-                f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
-                "prompt; omit the system prompt"
+                f"{tokenizer.name_or_path} has no chat template, without which a system prompt "
+                "cannot be written; omit the system prompt"
             )
         # Paragraphs: the system message, then each question with its answer.
         text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
@@ -152,8 +153,8 @@ def chat_frame(
     texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
-            f"{template} writes something else each time, so numbers could not be repeated; "
-            "measure without the template, or take the chance out of it"
+            f"{template} writes a different frame each time, so results would not be "
+            "reproducible; measure without the template, or make the template deterministic"
         )
     (text,) = texts
     before, *rest = text.split(MARKER)
@@ -164,22 +165,22 @@ def chat_frame(
             "message verbatim, once"
         )
     if chat.system is not None and chat.system.strip() not in text:
-        raise UserError(f"{template} does not write a system prompt; leave it out")
+        raise UserError(f"{template} does not write a system prompt; omit it")
     for role, content in turns:
         if content.strip() not in before:
             raise UserError(
                 f"{template} does not write what the {role} says before the prompt: "
-                f"{content!r:.60}; leave it out"
+                f"{content!r:.60}; omit it"
             )
     opening = answer_opening(tokenizer, chat, asked, text)
     return ChatFrame(before, rest[0], opening if opening.isspace() else "", templated=True)
 
 
 def gap(text: str) -> str:
-    """The separator that ordinary text writes between a text and the next word.
+    """The separator that ordinary writing puts between a string and the next word.
 
-    A space, or nothing after white space, an opening bracket or quote, or Chinese or Japanese
-    script.
+    It is a space, or empty after white space, an opening bracket or quotation mark, or Chinese or
+    Japanese script.
     """
     return " " if _is_set_off(text) else ""
 
@@ -224,7 +225,7 @@ def write(
     *,
     generation: bool = True,
 ) -> str:
-    """Some turns as the chat template writes them, after the system prompt.
+    """The given turns as the chat template writes them, after the system prompt.
 
     Raises:
         UserError: the template fails, takes too long, or writes too much.
@@ -273,7 +274,7 @@ def render(
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} writes half a character (a lone "
-            "surrogate), which no text can hold; mend it"
+            "surrogate), which no text can contain; repair the template"
         )
     written = len(text) - sum(len(message["content"]) for message in said)
     if written > FRAME_CHARACTERS:
@@ -309,8 +310,8 @@ def _check_operations(template: str) -> None:
 def _dated(template: str, day: date) -> str:
     """The template with the given day as today.
 
-    The function for the date that transformers gives templates reads the clock and cannot be
-    replaced, but a macro of the same name comes first.
+    The date function that transformers passes to templates reads the clock and cannot be replaced,
+    but a macro of the same name takes precedence.
     """
     codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
     codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}

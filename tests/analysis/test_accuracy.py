@@ -127,10 +127,17 @@ def test_without_factors_they_are_the_accuracies(correct):
         assert table[side] == pytest.approx(values[f"{side}_accuracy"])
 
 
-def test_a_prompt_without_an_answer_counts_as_wrong_and_half_a_pair_not_at_all():
-    answers, prompts = tables([(True, True), (True, True), (True, True)])
-    answers = answers.assign(correct=[True, None, *[True] * 4])[:5]
-    table = by(answers, prompts).set_index("measure")
+def test_half_a_pair_and_a_pair_that_failed_are_not_counted():
+    answers, prompts = tables([(True, False), (True, True), (True, None), (True, True)])
+    assert accuracies(answers, prompts).to_dict() == pytest.approx(
+        {
+            "paired_accuracy": 2 / 3,
+            "rulebreaker_accuracy": 1.0,
+            "non_rulebreaker_accuracy": 2 / 3,
+            "prompts": 7,
+        }
+    )
+    table = by(answers[:7], prompts).set_index("measure")
     assert table["pairs"].tolist() == [2, 2, 2]
     assert table["accuracy"].to_dict() == {
         "paired": 0.5,
@@ -182,5 +189,5 @@ def test_the_share_of_prompts_without_an_answer_by_hand():
     assert without_answer(answers).to_dict() == {"b": 0.25, "a": 0.0}
     assert list(without_answer(answers).index) == ["b", "a"]
     assert notes_without_answer(answers) == [
-        "b: 25.0% of the prompts have no answer option as likeliest token"
+        "b: 25.0% of the prompts have a most probable token that is not an answer option"
     ]

@@ -82,7 +82,7 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
     assert measured.units == 3
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompts[0].id, long.id, prompts[2].id]
-    assert answers[1]["correct"] is False
+    assert answers[1]["correct"] is None
     assert "reads at most" in answers[1]["error"]
     # Segment scores have one row per method, and none for prompts that were not measured.
     assert {row["prompt_id"] for row in measured.rows["segment_scores"]} == {

@@ -6,6 +6,7 @@ import pytest
 from interp.cli import parse
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT
+from interp.prompts.own.pairs import EXAMPLE
 
 
 def probe(*arguments):
@@ -55,9 +56,35 @@ def test_unknown_systems_are_named(options):
         probe("familiarity", "--system", "nothing", *options)
 
 
-def test_linear_probes_need_entities(options, tmp_path):
-    with pytest.raises(UserError, match="the prompts name no entities"):
-        probe("linear", "--system", "logical-forms", "--limit", "2", *options)
+def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
+    file = tmp_path / "pairs.csv"
+    rows = pd.concat([EXAMPLE.assign(pair=EXAMPLE["pair"] + 4 * turn) for turn in range(6)])
+    rows.to_csv(file, index=False)
+    probe("linear", "--data", str(file), "--positions", "last_token", "premise2", *options)
+    assert "undefined" not in capsys.readouterr().err
+    table = pd.read_csv(tmp_path / "out" / "linear_probes.csv")
+    everything = table[table["prompts"] == "all"]
+    assert everything[
+        ["n_prompts", "n_clusters", "n_dropped"]
+    ].drop_duplicates().to_numpy().tolist() == [[48, 24, 0]]
+    assert everything[["accuracy", "p_family"]].notna().all(axis=None)
+    # The sides differ in a word of premise 2, and the last token of every prompt is the same.
+    assert everything.set_index(["position", "layer"]).loc[("last_token", 0), "accuracy"] == 0.5
+
+
+def test_linear_probes_are_split_by_interpretation(options, tmp_path):
+    probe("linear", "--system", "logical-forms", "--limit", "24", *options)
+    table = pd.read_csv(tmp_path / "out" / "linear_probes.csv")
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert run["run"]["system"] == "logical-forms"
+    assert table["accuracy"].notna().any()
+    units = pd.read_parquet(tmp_path / "out" / "prompts.parquet")["interpretation"].nunique()
+    assert table["n_clusters"].max() == units
+
+
+def test_linear_probes_need_two_sides(options, tmp_path):
+    with pytest.raises(UserError, match="linear probes read which of two sides"):
+        probe("linear", "--system", "robustlr", "--limit", "2", *options)
     assert not (tmp_path / "out").exists()
 
 

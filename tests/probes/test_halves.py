@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -5,7 +6,7 @@ from hypothesis import strategies as st
 
 from interp.prompts.systems import load_prompts
 from interp_experiments.rulebreakers.instances import generate
-from interp_probes.halves import DROPPED, entity_halves
+from interp_probes.halves import DROPPED, entity_halves, with_entities
 
 
 def pairs_table(triples):
@@ -110,6 +111,24 @@ def test_a_short_cycle_is_cut_where_nothing_else_is_there():
     halves = entity_halves(prompts)
     check(prompts, halves)
     assert {0, 1} <= set(halves)
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=40))
+def test_prompts_without_entities_are_split_by_their_unit(units):
+    """Each unit is whole in one half, and the halves differ by no more than one unit."""
+    own = ["prompt_id", "pair_id", "side"]
+    prompts = pairs_table([("", "", "")] * len(units))[own].assign(
+        unit=np.repeat(list(map(str, units)), 2)
+    )
+    halves = entity_halves(with_entities(prompts, "unit"))
+    assert (halves != DROPPED).all()
+    sides = pd.DataFrame({"unit": prompts["unit"], "half": halves.to_numpy()})
+    assert (sides.groupby("unit")["half"].nunique() == 1).all()
+    sizes = sides["half"].value_counts()
+    largest = sides["unit"].value_counts().max()
+    assert abs(sizes.get(0, 0) - sizes.get(1, 0)) <= largest
+    by_pair = entity_halves(with_entities(prompts, None))
+    assert abs((by_pair == 0).sum() - (by_pair == 1).sum()) <= 2
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,7 @@ def simulated(tmp_path, *, signal, entities=60, recognized=lambda number: number
         {
             "model": "m",
             "prompt_id": prompts["prompt_id"],
+            "error": "",
             "correct": [
                 side == "non_rulebreaker" or recognized(int(pair))
                 for side, pair in zip(prompts["side"], prompts["pair_id"], strict=True)
@@ -51,6 +52,29 @@ def simulated(tmp_path, *, signal, entities=60, recognized=lambda number: number
         }
     )
     return [file], prompts, answers
+
+
+def test_pairs_without_entities_are_read_too(tmp_path):
+    """The same numbers as with an entity of its own for each pair."""
+    residuals, prompts, answers = simulated(tmp_path, signal=5.0)
+    own = prompts[["prompt_id", "pair_id", "side"]]
+    table = linear_probes(residuals, own, answers)
+    assert table.set_index(["layer", "prompts"]).loc[(1, "all"), "accuracy"] > 0.98
+    assert table.loc[0, ["n_prompts", "n_clusters", "n_dropped"]].tolist() == [120, 60, 0]
+    named = prompts.assign(entity_a=prompts["pair_id"], entity_b=prompts["pair_id"])
+    pd.testing.assert_frame_equal(table, linear_probes(residuals, named, answers))
+
+
+def test_a_pair_that_failed_is_left_out(tmp_path):
+    (file,), prompts, answers = simulated(tmp_path, signal=5.0)
+    frame = pd.read_parquet(file)
+    frame[frame["prompt_id"] != "5/rulebreaker"].to_parquet(file)
+    failed = answers["prompt_id"] == "5/rulebreaker"
+    answers = answers.assign(
+        error=np.where(failed, "too long", ""), correct=answers["correct"].mask(failed, None)
+    )
+    table = linear_probes([file], prompts, answers)
+    assert table.loc[0, ["n_prompts", "n_dropped"]].tolist() == [114, 6]
 
 
 def test_a_planted_direction_is_found_and_noise_is_not(tmp_path):
@@ -163,7 +187,7 @@ def test_prompts_are_counted_by_subset(tmp_path):
     assert counts["n_dropped"].eq(4).all()
     assert counts.loc["all", "n_prompts"] == 116
     assert counts.loc["recognized", "n_prompts"] + counts.loc["failed", "n_prompts"] == 116
-    assert (counts["n_prompts"] == 2 * counts["n_entities"]).all()
+    assert (counts["n_prompts"] == 2 * counts["n_clusters"]).all()
 
 
 def test_a_probe_never_sees_the_entities_it_is_tested_on(tmp_path, monkeypatch):
@@ -210,12 +234,12 @@ def test_an_empty_subset_is_undefined(tmp_path):
     assert table.loc[table["prompts"] == "recognized", "note"].eq("").all()
 
 
-def test_nothing_is_tested_below_ten_entities(tmp_path, monkeypatch):
+def test_nothing_is_tested_below_ten_clusters(tmp_path, monkeypatch):
     monkeypatch.setattr(linear, "CONTROLS", 19)
     data = simulated(tmp_path, signal=5.0, recognized=lambda number: number >= 9)
     table = linear_probes(*data).set_index("prompts")
     few = table.loc["failed"]
-    assert (few["n_entities"] < 10).all()
+    assert (few["n_clusters"] < 10).all()
     assert few["accuracy"].notna().all()
     assert few[["p", "p_family"]].isna().all(axis=None)
     assert few["note"].str.startswith("not tested: there are").all()
@@ -246,9 +270,9 @@ def test_the_same_seed_gives_the_same_table(tmp_path):
 
 def test_bad_input_is_named(tmp_path):
     (file,), prompts, answers = simulated(tmp_path, signal=0.5)
-    with pytest.raises(UserError, match="m has no answers to some of the prompts"):
+    with pytest.raises(UserError, match="m lacks answers to some prompts"):
         linear_probes([file], prompts, answers.iloc[1:])
-    with pytest.raises(UserError, match="the sides rulebreaker; linear probes need exactly two"):
+    with pytest.raises(UserError, match="the sides rulebreaker; linear probes require exactly two"):
         linear_probes([file], prompts[prompts["side"] == "rulebreaker"], answers)
     frame = pd.read_parquet(file)
     frame[frame["prompt_id"] != "5/rulebreaker"].to_parquet(file)

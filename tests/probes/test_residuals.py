@@ -17,6 +17,8 @@ from interp_probes.specs import Residuals
 from tests.support.other_kinds import classifier
 from tests.support.tiny import CONFIGS, tiny_model
 
+BOTH = Residuals(positions=("last_token", "premise2"))
+
 
 def by_transformers(model, prompt):
     """Hidden states of an unpadded prompt, (layer, token, size); the last one is normed."""
@@ -29,9 +31,7 @@ def by_transformers(model, prompt):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
     model = tiny_model(kind)
-    tables = collect(
-        bind(Residuals(), model, batch_tokens=600), prompts
-    )  # several prompts, so padding
+    tables = collect(bind(BOTH, model, batch_tokens=600), prompts)  # several prompts, so padding
     vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
     norm = model.hf.get_submodule(model.architecture.final_norm)
     for prompt in prompts:
@@ -59,7 +59,7 @@ def test_the_segment_is_read_at_its_last_token(organism, prompts):
 
 
 def test_answers_are_those_of_scoring(organism, prompts):
-    together = collect(bind(Residuals(), organism), prompts)["answers"]
+    together = collect(bind(BOTH, organism), prompts)["answers"]
     pd.testing.assert_frame_equal(together, interp.evaluate(organism, prompts).to_frame())
 
 
@@ -78,7 +78,7 @@ def test_no_hook_is_left(organism, prompts):
 
 def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
     measurement = bind(Residuals(positions=["last_token"]), organism)
-    run = Run.open(tmp_path, prompts, Residuals())
+    run = Run.open(tmp_path, prompts, BOTH)
     run.measure(measurement)
     with merging(run.folder):
         pass
@@ -98,7 +98,7 @@ def test_unknown_positions_are_named(organism, prompts):
 def test_a_classifiers_streams_are_those_of_transformers(prompts):
     """Its prompts are padded on the right."""
     model = classifier("bert", classes=("Yes", "No", "True", "False"))
-    vectors = collect(bind(Residuals(), model, batch_tokens=900), prompts)["residuals"]
+    vectors = collect(bind(BOTH, model, batch_tokens=900), prompts)["residuals"]
     vectors = vectors.set_index(["prompt_id", "position", "layer"])["vector"]
     for prompt in prompts:
         tokenized, hidden = by_transformers(model, prompt)

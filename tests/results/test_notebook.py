@@ -40,11 +40,6 @@ def test_html_in_a_model_name_is_escaped(organism, prompts):
     assert "<script" not in interp.evaluate(model, prompts[:2])._repr_html_()
 
 
-def test_without_prompts_the_notebook_falls_back_to_plain_text(organism):
-    assert interp.evaluate(organism, [])._repr_html_() is None
-    assert interp.attribute(organism, [], keep_tokens=True)._repr_html_() is None
-
-
 def test_the_heat_map_of_any_pair(attributions):
     first, second = attributions.prompts["pair_id"].unique()
     own = attributions.prompts.query("pair_id == @second")["prompt_id"]

@@ -128,10 +128,10 @@ def test_measuring_leaves_the_model_as_it_was(prompts):
     assert all(parameter.grad is None for parameter in model.hf.parameters())
 
 
-def test_a_failed_prompt_that_only_a_text_answers_is_not_judged():
+def test_a_failed_prompt_is_not_judged():
     judged, free = some_prompts(1)
     free = dataclasses.replace(free, answer=FreeText((free.answer.gold,)))
     rows = [
         answer_error(tiny_model("llama"), prompt, "why")["answers"][0] for prompt in (judged, free)
     ]
-    assert [(row["answer"], row["correct"]) for row in rows] == [("", False), (None, None)]
+    assert [(row["answer"], row["correct"]) for row in rows] == [("", None), (None, None)]

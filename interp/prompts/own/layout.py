@@ -1,4 +1,4 @@
-"""What the columns of a table of pairs mean, and the prompts made from a row."""
+"""The meaning of the columns of a table of pairs, and the prompts built from a row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,18 +9,36 @@ from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt_set import TAKEN
 from interp.prompts.thought import Span
 
 PAIR = "pair"
-"""The column, and the factor, that name the groups."""
+"""The name of the column, and factor, that identifies the groups."""
 
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
-"""Prefix of columns that are not part of the prompt, if columns are its segments."""
+"""Prefix of columns that are not part of the prompt, if its segments are columns."""
+
+SEGMENTS = (
+    "instruction",
+    "context",
+    "passage",
+    "story",
+    "theory",
+    "rule",
+    "fact",
+    "premise",
+    "statement",
+    "claim",
+    "hypothesis",
+    "conclusion",
+    "question",
+)
+"""Columns that are segments without being named in a template; also in the plural or numbered."""
 
 PHRASING = "phrasing"
-"""The factor that numbers the templates, if there are several."""
+"""The factor with the number of the template, if there are several templates."""
 
 YES_OR_NO = "Yes|No"
 """The options of a table without a column of options."""
@@ -28,6 +46,9 @@ YES_OR_NO = "Yes|No"
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
+_KNOWN = re.compile(rf"({'|'.join(SEGMENTS)})(s|_?\d+)?", re.IGNORECASE)
+_INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+"""Names that pandas gives to an index that it writes."""
 
 Cells = Mapping[str, str]
 """Text of each column; empty cells are omitted."""
@@ -38,19 +59,22 @@ class Layout:
     """The meaning of a table's columns."""
 
     segments: tuple[str, ...]
-    """Columns that are segments, in order; none if the text is marked."""
+    """Columns that are segments, in order; empty if the text is marked."""
     factors: Mapping[str, str]
     """Factor of each column."""
     templates: tuple[str, ...]
-    """Templates that compose segments, each a phrasing; none for one segment per line."""
+    """Templates that compose segments, each of which is a phrasing; empty for one segment per line.
+    """
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
         """The layout of a table with the given columns.
 
         Raises:
-            UserError: a column is missing, or cannot be a segment; a template names no column.
+            UserError: a column is missing, or is neither a segment nor a factor; a template names
+                no column.
         """
+        check_no_index(columns)
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
@@ -61,27 +85,29 @@ class Layout:
             if templates:
                 raise UserError(
                     f"a template composes the columns of segments, but there is a column {TEXT}; "
-                    "leave one of them out"
+                    "omit one of the two"
                 )
-            return cls((), _factors(others), ())
+            return cls((), factors_of(others), ())
         named = _named(templates, others)
         plain = [name for name in others if not name.startswith(FACTOR)]
         segments = [name for name in others if name in named] if templates else plain
         _check_segments(segments)
+        if not templates:
+            _check_known(segments)
         rest = [name for name in others if name not in segments]
-        return cls(tuple(segments), _factors(rest), tuple(templates))
+        return cls(tuple(segments), factors_of(rest), tuple(templates))
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
 
-        Raises:
-            UserError: a cell is empty or cannot be understood.
+        Raises: UserError: a cell is empty or invalid.
         """
         for name in REQUIRED:
             if name not in cells:
                 raise UserError(f"{name} is empty; expected a text")
+        cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
         own = {factor: cells.get(column, "") for column, factor in self.factors.items()}
-        # Shared by all phrasings, since tests do not count these as separate pairs.
+        # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
         several = len(self.templates) > 1
@@ -110,11 +136,32 @@ class Layout:
                 if name in cells:
                     parts += [(None, "\n"), (name, cells[name])]
             if not parts:
-                raise UserError(f"{', '.join(self.segments)} are empty; expected some text")
+                raise UserError(
+                    f"{', '.join(self.segments)} are empty; expected at least one with text"
+                )
             yield compose(parts[1:])
 
 
-def _factors(columns: Sequence[str]) -> dict[str, str]:
+def check_no_index(columns: Sequence[str]) -> None:
+    """Refuse a table with the index of a data frame, which is nobody's factor.
+
+    Raises:
+        UserError: a column has a name that pandas gives to an index.
+    """
+    if index := [name for name in columns if _INDEX.fullmatch(name)]:
+        raise UserError(
+            f"the column {index[0]!r} is the index of a data frame; write the file without it: "
+            "to_csv(..., index=False), to_parquet(..., index=False)"
+        )
+
+
+def factors_of(columns: Sequence[str]) -> dict[str, str]:
+    """The factor of each column that is not part of a prompt.
+
+    Raises:
+        UserError: two columns are the same factor, or the prompts table has another column of
+            that name.
+    """
     factors: dict[str, str] = {}
     for name in columns:
         factor = name.removeprefix(FACTOR)
@@ -122,6 +169,11 @@ def _factors(columns: Sequence[str]) -> dict[str, str]:
             raise UserError(
                 f"the columns {shortened(factor, 60)} and {shortened(FACTOR + factor, 60)} are the "
                 "same factor; rename one of them"
+            )
+        if factor in TAKEN:
+            raise UserError(
+                f"the column {shortened(name, 60)} would be the factor {factor}, a name that the "
+                "prompts table has already; rename it"
             )
         factors[name] = factor
     return factors
@@ -139,14 +191,14 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
         for _, name, form, conversion in parsed:
             if form or conversion:
                 raise UserError(
-                    f"the template {shortened(template)!r} formats {name}; expected just "
-                    f"{{{name}}}, since a segment is written as it stands"
+                    f"the template {shortened(template)!r} formats {name}; expected only "
+                    f"{{{name}}}, since segments are written unchanged"
                 )
         fields = {str(name) for _, name, _, _ in parsed}
         if unknown := sorted(fields - set(columns)):
             raise UserError(
                 f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
-                f"expected some of the columns {', '.join(columns) or '(there are none)'}"
+                f"expected one or more of the columns {', '.join(columns) or '(there are none)'}"
             )
         named |= fields
     return named
@@ -155,7 +207,7 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
 def _check_segments(names: Sequence[str]) -> None:
     if not names:
         raise UserError(
-            f"there is nothing to ask: expected a column {TEXT}, or a column for each segment, "
+            f"the prompt has no text: expected a column {TEXT}, or a column for each segment, "
             "such as premise1, premise2 and question"
         )
     for name in names:
@@ -166,14 +218,26 @@ def _check_segments(names: Sequence[str]) -> None:
             )
 
 
+def _check_known(names: Sequence[str]) -> None:
+    """Refuse columns such as notes, which would become part of the prompts by accident."""
+    if unknown := [name for name in names if not _KNOWN.fullmatch(name)]:
+        template = "\\n".join(f"{{{name}}}" for name in names)
+        raise UserError(
+            f"the column {shortened(unknown[0], 60)!r} is neither a known segment nor a factor. If "
+            f"it is not part of the prompt, call it {FACTOR}{shortened(unknown[0], 60)}; if it "
+            f"is, name all segments by a template, such as '{shortened(template)}' (--template; in "
+            f"Python templates=). Known names are {', '.join(SEGMENTS)}, also numbered, as premise1"
+        )
+
+
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
-    """The parts of a template; a repeated segment belongs to no segment at its later places."""
+    """The parts of a template; later occurrences of a segment belong to no segment."""
     seen: set[str] = set()
     for before, name, _, _ in Formatter().parse(template):
         yield None, before
         if name is not None:
             if name not in cells:
-                raise UserError(f"{name} is empty; the template expects a text")
+                raise UserError(f"{name} is empty; the template requires text")
             yield None if name in seen else name, cells[name]
             seen.add(name)
 
@@ -181,12 +245,16 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 def _answer(options: str, gold: str) -> Choice:
     """The choice described by two cells: "Yes/yes|No/no", and the name or a form of an option."""
     found = []
-    for cell in options.split("|"):
+    cells = options.split("|")
+    for cell in cells:
         forms = tuple(dict.fromkeys(form.strip() for form in cell.split("/")))
-        if not all(forms):
+        if len(cells) < 2 or not all(forms):
+            # Another notation, such as "Yes, No", "Yes/No" or a JSON list.
+            parts = [part.strip(" \"'[]") for part in re.split("[,;/]", options) if "|" not in part]
+            meant = "|".join(parts) if len(parts) > 1 and all(parts) else "Yes/yes|No/no"
             raise UserError(
                 f"{OPTIONS} is {shortened(repr(options), 80)}; expected two or more, separated by "
-                '"|", each with its forms separated by "/", such as "Yes/yes|No/no"'
+                f'"|", each with its forms separated by "/", such as "{shortened(meant, 80)}"'
             )
         found.append(AnswerOption(forms[0], forms))
     correct = [option.name for option in found if gold in option.forms]
@@ -199,7 +267,7 @@ def _answer(options: str, gold: str) -> Choice:
 
 
 def unmarked(text: str) -> tuple[str, dict[str, Span]]:
-    """A text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments.
+    """Text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments.
 
     Raises:
         UserError: a mark is not closed, or a segment is empty, is marked twice, or has a reserved
@@ -221,10 +289,12 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
                 f"other than {', '.join(RESERVED)}"
             )
         if name is not None and not part:
-            raise UserError(f"the text marks {shortened(name, 60)} around nothing; mark some text")
+            raise UserError(
+                f"the text marks {shortened(name, 60)} around nothing; mark a part of the text"
+            )
         if mark := _MARK.search(part):
             raise UserError(
                 f"the text has a stray {shortened(mark[0], 60)}; mark a segment as "
-                "<name>...</name>, and none within another"
+                "<name>...</name>, without nesting"
             )
     return compose(parts)

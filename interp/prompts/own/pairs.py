@@ -1,24 +1,30 @@
-"""A user's own pairs: a file or a table in memory, as a prompt set.
+"""A user's own pairs, from a file or a table in memory, as a prompt set.
 
-All faults are found, with their lines, before anything is measured.
+All faults are reported, with their lines, before anything is measured.
 """
 
-import math
 import random
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 
 from interp.choices import OWN_PAIRS
+from interp.console import counted
 from interp.errors import UserError, shortened
-from interp.prompts.files import SHOWN, Row, read_rows
-from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, Layout
+from interp.prompts.files import SHOWN, read_rows
+from interp.prompts.own.facts import FACTS, read_facts
+from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
+from interp.prompts.own.table import Source, described, rows_of, texts_of
 from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
+
+Fault = tuple[str, str]
+"""The place of a fault, and what is wrong there."""
 
 PREMISES = ("premise2", "premise1")
 """Segments whose scores are compared if a table has both, the first over the second."""
@@ -45,24 +51,24 @@ EXAMPLE = pd.DataFrame(
 """A table to begin with."""
 
 
-def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) -> PromptSet:
+def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
     r"""Pairs, or larger groups of variants, from a table with one row per prompt.
 
-    Columns:
-        pair: the name that the members of a group share.
-        side: the name of the member; every group has one prompt of each side.
-        gold: the correct option.
-        options: the options, separated by "|", each with its surface forms separated by "/", of
+    Columns: pair: the name shared by the members of a group. side: the name of the member; every
+        group has one prompt for each side. gold: the correct option. options: the options,
+        separated by "|", each with its surface forms separated by "/", of
             which the first is its name; "Yes|No" if there is no such column.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
-            All further columns are factors.
+            All other columns are factors.
 
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and
-    question. Segments are written one per line, in the order of the columns, without empty cells.
-    Columns whose names begin with `factor_` are factors, one column each in the tables.
+    question (the page "Your own pairs" lists their names). Segments are written one per line, in
+    the order of the columns, without empty cells. Columns whose names begin with `factor_` are
+    factors, one column each in the tables; any other column is refused, so none becomes text by
+    accident.
 
     Args:
-        source: a CSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
+        source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
         templates: phrasings that compose the segments instead, such as
             ``"{premise1} {premise2}\n{question}"``; each makes separate prompts, under the factor
             phrasing, and columns that no template names are factors.
@@ -78,24 +84,24 @@ def read_pairs(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = 
     return _as_set(prompts, source)
 
 
-def faults(source: str | Path | pd.DataFrame, *, templates: Sequence[str] = ()) -> list[str]:
-    """A line on each fault in a table of pairs, with its place.
+def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
+    """A line on each fault in a table of pairs, with its first place.
 
-    Raises:
-        UserError: the table cannot be read at all, or its columns are not understood.
+    Raises: UserError: the table cannot be read at all, or its columns are invalid.
     """
     return _read(source, templates)[1]
 
 
 def holds_pairs(source: str) -> bool:
-    """Whether a local file is, by its columns, a table of pairs and not published data."""
+    """Whether a local file is, by its columns, a user's own table and not published data."""
     try:
         if not Path(source).is_file():
             return False
-        read_rows(source, REQUIRED)
+        columns = set(read_rows(source, (), optional=(*REQUIRED, *FACTS))[0].cells)
     except (UserError, OSError, ValueError):
         return False
-    return True
+    # A table that lacks one of the columns is to be told so.
+    return len(columns & set(REQUIRED)) >= 2 or columns >= set(FACTS)
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,8 @@ class OwnPairs(System):
         """All prompts of a file, without random draws."""
         if data is None:
             raise UserError(
-                f"the system {OWN_PAIRS} has no prompts of its own: give --data FILE, a table of "
-                f"yours; `interp dataset {OWN_PAIRS} --out pairs.csv` writes one to begin with"
+                f"the system {OWN_PAIRS} has no prompts of its own: pass your table as --data "
+                f"FILE; `interp dataset {OWN_PAIRS} --out pairs.csv` writes an example"
             )
         return read_pairs(data, templates=self.templates)
 
@@ -120,84 +126,97 @@ class OwnPairs(System):
         """A table to begin with."""
         return EXAMPLE
 
+    def facts(self, *, data: str | None) -> PromptSet:
+        """The facts in a table of the user's own."""
+        if data is None:
+            raise UserError(
+                f"the system {OWN_PAIRS} has no facts of its own: give --data FILE, a table with "
+                f"the columns {', '.join(FACTS)}"
+            )
+        return read_facts(data)
+
 
 system = OwnPairs()
 
 
-def _read(
-    source: str | Path | pd.DataFrame, templates: Sequence[str]
-) -> tuple[list[Prompt], list[str]]:
+def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[str]]:
     """The prompts of all rows without a fault, and the faults."""
-    rows = _rows(source)
-    layout = Layout.of(list(rows[0].cells), templates)
+    rows = rows_of(source, REQUIRED)
+    phrasings = (templates,) if isinstance(templates, str) else templates
+    layout = Layout.of(list(rows[0].cells), phrasings)
     made: list[tuple[str, Prompt]] = []
-    found: list[str] = []
+    found: list[Fault] = []
     faulty: set[str] = set()
     for where, cells in rows:
-        texts = _texts(cells)
+        texts = texts_of(cells)
         try:
             made += [(where, prompt) for prompt in layout.prompts(texts)]
         except UserError as error:
-            found.append(f"{where}: {error}")
-            faulty.add(texts.get(PAIR, ""))
-    return [prompt for _, prompt in made], [*found, *_group_faults(made, faulty)]
+            found.append((where, str(error)))
+            faulty.add(texts.get(PAIR, "").strip())
+    found += [*_unmarked(made), *_group_faults(made, faulty)]
+    return [prompt for _, prompt in made], list(_listed(found))
 
 
-def _rows(source: str | Path | pd.DataFrame) -> list[Row]:
-    if not isinstance(source, str | Path | pd.DataFrame):
-        raise UserError(
-            f"the pairs are a {type(source).__name__}; expected a file or a data frame, such as "
-            "pandas.DataFrame(rows)"
+def _listed(found: Sequence[Fault]) -> Iterator[str]:
+    """A line on each fault, with its first place and the number of others."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for where, fault in found:
+        places[fault].append(where)
+    for fault, (where, *others) in places.items():
+        more = f" and {counted(len(others), 'other row')}" if others else ""
+        yield f"{where}{more}: {fault}"
+
+
+def _unmarked(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
+    """Texts without a marked segment, if others have some."""
+    plain = [where for where, prompt in made if not prompt.segments]
+    for where in plain if len(plain) < len(made) else ():
+        yield (
+            where,
+            f"the {TEXT} marks no segment, as others do; mark its parts, such as "
+            "<premise1>It rains.</premise1>",
         )
-    if not isinstance(source, pd.DataFrame):
-        return read_rows(source, REQUIRED, others=True)
-    if source.empty:
-        raise UserError("the data frame has no rows; expected at least one")
-    records = source.to_dict("records")
-    return [
-        Row(f"row {number}", {str(name): cell for name, cell in record.items()})
-        for number, record in enumerate(records, start=1)
-    ]
 
 
-def _texts(cells: Mapping[str, object]) -> dict[str, str]:
-    return {
-        column: str(cell)
-        for column, cell in cells.items()
-        if cell is not None
-        and not (isinstance(cell, float) and math.isnan(cell))
-        and str(cell).strip()
-    }
-
-
-def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: Collection[str]) -> Iterator[str]:
-    """Missing or repeated sides, and equal texts; a pair with a faulty row may lack sides."""
-    sides = dict.fromkeys(prompt.side for _, prompt in made)
+def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Iterator[Fault]:
+    """Missing, rare or repeated sides, and equal texts; a pair with a faulty row may lack sides."""
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
         groups[prompt.pair_id].append((where, prompt))
+    named = (dict.fromkeys(prompt.side for _, prompt in own) for own in groups.values())
+    counts = Counter(chain.from_iterable(named))
+    sides = [side for side in counts if 2 * counts[side] >= len(groups)]
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
         own: dict[str, str] = {}
         texts: dict[str, str] = {}
         for where, prompt in members:
+            side = shortened(prompt.side, 60)
             if prompt.side in own:
-                first = own[prompt.side]
-                yield f"{where}: pair {name} has the side {prompt.side} twice, first in {first}"
+                yield where, f"pair {name} has the side {side} twice, first in {own[prompt.side]}"
+            elif prompt.side not in sides:
+                usual = f"expected one of {', '.join(sides)}" if sides else "expected the same ones"
+                yield (
+                    where,
+                    f"pair {name} has the side {side!r}, as only {counts[prompt.side]:,} of "
+                    f"{counted(len(groups), 'pair')}; {usual}",
+                )
             elif prompt.text in texts:
-                yield f"{where}: pair {name} has the same text twice, first in {texts[prompt.text]}"
+                yield where, f"pair {name} has the same text twice, first in {texts[prompt.text]}"
             own.setdefault(prompt.side, where)
             texts.setdefault(prompt.text, where)
         missing = [side for side in sides if side not in own]
-        if missing and members[0][1].factors[PAIR] not in faulty:
-            where = members[0][0]
-            yield f"{where}: pair {name} lacks the side {', '.join(missing)}, which others have"
-    if made and len(sides) < 2 and not faulty:
-        yield f"{made[0][0]}: the only side is {min(sides)}; expected two or more"
+        # A row without a pair may be the missing one.
+        known = not faulty & {"", members[0][1].factors[PAIR]}
+        if missing and known and set(own) <= set(sides):
+            listed = ", ".join(missing)
+            yield members[0][0], f"pair {name} lacks the side {listed}, which others have"
+    if made and len(counts) < 2 and not faulty:
+        yield made[0][0], f"the only side is {min(counts)}; expected two or more"
 
 
-def _as_set(prompts: Sequence[Prompt], source: str | Path | pd.DataFrame) -> PromptSet:
-    described = "a data frame" if isinstance(source, pd.DataFrame) else str(source)
+def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
     names = set(prompts[0].segments)
     found = PromptSet(
         OWN_PAIRS,
@@ -205,10 +224,10 @@ def _as_set(prompts: Sequence[Prompt], source: str | Path | pd.DataFrame) -> Pro
         (),
         prompts.__getitem__,
         range(len(prompts)),
-        description={"data": described},
+        description={"data": described(source)},
         ratio=PREMISES if set(PREMISES) <= names else None,
         unit=(PAIR,),
-        donors=_Donors(prompts),
+        donors=_Donors(prompts) if len({prompt.pair_id for prompt in prompts}) > 1 else None,
     )
     found.check()
     return found
@@ -223,15 +242,15 @@ class _Donors:
         for prompt in prompts:
             for name in prompt.segments:
                 texts[name].add(prompt.segment_text(name))
-        # Nothing could replace a segment that is the same in all prompts.
+        # A segment that is identical in all prompts has no replacement.
         self._varied = [name for name, found in texts.items() if len(found) > 1]
 
     def __call__(self, number: int) -> Iterator[Donor]:
-        """The donors of a prompt, in an order drawn by its id."""
+        """The donors of a prompt, in an order determined by its id."""
         own = self._prompts[number]
         others = [other for other in self._prompts if _alike(own, other)]
         rng = random.Random(f"donors {own.pair_id}")
-        # Use only `random.random`: the one draw that Python promises to keep across versions.
+        # Use only `random.random`, the only method whose values Python keeps across versions.
         for other in sorted(others, key=lambda _: rng.random()):
             texts = {
                 name: other.segment_text(name) for name in self._varied if name in own.segments

@@ -152,7 +152,7 @@ def study():
     )
     ids = prompts["prompt_id"]
     first = pd.DataFrame(
-        {"model": "m", "prompt_id": ids, "correct": [True, True, False, True, False, None]}
+        {"model": "m", "prompt_id": ids, "correct": [True, True, False, True, False, False]}
     )
     answers = pd.concat([first, first.assign(model="n", correct=True)], ignore_index=True)
     ratios = [1.0, 2.0, 3.0, np.nan, 4.0, 6.0]

@@ -40,11 +40,12 @@ def test_segments_are_written_one_per_line_in_the_order_of_columns():
     assert first.answer.contrast == ("Yes", "No")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "jsonl", "parquet"])
 def test_every_format_gives_the_same_prompts(tmp_path, suffix):
     file = tmp_path / f"pairs.{suffix}"
     write = {
         "csv": lambda: EXAMPLE.to_csv(file, index=False),
+        "tsv": lambda: EXAMPLE.to_csv(file, index=False, sep="\t"),
         "json": lambda: EXAMPLE.to_json(file, orient="records"),
         "jsonl": lambda: EXAMPLE.to_json(file, orient="records", lines=True),
         "parquet": lambda: EXAMPLE.to_parquet(file, index=False),
@@ -127,13 +128,22 @@ def test_templates_are_phrasings():
     ("rows", "problem"),
     [
         (table(drop=["gold"]), "columns gold are missing"),
-        (table(drop=["premise1", "question"]), "there is nothing to ask"),
+        (table(drop=["premise1", "question"]), "the prompt has no text"),
         (table((0, {"gold": "Maybe"})), "row 1: gold is 'Maybe'; expected one of Yes, No"),
         (table((1, {"pair": None})), "row 2: pair is empty"),
         (table((1, {"side": "a"})), "row 2: pair 1 has the side a twice, first in row 1"),
         (table((1, {"pair": "2"})), "pair 2 lacks the side a, which others have"),
         (table((1, {"premise1": "It rains."})), "row 2: pair 1 has the same text twice"),
         (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more"),
+        (table().assign(options="True, False, Unknown"), 'such as "True|False|Unknown"'),
+        (table().assign(options='["Yes", "No"]'), 'such as "Yes|No"'),
+        (table().assign(options="Yes/No"), 'such as "Yes|No"'),
+        (table().assign(options="Yes"), 'such as "Yes/yes|No/no"'),
+        (table().assign(note="x"), "the column 'note' is neither a known segment nor a factor"),
+        (table().assign(weight=2), "{premise1}\\n{question}\\n{weight}"),
+        (table().assign(**{"": 0}), "the column '' is the index of a data frame"),
+        (table().assign(**{"Unnamed: 0": 0}), "is the index of a data frame"),
+        (table().assign(factor_weight=2), "the column factor_weight would be the factor weight"),
         (table().rename(columns={"premise1": "last"}), "'last' cannot be a segment"),
         (table().rename(columns={"premise1": "the rain"}), "'the rain' cannot be a segment"),
         (table().assign(factor_sky="a", text="It rains.", sky="b"), "are the same factor"),
@@ -148,6 +158,98 @@ def test_faults_are_named_with_their_row(rows, problem):
     assert problem in str(refused.value)
 
 
+TEXTS = ["<premise>Rain.</premise> Wet?", "<premise>Sun.</premise> Wet?", "Rain. Wet?", "Sun."]
+
+
+def many(pairs=12):
+    """As many pairs as one likes, both sides of each."""
+    rows = [
+        {**row, "pair": float(pair), "premise1": f"{pair}: {row['premise1']}"}
+        for pair in range(pairs)
+        for row in ROWS
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("column", ["note", "weight", "id", "Unnamed: 0", "answer_key"])
+def test_no_other_column_becomes_text(column):
+    """Whatever it is called, it is refused, or the text is that without it."""
+    rows = many().assign(**{column: "SECRET"})
+    with pytest.raises(UserError, match=column):
+        read_pairs(rows)
+    try:
+        found = read_pairs(rows, templates=["{premise1}\n{question}"])
+    except UserError:
+        return  # the name cannot be a factor's either
+    assert [prompt.text for prompt in found] == [prompt.text for prompt in read_pairs(many())]
+
+
+def test_a_misspelt_side_is_the_one_fault():
+    rows = many()
+    rows.loc[5, "side"] = "bb"
+    (fault,) = faults(rows)
+    assert fault == "row 6: pair 2 has the side 'bb', as only 1 of 12 pairs; expected one of a, b"
+    rows.loc[5, "side"] = " b "
+    assert faults(rows) == []
+
+
+def test_a_row_without_a_pair_is_the_one_fault():
+    rows = many()
+    rows.loc[5, "pair"] = None
+    assert faults(rows) == ["row 6: pair is empty; expected a text"]
+    # pandas has made all numbers of the column into fractions.
+    assert read_pairs(rows.drop(index=[4, 5]))[0].pair_id == "0"
+
+
+def test_texts_are_marked_all_or_none():
+    own = many(2).drop(columns=["premise1", "question"])
+    assert faults(own.assign(text=TEXTS)) == [
+        "row 3 and 1 other row: the text marks no segment, as others do; mark its parts, such as "
+        "<premise1>It rains.</premise1>"
+    ]
+    plain = read_pairs(own.assign(text=["A?", "B?", "C?", "D?"]))
+    assert not any(prompt.segments for prompt in plain)
+    with pytest.raises(UserError, match=r"the prompts have no segments .*--keep-tokens"):
+        interp.Attribute().arranged(plain)
+    assert interp.Attribute(keep_tokens=True).arranged(plain) is plain
+    with pytest.raises(UserError, match="no segment that donors could replace"):
+        interp.Effects().arranged(plain)
+
+
+def test_one_pair_has_no_donors():
+    with pytest.raises(UserError, match="give two or more of your own pairs"):
+        with_donors(read_pairs(table()), count=DONORS)
+
+
+def test_a_table_that_lacks_a_column_is_still_taken_for_pairs(tmp_path):
+    file = tmp_path / "pairs.csv"
+    many().drop(columns="gold").to_csv(file, index=False)
+    source = PromptSource(data=str(file))
+    assert source.system == "pairs"
+    with pytest.raises(UserError, match="lacks the columns gold"):
+        source.load()
+
+
+def test_a_spreadsheet_is_refused_with_what_to_do(tmp_path):
+    file = tmp_path / "pairs.xlsx"
+    file.write_bytes(b"PK")
+    with pytest.raises(UserError, match=r"save it as CSV .*pandas\.read_excel"):
+        read_pairs(file)
+
+
+def test_a_list_of_options_in_json_is_refused_with_the_right_form(tmp_path):
+    file = tmp_path / "pairs.json"
+    file.write_text(json.dumps([{**row, "options": ["Yes", "No"]} for row in ROWS]))
+    with pytest.raises(UserError, match=r"options is \['Yes', 'No'\], a list; .*'Yes\|No'"):
+        read_pairs(file)
+
+
+def test_a_set_says_what_it_is():
+    assert repr(read_pairs(table())) == (
+        "PromptSet(2 prompts of pairs; sides: a, b; data: a data frame)"
+    )
+
+
 def test_a_faulty_row_is_one_fault():
     assert faults(table((0, {"gold": "Maybe"}))) == [
         "row 1: gold is 'Maybe'; expected one of Yes, No"
@@ -156,16 +258,21 @@ def test_a_faulty_row_is_one_fault():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_rows_without_a_data_frame_are_refused():
-    with pytest.raises(UserError, match=r"the pairs are a list; .* pandas\.DataFrame"):
+    with pytest.raises(UserError, match=r"the table is a list; .* pandas\.DataFrame"):
         read_pairs(ROWS)
 
 
-def test_every_fault_is_listed(tmp_path):
+def test_every_fault_is_listed_once(tmp_path):
     file = tmp_path / "pairs.csv"
-    pd.concat([EXAMPLE] * 3).assign(gold="Perhaps").to_csv(file, index=False)
+    rows = pd.concat([EXAMPLE] * 3)
+    rows.assign(gold="Perhaps").to_csv(file, index=False)
+    assert faults(file) == [
+        f"{file}, line 2 and 23 other rows: gold is 'Perhaps'; expected one of Yes, No"
+    ]
+    rows.assign(gold=[f"Perhaps {place}" for place in range(24)]).to_csv(file, index=False)
     found = faults(file)
     assert len(found) == 24
-    assert found[-1].startswith(f"{file}, line 25: gold is 'Perhaps'")
+    assert found[-1].startswith(f"{file}, line 25: gold is 'Perhaps 23'")
     with pytest.raises(UserError, match="24 faults, the first"):
         read_pairs(file)
 
@@ -206,7 +313,14 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     file = tmp_path / "pairs.jsonl"
     assert main(["dataset", "pairs", "--out", str(file)]) == 0
     assert main(["validate", str(file)]) == 0
-    assert "without fault: 4 pairs of follows, does_not" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "without fault: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
+    assert "segments: premise1, premise2, question" in told
+    assert "small sample: 4 different values of pair" in told
+    edited = file.read_text()
+    assert main(["dataset", "pairs", "--out", str(file)]) == 2
+    assert file.read_text() == edited
+    assert "exists and is kept" in capsys.readouterr().err
     for command in ("attribute", "patch", "effects"):
         folder = tmp_path / command
         assert main([command, "--data", str(file), "--device", "cpu", "--out", str(folder)]) == 0
@@ -223,6 +337,6 @@ def test_faults_end_a_command_with_code_2(tmp_path, capsys):
     for command in (["validate", str(file)], ["evaluate", "--data", str(file)]):
         assert main(command) == 2
         told = capsys.readouterr().err
-        assert "line 2: gold is 'Perhaps'; expected one of Yes, No" in told
+        assert "line 2 and 7 other rows: gold is 'Perhaps'; expected one of Yes, No" in told
         assert "Traceback" not in told
     assert interp.read_pairs is read_pairs

@@ -1,0 +1,65 @@
+"""A user's own facts: completions that a model may know or not, for the probes of facts."""
+
+from interp.choices import OWN_PAIRS
+from interp.errors import UserError
+from interp.prompts.answers import Completion
+from interp.prompts.files import Row, parse_each
+from interp.prompts.own.layout import TEXT, check_no_index, factors_of
+from interp.prompts.own.table import Source, described, rows_of, texts_of
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import FACT_SIDE
+
+FACTS = ("fact", TEXT, "answer")
+"""The columns of a table of facts: an id, the sentence to complete, and what completes it."""
+
+
+def read_facts(source: Source) -> PromptSet:
+    """Facts from a table with one row per fact.
+
+    Columns:
+        fact: an id, such as "stockholm".
+        text: the sentence to complete, such as "Complete the sentence: Stockholm is in".
+        answer: what completes it; other names follow after "/", as in "Sweden/Kingdom of Sweden".
+
+    Other columns are factors.
+
+    Raises:
+        UserError: the table cannot be read, lacks a column, has an empty cell or repeats an id.
+    """
+    rows = rows_of(source, FACTS)
+    columns = list(rows[0].cells)
+    check_no_index(columns)
+    if missing := [name for name in FACTS if name not in columns]:
+        raise UserError(
+            f"the columns {', '.join(missing)} are missing; a table of facts has {', '.join(FACTS)}"
+        )
+    factors = factors_of([name for name in columns if name not in FACTS])
+
+    def prompt(row: Row) -> Prompt:
+        cells = texts_of(row.cells)
+        if empty := [name for name in FACTS if name not in cells]:
+            raise UserError(f"{empty[0]} is empty; expected a text")
+        fact = cells["fact"].strip()
+        names = [name.strip() for name in cells["answer"].split("/")]
+        return Prompt(
+            id=fact,
+            text=cells[TEXT],
+            segments={},
+            answer=Completion(tuple(dict.fromkeys(filter(None, names)))),
+            pair_id=fact,
+            side=FACT_SIDE,
+            factors={factor: cells.get(column, "") for column, factor in factors.items()},
+        )
+
+    prompts = parse_each([(row.where, row) for row in rows], prompt)
+    found = PromptSet(
+        OWN_PAIRS,
+        (FACT_SIDE,),
+        (),
+        prompts.__getitem__,
+        range(len(prompts)),
+        description={"data": described(source)},
+    )
+    found.check()
+    return found

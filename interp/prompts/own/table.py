@@ -1,0 +1,54 @@
+"""The rows of a user's own table: a file, a folder of files, or a data frame."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.errors import UserError
+from interp.prompts.files import Row, read_rows
+
+Source = str | Path | pd.DataFrame
+"""A file, a folder or hub name (`interp.prompts.files`), or a data frame."""
+
+
+def rows_of(source: Source, required: Sequence[str]) -> list[Row]:
+    """The rows with all their columns.
+
+    Raises:
+        UserError: the table cannot be read, has no rows, or lacks a required column of a file.
+    """
+    if not isinstance(source, str | Path | pd.DataFrame):
+        raise UserError(
+            f"the table is a {type(source).__name__}; expected a file or a data frame, such as "
+            "pandas.DataFrame(rows)"
+        )
+    if not isinstance(source, pd.DataFrame):
+        return read_rows(source, required, others=True)
+    if source.empty:
+        raise UserError("the data frame has no rows; expected at least one")
+    records = source.to_dict("records")
+    return [
+        Row(f"row {number}", {str(name): cell for name, cell in record.items()})
+        for number, record in enumerate(records, start=1)
+    ]
+
+
+def texts_of(cells: Mapping[str, Any]) -> dict[str, str]:
+    """The text of each cell; empty cells are omitted."""
+    return {
+        column: _text(cell)
+        for column, cell in cells.items()
+        if not (pd.api.types.is_scalar(cell) and pd.isna(cell)) and str(cell).strip()
+    }
+
+
+def _text(cell: object) -> str:
+    """The text of a cell; 3.0 is 3, since pandas writes so if another cell of a column is empty."""
+    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+
+
+def described(source: Source) -> str:
+    """The source, for records."""
+    return "a data frame" if isinstance(source, pd.DataFrame) else str(source)

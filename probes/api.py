@@ -1,0 +1,34 @@
+"""The calls of the probes for notebooks, as `interp` has them for its own measurements."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from interp.api import measured, measuring
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp_probes.results import FactFamiliarity, KnownFacts, LinearProbes
+from interp_probes.specs import Familiarity, Knowledge, Residuals
+
+
+@measuring(Residuals)
+def probe_linear(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> LinearProbes:
+    """How well the side of a prompt is read from the residual stream, layer by layer."""
+    return measured(LinearProbes, Residuals(**options), model, prompts, batch_tokens)
+
+
+@measuring(Familiarity)
+def probe_familiarity(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> FactFamiliarity:
+    """The probability that a model begins to say each fact; `prompts` are facts."""
+    return measured(FactFamiliarity, Familiarity(**options), model, prompts, batch_tokens)
+
+
+@measuring(Knowledge)
+def probe_knowledge(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> KnownFacts:
+    """Whether a model completes each fact greedily; `prompts` are facts."""
+    return measured(KnownFacts, Knowledge(**options), model, prompts, batch_tokens)

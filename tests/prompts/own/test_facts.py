@@ -1,0 +1,70 @@
+"""Facts of one's own: what a table becomes, and what the probes of facts measure."""
+
+import pandas as pd
+import pytest
+
+from interp.errors import UserError
+from interp.prompts.own.facts import read_facts
+from interp.prompts.source import PromptSource
+from interp_probes.api import probe_familiarity, probe_knowledge
+
+FACTS = pd.DataFrame(
+    [
+        (
+            "stockholm",
+            "Complete the sentence: Stockholm is in",
+            "Sweden/Suecia",
+            "north",
+        ),
+        ("tunis", "Complete the sentence: Tunis is in", "Tunisia", "south"),
+        ("nowhere", "Complete the sentence: Nowhere is in", "Xanadu", "south"),
+    ],
+    columns=["fact", "text", "answer", "region"],
+)
+
+
+def test_a_row_is_a_completion():
+    first = read_facts(FACTS)[0]
+    assert (first.id, first.text) == ("stockholm", "Complete the sentence: Stockholm is in")
+    assert first.answer.expected == ("Sweden", "Suecia")
+    assert first.factors == {"region": "north"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (FACTS.drop(columns="answer"), "the columns answer are missing"),
+        (FACTS.assign(answer=["Sweden", None, "x"]), "row 2: answer is empty"),
+        (FACTS.assign(fact="same"), "prompt id 'same' occurs twice"),
+        (FACTS.assign(weight=1), "would be the factor weight"),
+        (FACTS.iloc[:0], "has no rows"),
+    ],
+)
+def test_faults_are_named(rows, problem):
+    with pytest.raises(UserError, match=problem):
+        read_facts(rows)
+
+
+def test_a_file_of_facts_is_found_by_its_columns(tmp_path, capsys):
+    from interp.cli import main
+
+    file, folder = tmp_path / "facts.csv", tmp_path / "run"
+    FACTS.to_csv(file, index=False)
+    assert PromptSource(data=str(file)).system == "pairs"
+    assert main(["validate", str(file)]) == 0
+    assert "without fault: 3 facts" in capsys.readouterr().err
+    for part, table in (("familiarity", "familiarity.csv"), ("knowledge", "excluded.csv")):
+        words = ["probe", part, "--data", str(file), "--device", "cpu"]
+        assert main([*words, "--out", str(folder / part)]) == 0
+        assert len(pd.read_csv(folder / part / table))
+    assert main(["probe", "familiarity", "--system", "pairs"]) == 2
+    assert "the columns fact, text, answer" in capsys.readouterr().err
+
+
+def test_a_model_is_asked_for_them(organism):
+    """The organism has learned where cities are, and has never met Xanadu."""
+    facts = read_facts(FACTS)
+    table = probe_familiarity(organism, facts).derived()["familiarity"].set_index("prompt_id")
+    assert table.loc["tunis", "familiarity"] > 100 * table.loc["nowhere", "familiarity"]
+    known = probe_knowledge(organism, facts).derived()["knowledge"].set_index("prompt_id")["known"]
+    assert known.to_dict() == {"stockholm": True, "tunis": True, "nowhere": False}
