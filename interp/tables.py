@@ -161,13 +161,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "finished",
             TEXT,
-            "`marker` if the mark came; else `eos` (the text ended without it) or `length`",
+            "how it ended: `marker`, `eos` (the text ended first) or `length`",
         ),
         column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
         column(
             "same_tokens",
             BOOLEAN,
-            "whether the thought, read as text, has the tokens that were generated",
+            "whether reading the thought as text gives the same tokens",
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
