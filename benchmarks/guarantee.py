@@ -12,23 +12,32 @@ The columns, over the draws:
 - coverage by stratum: the mean share of unchecked pairs that hold the bound of a layer and role;
 - bound: the median of the site's bound, and of the bound from checked pairs without estimates;
 - strata below 1 logit: the mean share of layers and roles whose own bound is below 1 logit.
+
+With `--edges` all edges are run and estimated instead; the bounds are those of the edges into one
+kind of reader, for all of them or for 20 that are drawn at random in each pair.
 """
 
 import argparse
 from collections.abc import Iterator
+from itertools import product
 
+import numpy as np
 import pandas as pd
 import torch
 
 import interp
 from benchmarks.side_by_side import machine
-from interp.analysis.patching_guarantee import guarantee_tables
+from interp.analysis.edge_effects import edges_as_cells
+from interp.analysis.patching_guarantee import conformal_limit, guarantee_tables
 from interp.patching.pairs import is_checked
 
 ESTIMATES = ("gradient", "integrated")
 LEVELS = (0.8, 0.95)
 SHARE = 0.4
 """Share of the pairs that are checked, enough for a bound at each level."""
+
+SAMPLE = 20
+"""Edges into a kind of reader in a sample."""
 
 _CELL = ["pair_id", "site", "layer", "head", "role"]
 
@@ -38,13 +47,17 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["phi3-deep", "llama-shallow"])
     parser.add_argument("--pairs", type=int, default=96)
     parser.add_argument("--splits", type=int, default=60)
+    parser.add_argument("--edges", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(machine())
     for name in options.models:
-        patches, pairs = measured(
-            interp.load_model(f"organism/{name}", device="cpu"), options.pairs
-        )
+        model = interp.load_model(f"organism/{name}", device="cpu")
+        if options.edges:
+            print(f"\n{name}, {options.pairs} pairs, {options.splits} draws of {SHARE:.0%} of them")
+            print(edge_coverage_table(model, options.pairs, options.splits).to_string(index=False))
+            continue
+        patches, pairs = measured(model, options.pairs)
         print(f"\n{name}, {len(pairs)} pairs, {options.splits} draws of {SHARE:.0%} of them")
         print(coverage_table(patches, pairs, splits=options.splits).to_string(index=False))
 
@@ -80,6 +93,37 @@ def coverage_table(patches: pd.DataFrame, pairs: pd.DataFrame, *, splits: int) -
                 }
             )
     return pd.DataFrame(rows)
+
+
+def edge_coverage_table(model: interp.Model, pairs: int, splits: int) -> pd.DataFrame:
+    """One row per estimate, level and sample: the mean coverage over draws and kinds of readers."""
+    methods = (*ESTIMATES, "exact")
+    result = interp.edges(model, interp.load_prompts(limit=pairs), methods=methods)
+    cells = edges_as_cells(result.edges, result.pairs.assign(checked=True))
+    key = ["pair_id", "site", "writer", "reader"]
+    exact = cells[cells["method"] == "exact"]
+    rows = []
+    for estimate, level, sample in product(ESTIMATES, LEVELS, (None, SAMPLE)):
+        both = cells[cells["method"] == estimate].merge(exact[[*key, "effect"]], on=key)
+        excess = both.assign(excess=both["effect_y"].abs() - both["effect_x"].abs())
+        covered, margins = [], []
+        for split in range(splits):
+            order = np.random.default_rng(split).permutation(len(excess))
+            drawn = excess.iloc[order].groupby(["pair_id", "site"], sort=False)
+            own = excess if sample is None else drawn.head(sample)
+            largest = own.groupby(["pair_id", "site"])["excess"].max().unstack("site")
+            checked = np.array([is_checked(f"{split} {name}", SHARE) for name in largest.index])
+            for scores in largest.to_numpy().T:
+                margins.append(conformal_limit(scores[checked], level))
+                covered.append((scores[~checked] <= margins[-1]).mean())
+        known = {"estimate": estimate, "level": level, "edges": sample or "all"}
+        finite = np.isfinite(margins)
+        numbers = {
+            "draws with a bound": finite.mean(),
+            "coverage": np.mean(np.array(covered)[finite]),
+        }
+        rows.append({**known, **numbers, "margin": np.median(np.array(margins)[finite])})
+    return pd.DataFrame(rows).round(3)
 
 
 def _draws(

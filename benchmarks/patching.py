@@ -105,12 +105,6 @@ def growth() -> None:
 
 def made(kind: str, layers: int) -> interp.Model:
     """A random model of hidden size 256 with 8 heads and 4 key-value heads."""
-    words = {f"w{index}": index for index in range(VOCABULARY)}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="w0", eos_token="w0", bos_token="w0"
-    )
     shape = {
         "vocab_size": VOCABULARY,
         "hidden_size": 256,
@@ -126,7 +120,17 @@ def made(kind: str, layers: int) -> interp.Model:
         if kind == "llama"
         else Gemma2ForCausalLM(Gemma2Config(**shape, query_pre_attn_scalar=32))
     )
-    return interp.Model(kind, enlarged(hf.eval(), 3.0), fast)
+    return interp.Model(kind, enlarged(hf.eval(), 3.0), made_tokenizer())
+
+
+def made_tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer of the words w0, w1, ..."""
+    words = {f"w{index}": index for index in range(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="w0", eos_token="w0", bos_token="w0"
+    )
 
 
 def made_pair(model: interp.Model, tokens: int, seed: int = 0) -> PatchingPair:

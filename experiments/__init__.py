@@ -1,1 +1,1 @@
-"""The systems: data sets with their prompts, and how the organisms are trained."""
+"""The systems (data sets with their prompts) and the training of the organisms."""

@@ -24,8 +24,8 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
-    p_holm, after p, is corrected over all rows (Holm, 1979). verdict, after excluded_above, is that
-    of `interp.statistics.decisions` on p_holm.
+    p_holm, the column after p, is corrected over all rows (Holm, 1979). verdict, the column after
+    excluded_above, is that of `interp.statistics.decisions` on p_holm.
 
     Args:
         found: the values of the keys and the difference, for each comparison.
@@ -39,10 +39,10 @@ def family_table(
 
 
 EXPLORATORY = (
-    "Exploratory: what follows, and everything else on this page. There, p_holm is corrected over "
-    "the tests of one family (column family). With several families, more than 5% of reports have "
-    "an exploratory finding although there is no effect (docs/statistics.md has the share): test "
-    "such a finding in another run."
+    "Exploratory: the rest of this page. Its p_holm are corrected over the tests of one family "
+    "(column family). With several families, more than 5% of reports contain an exploratory "
+    "finding even if no effect exists (docs/statistics.md gives the share), so confirm such a "
+    "finding in another run."
 )
 """Separates the contrasts that were named in advance from all other tests."""
 
@@ -102,8 +102,8 @@ def named_in_full(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> l
 def in_brief(rows: pd.DataFrame, subject: str) -> str:
     """A sentence of at most 25 words on what comparisons of one kind show.
 
-    If none shows a difference, it gives the range that at least one does not exclude, the smallest
-    p, and the n of the one with the fewest clusters.
+    If no comparison shows a difference, the sentence gives the range that at least one leaves open,
+    the smallest p, and the n of the one with the fewest clusters.
 
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").

@@ -1,15 +1,15 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-The calls that a notebook needs: `load_model`, `load_prompts`; one for each measurement, `evaluate`,
-`soft_score`, `attribute`, `patch`, `edges`, `effects`, `generate`, `activations`, and those of
-`interp_probes.api`; `run`, which does all measurements and studies that the command line does; and
-`train`. A name is imported when it is
-first used, since torch takes seconds to import.
+Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
+(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
+`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs all measurements and
+studies of the command line; and `train`. A name is imported when it is first used, since torch
+takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
 
-# The only list of public names: `_homes` reads it from here, as type checkers do.
+# The only list of public names, which `_homes` and type checkers read.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,24 +18,28 @@ if TYPE_CHECKING:
     from interp.api import edges as edges
     from interp.api import effects as effects
     from interp.api import evaluate as evaluate
+    from interp.api import find_circuits as find_circuits
     from interp.api import generate as generate
     from interp.api import measurement as measurement
     from interp.api import patch as patch
     from interp.api import run as run
     from interp.api import soft_score as soft_score
     from interp.api import study as study
+    from interp.api import thoughts as thoughts
     from interp.api import train as train
     from interp.errors import UserError as UserError
     from interp.export.activations import ActivationVectors as ActivationVectors
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
+    from interp.measurements.specs import Circuits as Circuits
     from interp.measurements.specs import Edges as Edges
     from interp.measurements.specs import Effects as Effects
     from interp.measurements.specs import Evaluate as Evaluate
     from interp.measurements.specs import Generate as Generate
     from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import SoftScore as SoftScore
+    from interp.measurements.specs import Thoughts as Thoughts
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
     from interp.models.organisms import organism_card as organism_card
@@ -58,9 +62,12 @@ if TYPE_CHECKING:
     from interp.results.answers import Scores as Scores
     from interp.results.attributions import Attributions as Attributions
     from interp.results.attributions import SegmentEffects as SegmentEffects
+    from interp.results.circuits import CircuitAnswers as CircuitAnswers
     from interp.results.edges import EdgeEffects as EdgeEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
+    from interp.results.thoughts import ThoughtEffects as ThoughtEffects
+    from interp.runs.execute import with_thoughts as with_thoughts
     from interp.studies.folder import StudyFolder as StudyFolder
 
 
@@ -82,7 +89,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> "Any":
-    """A public name, imported now."""
+    """Import and return a public name."""
     from importlib import import_module
 
     if name == "__version__":
@@ -93,5 +100,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    """The public names and the names that every module has, not the submodules imported so far."""
+    """The public names and the standard names of modules, without imported submodules."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

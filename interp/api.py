@@ -1,24 +1,28 @@
-"""The calls for notebooks: measure prompts and get tables, in memory or in a folder."""
+"""Functions for notebooks, which measure prompts and return tables, in memory or in a folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
+from interp.circuits.effects import read_effects
 from interp.errors import UserError, described, shortened, unknown
 from interp.export.activations import ActivationVectors
 from interp.jobs import Job, finish, finish_study
+from interp.measurements.circuits import circuits_by
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import (
     Activations,
     Attribute,
+    Circuits,
     Edges,
     Effects,
     Evaluate,
     Generate,
     Patch,
     SoftScore,
+    Thoughts,
 )
 from interp.models.load import find_model
 from interp.models.loading import Loading
@@ -29,10 +33,12 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.answers import Completions, Scores
 from interp.results.attributions import Attributions, SegmentEffects
+from interp.results.circuits import CircuitAnswers
 from interp.results.edges import EdgeEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
+from interp.results.thoughts import ThoughtEffects
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
@@ -53,20 +59,20 @@ def run(
     prompts: Sequence[Prompt] | None = None,
     **options: Any,
 ) -> Result | StudyFolder:
-    """Measure some models, with every option of the command line.
+    """Measure one or more models, with every option of the command line.
 
     Args:
         what: a measurement, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
-        models: from `load_model`, or names that are loaded one after the other.
-        prompts: from `load_prompts`, or any sequence of prompts; of a measurement only. Without
-            them they are loaded as the options of `PromptSource` say: system, data, limit, seed,
+        models: models from `load_model`, or names, which are loaded one at a time.
+        prompts: prompts from `load_prompts`, or any sequence of prompts; only for a measurement. By
+            default, prompts are loaded by the options of `PromptSource`: system, data, limit, seed,
             template.
-        options: those of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
+        options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
-            of the flags. With `out` results go to a run folder, where the same call resumes; a
-            measurement without it stays in memory. Workers in other processes need names of
-            models, and no prompts.
+            of the flags. With `out`, results go to a run folder, and repeating the call resumes the
+            run; without it, a measurement stays in memory. Workers in other processes require names
+            of models, and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -97,14 +103,15 @@ def run(
         return _in_memory(what, job, given, found)
     if execution.executor != "inline" and (given or prompts is not None):
         raise UserError(
-            f"the {execution.executor} executor starts other processes, which cannot see models "
-            "and prompts of this one; give names of models, and a system with its options"
+            f"the {execution.executor} executor starts other processes, which have no access to "
+            "models and prompts of this process; use names of models, and a system with its "
+            "options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
     plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
-    from interp.report.write import write_report  # matplotlib takes a while to import
+    from interp.report.write import write_report  # importing matplotlib is slow
 
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
@@ -152,8 +159,8 @@ def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 _ARGUMENTS = """Args:
     model: from `load_model`, or `Model(name, hf, tokenizer)`.
     prompts: from `load_prompts`, or any sequence of prompts.
-    batch_tokens: budget of tokens in a batch, padding included.
-    **options: those of the measurement.
+    batch_tokens: budget of tokens in a batch, including padding.
+    **options: the options of the measurement.
 
 Raises:
     UserError: the model, the prompts or a choice is invalid, there are no prompts, ids are not
@@ -168,8 +175,9 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
         spec: a training task with its options.
         model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
             or a built-in configuration such as "small-encoder".
-        options: those of `Loading` (device, revision ...) and `CheckpointOptions` (out,
-            checkpoint_steps, threads), under the names of the flags. The same call resumes.
+        options: the options of `Loading` (device, revision ...) and `CheckpointOptions` (out,
+            checkpoint_steps, threads), under the names of the flags. Repeating the call resumes the
+            run.
 
     Returns:
         The record of the finished run, with the scores on the held-out splits. The folder `out`
@@ -228,6 +236,37 @@ def edges(
     return measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
+@measuring(Circuits)
+def find_circuits(
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    effects: EdgeEffects | None = None,
+    batch_tokens: int | None = None,
+    **options: Any,
+) -> CircuitAnswers:
+    """The answers of a model that runs only with the edges of circuits.
+
+    The circuits are chosen by the effects in `effects`, a result of `edges` on any prompts of the
+    system, or in the run folder `edges`; without either, the edges of these prompts are measured.
+    """
+    _check_model(model)
+    _check_prompts(prompts)
+    spec = Circuits(**options)
+    if spec.edges is not None and effects is not None:
+        raise UserError("got both effects and edges; omit one of them")
+    if not isinstance(effects, EdgeEffects | None):
+        raise UserError(f"effects is {described(effects)}; expected the result of interp.edges")
+    arranged = spec.arranged(prompts)
+    if spec.edges is None:
+        found = effects or measured(EdgeEffects, spec.first(), model, prompts, batch_tokens)
+        chosen_by = found.of_model(model.name, factor=spec.split)
+    else:
+        chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
+    tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
+    return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
+
+
 @measuring(Effects)
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
@@ -242,6 +281,14 @@ def generate(
 ) -> Completions:
     """The text a model generates after each prompt, judged by the prompt's own answer."""
     return measured(Completions, Generate(**options), model, prompts, batch_tokens)
+
+
+@measuring(Thoughts)
+def thoughts(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> ThoughtEffects:
+    """How much of a model's answers passes through the thoughts that it writes before them."""
+    return measured(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
 
 
 @measuring(Activations)
@@ -283,7 +330,7 @@ def measured(
 def _in_memory(
     spec: Spec, job: Job, given: Mapping[str, Model], prompts: Sequence[Prompt]
 ) -> Result:
-    """The result over all models of a job, one model in memory at a time."""
+    """The result over all models of a job, with one model in memory at a time."""
     parts = []
     for name in job.models or job.default_models():
         model = (
@@ -305,7 +352,7 @@ def _noted(result: _Kind) -> _Kind:
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """Options sorted into several kinds."""
+    """The options, sorted by kind."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
@@ -317,17 +364,17 @@ def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
 def _check_inline(execution: ExecutionOptions) -> None:
     if execution != ExecutionOptions():
         raise UserError(
-            "without out, results stay in memory and everything is measured in this process; give "
-            "out, a folder, to have workers or to retry errors"
+            "without out, results stay in memory and everything is measured in this process; set "
+            "out to a folder to use workers or to retry errors"
         )
 
 
 def _check_what(what: object) -> None:
-    """Refuse arguments that would fail far from here, such as just the name of a measurement."""
+    """Reject arguments that would fail much later, such as a bare name of a measurement."""
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
-            f"what is to be run is {described(what)}; expected a measurement or a study, such as "
+            f"got {described(what)} to run; expected a measurement or a study, such as "
             f"interp.measurement({name!r}) or interp.study('faithfulness')"
         )
 
@@ -349,16 +396,16 @@ def _models(given: object) -> list[Model | str]:
 def _check_model(model: object) -> None:
     if not isinstance(model, Model):
         raise UserError(
-            f"model is {described(model)}; expected a Model, as interp.load_model gives it"
+            f"model is {described(model)}; expected a Model, as returned by interp.load_model"
         )
 
 
 def _check_prompts(prompts: object) -> None:
-    """Refuse prompts that would fail far from here, or be silently measured wrongly."""
+    """Reject prompts that would fail much later, or be silently measured wrongly."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
-            f"prompts is {described(prompts)}; expected a list of prompts, as "
-            "interp.load_prompts gives it"
+            f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
+            "interp.load_prompts"
         )
     if not prompts:
         raise UserError("there are no prompts; expected at least one")
@@ -368,22 +415,22 @@ def _check_prompts(prompts: object) -> None:
             raise UserError(f"prompts[{place}] is {described(prompt)}; expected a Prompt")
         if prompt.id in ids:
             raise UserError(
-                f"prompts[{place}] has the id {shortened(prompt.id)!r}, as one before it; give "
-                "each prompt an id of its own"
+                f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
+                "give each prompt a unique id"
             )
         ids.add(prompt.id)
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:
-    """Refuse prompts that were given together with options that load prompts."""
+    """Reject prompts that come with options for loading prompts."""
     if isinstance(what, Study):
         raise UserError(
-            f"prompts were given, but the study {what.name} loads its own; leave them out, and say "
-            "by data, limit and seed which it takes"
+            f"got prompts, but the study {what.name} loads its own; omit them, and select "
+            "prompts by data, limit and seed"
         )
     if source.model_fields_set:
         names = ", ".join(sorted(source.model_fields_set))
         raise UserError(
-            f"both prompts and {names} were given; leave one of the two out: prompts are measured "
-            "as they are, the others say which ones to load"
+            f"got both prompts and {names}; omit one of them: prompts are measured unchanged, "
+            f"whereas {names} selects prompts to load"
         )

@@ -1,6 +1,6 @@
-"""The names that options, arguments and tables take, each defined once.
+"""The names that options, arguments and tables accept, each defined once.
 
-Nothing heavy is imported here, so the command line refuses a wrong name at once.
+Nothing heavy is imported here, so the command line rejects a wrong name immediately.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ COUNTERPART, CONTROL = "counterpart", "control"
 """Sources of patched activations: the other prompt of the pair, or the base prompt's control."""
 
 ALL = "all"
-"""The role of all tokens together, if a prompt is patched as a whole."""
+"""The role of all tokens if a prompt is patched as a whole."""
 
 RESERVED = (TEMPLATE, LAST, POOLED, ALL)
-"""Names that no segment or role of a prompt can have."""
+"""Names that segments and roles of a prompt must not have."""
 
 ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
     "oracle",
@@ -31,7 +31,7 @@ ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
     "length",
     "position",
 )
-"""Scores of known faithfulness: controls for attribution methods."""
+"""Scores with known faithfulness: controls for attribution methods."""
 
 OWN_PAIRS = "pairs"
 """The system that reads a user's own pairs from a file."""
@@ -50,10 +50,10 @@ VectorSite = Literal[
     "k",
     "v",
 ]
-"""The names of the `SITES` that hold a vector for each token."""
+"""The names of the `SITES` with a vector for each token."""
 
 SiteName = Literal[VectorSite, "pattern"]
-"""The names of `SITES`, as usual in the literature."""
+"""The names of `SITES`, as used in the literature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,19 @@ class Site:
     heads: Literal["query", "key-value"] | None = None
     """The kind of head that the site belongs to; None for sites of a whole layer."""
     read_by_later: bool = False
-    """Whether a token in the last layer still reaches later tokens (in an encoder, all tokens)
-    through this site; through all other sites it reaches only its own residual stream."""
+    """Whether a token in the last layer still affects later tokens (in an encoder, all tokens)
+    through this site; through all other sites it affects only its own residual stream.
+    """
     acts_through: str | None = None
-    """The site that is patched instead, if reading and patching happen at different places:
+    """The site that is patched instead, if reading and patching happen at different locations:
     attention weights pass through no module, and the norm before the MLP reads a residual stream
-    that also continues past it."""
+    that also bypasses it.
+    """
     beside: str | None = None
-    """The site that, added to the output of `acts_through`, gives this one."""
+    """The site that adds up to this one with the output of `acts_through`."""
     is_weights: bool = False
-    """Whether the site holds attention weights, (head, query, key); these need eager attention."""
+    """Whether the site holds attention weights, (head, query, key), which require eager attention.
+    """
 
     @property
     def patched_at(self) -> str:
@@ -109,15 +112,16 @@ Granularity = Literal["role", "segment", "position", "all"]
 """Units of patching: the tokens of each role or segment, single tokens, or all tokens."""
 
 Policy = Literal["last", "mean", "all"]
-"""Policies for differing spans with unequal numbers of tokens: the last token takes the last one's
-activation, and earlier tokens stay as they are; every token takes the mean activation; or token by
-token, so such pairs are refused."""
+"""Policies for differing spans with unequal numbers of tokens: the last token takes the activation
+of the last token, and earlier tokens are unchanged; every token takes the mean activation; or
+tokens must correspond one to one, so such pairs are rejected.
+"""
 
 EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"]
-"""Estimates of edges: see `interp.circuits.estimates.EdgeEstimator`."""
+"""Estimates of edges (`interp.circuits.estimates.EdgeEstimator`)."""
 
 EdgeMethod = Literal[EdgeEstimate, "exact"]
-"""Estimates of edges, and running each edge."""
+"""Methods for edges: the estimates, and running each edge."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
@@ -126,4 +130,4 @@ DTYPE_ALIASES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "fp64
 """Short names of types."""
 
 Quantization = Literal["8bit", "4bit"]
-"""How weights are quantized: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""
+"""Quantization of weights: LLM.int8() (Dettmers et al. 2022), NF4 (Dettmers et al. 2023)."""

@@ -20,7 +20,7 @@ PLAIN_INTERVAL = 10.0
 
 
 def echo(line: str) -> None:
-    """Print a line to standard error; standard output is kept for tables."""
+    """Print a line to standard error; standard output is reserved for tables."""
     sys.stderr.write(printable(line) + "\n")
     sys.stderr.flush()
 
@@ -67,7 +67,7 @@ class Progress:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
-        """Count `count` more items as done; a note stays until another replaces it."""
+        """Count `count` more items as done; a note remains until the next note."""
         self._done += count
         self._note = note or self._note
         if self._bar:

@@ -1,4 +1,4 @@
-"""Facts about a model, its tokenizer and this machine to know before a long run."""
+"""Facts about a model, its tokenizer and this machine that matter before a long run."""
 
 import io
 import time
@@ -27,7 +27,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 
 class Finding(NamedTuple):
-    """One row of the doctor's table: a subject, such as "padding token", what it is, and a note."""
+    """One row of the doctor's table: a subject, such as "padding token", its value, and a note."""
 
     about: str
     found: str
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 def size(count: float) -> str:
-    """A number of bytes, in the largest binary unit in which it is at least 1."""
+    """A number of bytes, in the largest binary unit that keeps it at 1 or more."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:,.0f} {unit}"
@@ -53,11 +53,11 @@ def machine() -> Iterator[Finding]:
         name = torch.cuda.get_device_name(index)
         yield Finding(f"cuda:{index}", f"{name}, {size(free)} free of {size(total)}")
     if not torch.cuda.is_available():
-        yield Finding("GPU", "none that PyTorch sees")
+        yield Finding("GPU", "none visible to PyTorch")
 
 
 def loaded(model: Model) -> Iterator[Finding]:
-    """The loaded model, and the features that work for it."""
+    """The loaded model, and its supported features."""
     parameters = list(model.hf.parameters())
     weights = sum(own.numel() * own.element_size() for own in parameters)
     count = sum(own.numel() for own in parameters)
@@ -78,7 +78,7 @@ def loaded(model: Model) -> Iterator[Finding]:
         else "answers, input gradients and attention work; patching and backward rules do not",
     )
     if not model.allows_padding:
-        yield Finding("padding", "not safe", "batches hold prompts of one length")
+        yield Finding("padding", "not safe", "each batch holds prompts of one length")
 
 
 SHOWN = 8
@@ -86,12 +86,13 @@ SHOWN = 8
 
 
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """The first prompt as tokenizer and chat template write it, and the segments of all prompts."""
+    """The first prompt as tokenizer and chat template write it, and all prompts' segments."""
     first = prompts[0]
     tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
     written = "by the chat template" if first.chat.templated else "without a chat template"
     yield Finding("first prompt", f"{len(first)} tokens, written {written}: {ends}")
+    yield from _thinking(model)
     yield from _beginning(model, first)
     yield from _special(model)
     yield Finding(
@@ -102,6 +103,24 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
     yield from _answers(model, first)
 
 
+def _thinking(model: Model) -> Iterator[Finding]:
+    """Where answers are read, if the model knows thoughts."""
+    marks, frame = model.thought_marks, model.chat_frame
+    if marks is None:
+        return
+    if model.chat.thinks:
+        begin = f"begins with {marks.begin!r}" if marks.begin else "is begun by the template"
+        after = "" if marks.fixed else "; white space before the answer is the model's own"
+        yield Finding("thinking", f"on: a thought {begin} and ends with {marks.end!r}{after}")
+    else:
+        written = f"{frame.after}{frame.direct}{frame.answer_opening}"
+        yield Finding("thinking", f"off: answers are read after {written[-SHOWN_TEXT:]!r}")
+
+
+SHOWN_TEXT = 40
+"""Number of characters shown before an answer."""
+
+
 def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     """Whether tokenizer(text) would write the beginning of the text twice."""
     if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
@@ -109,9 +128,9 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     plain = model.tokenizer(first.chat.text)["input_ids"]
     begins = [own == model.tokenizer.bos_token_id for own in plain[:2]]
     if begins == [True, True]:
-        note = "tokenizer(text) would write it again before the template's own; here it is once"
+        note = "tokenizer(text) would write it again before the template's own; here it occurs once"
     elif first.token_ids[0] != model.tokenizer.bos_token_id:
-        note = "this prompt begins without it, as the template or tokenizer has it"
+        note = "this prompt begins without it, in accordance with the template or tokenizer"
     else:
         note = ""
     yield Finding("beginning of text", str(model.tokenizer.bos_token), note)
@@ -120,9 +139,9 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
 def _special(model: Model) -> Iterator[Finding]:
     pad, end = model.tokenizer.pad_token, model.tokenizer.eos_token
     if pad is None:
-        note = "no padding token; any token will do, since padding is masked"
+        note = "no padding token; any token is suitable, since padding is masked"
     elif pad == end:
-        note = "the same as the end of text; padding is masked by position, not by token"
+        note = "identical to the end of text; padding is masked by position, not by token"
     else:
         note = ""
     yield Finding("padding token", str(pad), note)
@@ -133,7 +152,9 @@ def _across(prompts: Sequence[TokenizedPrompt]) -> str:
         any(start < end for (_, end), (start, _) in pairwise(spans))
         for spans in (sorted(own.segments.values()) for own in prompts)
     )
-    return f"in {shared} of {len(prompts)} prompts a token belongs to two" if shared else ""
+    return (
+        f"in {shared} of {len(prompts)} prompts a token belongs to two segments" if shared else ""
+    )
 
 
 def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
@@ -150,12 +171,12 @@ def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
 Logits = Float[Tensor, "prompt output"]
 
 SAFE = 1e-3
-"""Larger differences of logits deserve a look in fp32."""
+"""Larger differences between logits should be checked in fp32."""
 
 
 @torch.no_grad()
 def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """Differences between ways to compute the same logits."""
+    """Differences between ways of computing the same logits."""
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
     for prompt, logits in zip(prompts, alone, strict=True):
@@ -163,7 +184,7 @@ def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Findin
             check_finite(model, prompt)
     with model.measuring():
         together = torch.cat([_logits(model, chunk) for chunk in _chunks(model, prompts)])
-        yield _difference("logits alone and in a batch", alone, together)
+        yield _difference("logits of a single prompt and in a batch", alone, together)
         if model.is_mapped:
             yield _difference("logits with and without hooks", alone, _hooked(model, prompts))
 
@@ -188,12 +209,15 @@ def _difference(about: str, one: Logits, other: Logits) -> Finding:
     changed = int((one.argmax(-1) != other.argmax(-1)).sum())
     note = f"{changed} of {len(one)} predictions change" if changed else ""
     if largest > SAFE and not changed:
-        note = "usual below fp32; too much for fp32"
+        note = "normal below fp32; too large for fp32"
     return Finding(about, f"largest difference {largest:.1e}", note)
 
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
-    """Time and disk space for a run of `whole` prompts, estimated from a few; peak memory."""
+    """Time and disk space for a run of `whole` prompts, estimated from a sample; peak memory."""
+    if model.chat.thinks:
+        yield Finding("cost", "not estimated", "answers are read after thoughts (--thoughts)")
+        return
     for spec in (Evaluate(), Attribute()):
         seconds, stored = _measured(spec, model, prompts)
         yield Finding(
@@ -203,13 +227,13 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
             f"{len(prompts) / seconds:.1f} prompts/s, measured on {len(prompts)}",
         )
     held = ", ".join(f"{size(peak)} ({device})" for device, peak in peak_memory().items())
-    yield Finding("memory held at most", held)
+    yield Finding("peak memory", held)
 
 
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
     """Seconds, and bytes of the tables as Parquet."""
     measurement = bind(spec, model)
-    collect(measurement, prompts[:2])  # do one-time slow work first, such as loading kernels
+    collect(measurement, prompts[:2])  # do slow one-time work first, such as loading kernels
     start = time.perf_counter()
     tables = collect(measurement, prompts)
     seconds = time.perf_counter() - start

@@ -7,7 +7,7 @@ QUOTED = 200
 """Maximum number of characters that a message repeats from the input."""
 
 QUOTED_IN_LINE = 80
-"""The same limit for names and reasons within a sentence."""
+"""Maximum number of characters of names and reasons within a sentence."""
 
 
 MANY = 12
@@ -15,14 +15,14 @@ MANY = 12
 
 
 class UserError(Exception):
-    """A mistake in the input: the message names the wrong value, the valid ones and the next step.
+    """A mistake in the input; the message names the wrong value, the valid ones and the next step.
 
     The command line prints it as one message, without a traceback, and exits with code 2.
     """
 
 
 def shortened(text: str, most: int = QUOTED) -> str:
-    """The text, with its middle cut out if it has more than `most` characters."""
+    """The text, without its middle if it has more than `most` characters."""
     if len(text) <= most:
         return text
     kept = (most - 3) // 2
@@ -51,14 +51,14 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> str:
 
 
 def nearest(got: str, known: Iterable[str]) -> str | None:
-    """The known name closest to the given one, if any is close."""
+    """The known name closest to the given name, if any is close."""
     by_lower = {name.lower(): name for name in known}
     found = get_close_matches(got.lower()[:QUOTED], by_lower, n=1)
     return by_lower[found[0]] if found else None
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped, so that they do not act on a terminal."""
+    """The text with control characters escaped, so they cannot affect a terminal."""
     return "".join(
         letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text
     )

@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all, and folders without links out of them.
+"""Atomic writing of files, and folders without links that lead out of them.
 
 If others can write to a folder, its entries may be links, pipes or devices. Everything in such a
-folder is reached through `inside`, and read through `read_bytes`.
+folder is accessed through `inside`, and read through `read_bytes`.
 """
 
 import errno
@@ -31,15 +31,13 @@ _UNFINISHED = re.compile(
 
 _ADVICE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space"),
-    **dict.fromkeys(
-        (errno.EACCES, errno.EPERM, errno.EROFS), "Give a folder that you may write to"
-    ),
-    errno.ENOENT: "Put the folder back, or give another one",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "Use a writable folder"),
+    errno.ENOENT: "Restore the folder, or use another one",
 }
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """The path root/parts, if no part is a link or leads out of `root`, which may be a link itself.
+    """The path root/parts, if no part is a link or leads out of `root`, which may itself be a link.
 
     Raises:
         UserError: a part is not a plain name, or is a link.
@@ -50,12 +48,14 @@ def inside(root: Path, *parts: str) -> Path:
             raise UserError(f"{part[:80]!r} is not the name of a file in {root}")
         path = path / part
         if path.is_symlink():
-            raise UserError(f"{path} is a link; nothing is followed out of {root}. Remove the link")
+            raise UserError(
+                f"{path} is a link; links out of {root} are not followed. Remove the link"
+            )
     return path
 
 
 def open_plain(file: Path) -> BufferedReader:
-    """A plain file, opened for reading.
+    """Open a plain file for reading.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -90,7 +90,7 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
 
 def check_fits(file: Path) -> None:
-    """Refuse a file that is larger than the free memory, into which it would be read.
+    """Reject a file that is larger than the free memory into which it would be read.
 
     Raises:
         UserError: the file is too large, or cannot be examined.
@@ -100,27 +100,27 @@ def check_fits(file: Path) -> None:
     free = psutil.virtual_memory().available
     if size > free:
         raise UserError(
-            f"{file} has {size:,} bytes, more than the {free:,} bytes of memory that are free; "
-            "give a part of it"
+            f"{file} has {size:,} bytes, which exceeds the {free:,} bytes of free memory; use a "
+            "part of the file"
         )
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is a folder, not a link to one."""
+    """Whether a path is a folder and not a link to a folder."""
     with suppress(OSError, ValueError):
         return stat.S_ISDIR(path.lstat().st_mode)
     return False
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a path is a plain file, not a link to one."""
+    """Whether a path is a plain file and not a link to a file."""
     with suppress(OSError, ValueError):
         return stat.S_ISREG(path.lstat().st_mode)
     return False
 
 
 def names_in(folder: Path) -> list[str]:
-    """Sorted names of a folder's entries; none if the path is not a folder, or is a link to one."""
+    """Sorted names of a folder's entries; empty if the path is not a folder, or is a link."""
     if not is_folder(folder):
         return []
     with reading(folder):
@@ -128,7 +128,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def make_folder(root: Path, *parts: str) -> Path:
-    """The folder root/parts, made if it is missing; `root` must exist."""
+    """The folder root/parts, which is created if it is missing; `root` must exist."""
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
         with writing(path):
@@ -141,13 +141,13 @@ def _make_one(path: Path) -> None:
         try:
             path.mkdir()
         except FileExistsError:
-            # Another process may just have made it, or removed what was there.
+            # Another process may just have created the folder, or removed an obstacle.
             if os.path.lexists(path) and not is_folder(path):
                 raise UserError(f"{path} is not a folder; remove it") from None
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file, given by its absolute path, and rename it to `file`."""
+    """Let `write_to` fill an empty file at an absolute path, and rename it to `file`."""
     with writing(file):
         unfinished = unfinished_name(file)
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -157,7 +157,7 @@ def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
             unfinished.replace(file)
             sync(file.parent)
         finally:
-            unfinished.unlink(missing_ok=True)  # ours: it was created above, under a random name
+            unfinished.unlink(missing_ok=True)  # created above, under a random name
 
 
 def unfinished_name(path: Path) -> Path:
@@ -167,7 +167,7 @@ def unfinished_name(path: Path) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove half-written entries that ended processes of this machine left in a folder."""
+    """Remove unfinished entries in a folder from processes of this machine that have ended."""
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
         if found and has_ended(found["space"], int(found["process"])):
@@ -178,14 +178,14 @@ def remove_unfinished(folder: Path) -> None:
 def remove_own(path: Path) -> None:
     """Remove a file, or a folder that holds only plain files."""
     if not is_folder(path):
-        path.unlink(missing_ok=True)  # removes a link itself, not its target
+        path.unlink(missing_ok=True)  # this removes a link itself, not its target
         return
     remove_plain(path, names_in(path))
     path.rmdir()
 
 
 def remove_unfinished_folder(folder: Path) -> None:
-    """Remove a folder of an `unfinished_name`: plain files, and one level of folders of them."""
+    """Remove a folder with an `unfinished_name`, its plain files, and one level of subfolders."""
     for name in names_in(folder):
         if is_folder(folder / name):
             remove_own(folder / name)
@@ -193,9 +193,9 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove plain files of a folder by name; anything else with one of the names stays.
+    """Remove plain files of a folder by name, but nothing else with one of the names.
 
-    The folder is opened once, so that nothing put in its place meanwhile leads elsewhere.
+    The folder is opened only once, so replacing it meanwhile has no effect.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -210,16 +210,13 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder within the block; yields whether the lock is held.
+    """Hold a lock on a folder within the block; yield whether the lock is held.
 
-    A lock ends with its process, however that ends. If the file system has no locks, everybody gets
-    every lock.
+    A lock ends with its process, however the process ends. If the file system has no locks, every
+    request succeeds.
 
-    Args:
-        folder: an existing folder.
-        name: name of the lock.
-        shared: share the lock with others who do so.
-        wait: wait while others hold the lock.
+    Args: folder: an existing folder. name: name of the lock. shared: whether to share the lock with
+        other sharing holders. wait: whether to wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
@@ -233,7 +230,7 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
 
 
 _OURS = b"lock of interp\n"
-"""Content of the files of locks: one that holds anything else is not ours to remove."""
+"""Content of lock files: a file with any other content is not ours to remove."""
 
 
 def _lock(file: Path, kind: int) -> int | None:
@@ -259,11 +256,11 @@ def _lock(file: Path, kind: int) -> int | None:
                 raise
         if _is_opened(file, descriptor):
             return descriptor
-        os.close(descriptor)  # the last holder removed the file, which no longer locks anything
+        os.close(descriptor)  # the last holder removed the file, so it no longer locks anything
 
 
 def _unlock(file: Path, descriptor: int) -> None:
-    """Let go of a lock, and remove its file if we made it and nobody else holds it."""
+    """Release a lock, and remove its file if we created it and no other process holds it."""
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.pread(descriptor, len(_OURS) + 1, 0) == _OURS and _is_opened(file, descriptor):
@@ -272,7 +269,7 @@ def _unlock(file: Path, descriptor: int) -> None:
 
 
 def _is_opened(file: Path, descriptor: int) -> bool:
-    """Whether a path still leads to the file that was opened there."""
+    """Whether a path still leads to the file that was opened at that path."""
     try:
         return os.path.samestat(file.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -290,11 +287,11 @@ def process_space() -> str:
 
 
 def has_ended(space: str, process: int) -> bool:
-    """Whether a process was in this process space and has ended; False for other spaces."""
+    """Whether a process of this process space has ended; False for other spaces."""
     if space != process_space():
         return False
     try:
-        # A killed process stays as a zombie until its parent waits for it.
+        # A killed process remains a zombie until its parent waits for it.
         return bool(psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
@@ -304,7 +301,7 @@ def has_ended(space: str, process: int) -> bool:
 
 @contextmanager
 def writing(what: Path) -> Iterator[None]:
-    """Within the block an OSError becomes a UserError that says what to do.
+    """Turn an OSError within the block into a UserError with advice.
 
     Raises:
         UserError: the file system refused.
@@ -314,14 +311,14 @@ def writing(what: Path) -> Iterator[None]:
     except OSError as error:
         advice = _ADVICE.get(error.errno or 0, "Remove the cause")
         raise UserError(
-            f"cannot write {what}: {reason_of(error)}. Nothing that was written before is lost. "
+            f"cannot write {what}: {reason_of(error)}. Everything written so far is kept. "
             f"{advice}, then rerun the same command to resume"
         ) from error
 
 
 @contextmanager
 def reading(what: Path) -> Iterator[None]:
-    """Within the block an OSError becomes a UserError.
+    """Turn an OSError within the block into a UserError.
 
     Raises:
         UserError: the file system refused.
@@ -338,7 +335,7 @@ def reason_of(error: OSError) -> str:
 
 
 def sync(path: Path) -> None:
-    """Have the operating system write a file, or a folder's list of files, to the disk."""
+    """Make the operating system write a file, or a folder's list of files, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

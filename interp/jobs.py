@@ -1,9 +1,10 @@
-"""Jobs: what is measured for which models, from the command line, a YAML file or Python.
+"""Jobs: measurements and their models, from the command line, a YAML file or Python.
 
-A job is data: a worker in another process gets it as JSON.
+A job is data, which a worker in another process receives as JSON.
 
 1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
-2. `finish` merges the tables of a run and makes the small ones; `finish_study` those of a study.
+2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for a
+   study.
 """
 
 import hashlib
@@ -64,24 +65,23 @@ def _kind(what: Spec | Study) -> str:
 
 
 class Job(Options):
-    """What is measured for which models, and how."""
+    """A measurement or study, its models, and its options."""
 
     what: Annotated[
         InstanceOf[Spec] | InstanceOf[Study], BeforeValidator(_of_data), PlainSerializer(_as_data)
     ]
     """The measurement or the study."""
     models: tuple[str, ...] = ()
-    """Names of the models; the packaged organisms that fit the prompts if there are none."""
+    """Names of the models; if empty, the packaged organisms that match the prompts."""
     prompts: PromptSource = PromptSource()
     loading: Loading = Loading()
     computing: ComputeOptions = ComputeOptions()
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
-        """The job that another process has written as JSON.
+        """A job that another process wrote as JSON.
 
-        Raises:
-            UserError: the text is not a job.
+        Raises: UserError: the string is not a job.
         """
         try:
             return cls.model_validate_json(text)
@@ -96,13 +96,11 @@ class Job(Options):
         given: Mapping[str, Model] = MappingProxyType({}),
         prompts: PromptSet | None = None,
     ) -> tuple[Plan, list[Run]]:
-        """Measure everything, in this process or by workers that get the job.
+        """Measure everything, in this process or by workers that receive the job.
 
-        Args:
-            execution: where results go, and who measures.
-            command: the command line, for the record.
-            given: models that are loaded already, by name.
-            prompts: the prompts to measure; those of the job's source if not given.
+        Args: execution: the folder for results, and the processes that measure. command: the
+            command line, for the record. given: models that are already loaded, by name. prompts:
+            the prompts to measure; by default, those of the job's source.
         """
         self._check(execution)
         plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
@@ -121,7 +119,7 @@ class Job(Options):
         given: Mapping[str, Model] = MappingProxyType({}),
         prompts: PromptSet | None = None,
     ) -> Plan:
-        """What there is to do, and where its results go: a folder in runs/ if none is given."""
+        """The plan of what to measure, and the folder for results, by default in runs/."""
         what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
         folder = folder or self._default_folder()
@@ -138,10 +136,9 @@ class Job(Options):
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
 
     def default_models(self) -> list[str]:
-        """The models that are measured if none is named.
+        """The default models.
 
-        Raises:
-            UserError: no packaged organism is made for the prompts.
+        Raises: UserError: no packaged organism matches the prompts.
         """
         if not isinstance(self.what, Study):
             return [default_organism(self.prompts.system)]
@@ -149,32 +146,32 @@ class Job(Options):
         if names := organism_names(*systems):
             return names
         raise UserError(
-            f"no packaged organism is made for {' or '.join(systems)}; name a model by --model"
+            f"there is no packaged organism for {' or '.join(systems)}; name a model with --model"
         )
 
     def _check(self, execution: ExecutionOptions) -> None:
-        """Refuse options that contradict each other, before models and prompts are looked up."""
+        """Reject contradictory options before models and prompts are looked up."""
         what, source, device = self.what, self.prompts, self.loading.device
         if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
             raise UserError(
-                f"the study {what.name} loads its own prompts, and was given the system "
-                f"{source.system!r}; leave it out, or run a study of any system, such as "
-                "faithfulness"
+                f"the study {what.name} loads its own prompts, but got the system "
+                f"{source.system!r}; omit the system, or run a study that accepts any system, "
+                "such as faithfulness"
             )
         if execution.slurm_options and execution.executor != "slurm":
-            raise UserError("slurm_options were given without the slurm executor")
+            raise UserError("got slurm_options without the slurm executor")
         if execution.executor == "local" and re.search(r":\d", device or ""):
             raise UserError(
-                f"the device {device} was given, but the local executor gives each worker its own; "
-                "use cuda or cpu, or omit the option"
+                f"got the device {device}, but the local executor assigns a device to each "
+                "worker; use cuda or cpu, or omit the option"
             )
         if execution.executor == "inline":
             if execution.workers not in (None, 1):
                 raise UserError(
-                    f"{execution.workers} workers need the local or slurm executor; without it, "
+                    f"{execution.workers} workers require the local or slurm executor; otherwise "
                     "everything is measured in this process"
                 )
-            # Other executors may start workers where there are other devices.
+            # Other executors may start workers on machines with other devices.
             if device is not None:
                 check_device(device)
 
@@ -195,7 +192,7 @@ def _small_sample(prompts: PromptSet) -> str:
 
 
 def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:
-    """The models by name, found before anything long begins.
+    """The models by name, found before any long computation begins.
 
     Raises:
         UserError: a model is named twice, cannot be found or is incomplete.
@@ -204,7 +201,7 @@ def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel
     for name in names:
         model = find_model(name, loading)
         if model.name in found:
-            raise UserError(f"--model {model.name} is given twice; name each model once")
+            raise UserError(f"got --model {model.name} twice; name each model once")
         found[model.name] = model
     return found
 
@@ -219,7 +216,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
 
 
 def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
-    """Merge the tables of a study's runs, and print what they do not show."""
+    """Merge the tables of a study's runs, and print problems that the tables do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
     for run in runs:

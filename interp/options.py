@@ -1,8 +1,8 @@
 """Options as data: one frozen class defines flags, YAML keys and arguments.
 
-A field's type and docstring are its documentation everywhere: `interp.cli.fields` makes flags from
-them, `--config` reads them from YAML, Python gives them by name, and records hold them as JSON.
-Flags give texts; only the classes here turn them into values.
+A field's type and docstring serve as its documentation everywhere: `interp.cli.fields` derives
+flags from fields, `--config` reads them from YAML, Python passes them by name, and records store
+them as JSON. Flags are strings; only the classes here turn them into values.
 """
 
 import re
@@ -62,16 +62,16 @@ class Options(BaseModel):
             raise OptionError(_explained(cls, error)) from None
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every option with its value, as JSON holds it."""
+        """Every option with its value in JSON form."""
         return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
 class FromText:
-    """Marks a field whose value may be given as text, by a flag, in YAML or in Python."""
+    """Marker of a field whose value may be a string, in a flag, in YAML or in Python."""
 
     read: Callable[[str], Any]
-    """The value of a text, or a tuple of values; raises ValueError for an invalid text."""
+    """Function from a string to a value or a tuple of values; raises ValueError if invalid."""
     metavar: str | None = None
     """Name of the value in the help."""
 
@@ -90,7 +90,7 @@ class FromText:
 
 @dataclass(frozen=True)
 class Flag:
-    """Marks a field whose flag is not named after it, or that is given without a flag."""
+    """Marker of a field whose flag has a different name, or that has no flag."""
 
     name: str
     """The flag's name without dashes; of a value without a flag, its name in the help."""
@@ -121,13 +121,13 @@ def _marks_within(annotation: Any) -> Iterator[Any]:
 
 
 def is_tuple(annotation: Any) -> bool:
-    """Whether a type is a tuple, or a union with one."""
+    """Whether a type is a tuple, or a union with a tuple."""
     origin = get_origin(annotation)
     return origin is tuple or (origin is not Literal and any(map(is_tuple, get_args(annotation))))
 
 
 def is_whole_number(annotation: Any) -> bool:
-    """Whether a type is int, or contains it."""
+    """Whether a type is int or contains int."""
     return annotation is int or any(map(is_whole_number, get_args(annotation)))
 
 
@@ -137,21 +137,21 @@ def flag(name: str) -> str:
 
 
 def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Give a call that takes `**options` the names, defaults and documentation of the options.
+    """Add the names, defaults and documentation of options to a function with `**options`.
 
-    In the call's signature and docstring, the options replace `**options`.
+    In the function's signature and docstring, the options replace `**options`.
     """
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         own = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
         fields = options.model_fields.items()
-        # Plain types, without the bounds that pydantic checks.
+        # Use plain types, without the bounds that pydantic checks.
         types = get_type_hints(options)
         given = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[name])
             for name, field in fields
         ]
-        # By their types, functions have no such attribute.
+        # According to their types, functions have no such attribute.
         call.__signature__ = Signature([*own, *given])  # type: ignore[attr-defined]
         entries = "".join(
             fill(
@@ -170,7 +170,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
 
 
 def _of_text(field: FieldInfo, value: Any) -> Any:
-    """A value as pydantic takes it: YAML and JSON have only lists, and flags give only texts."""
+    """A value in pydantic's form: YAML and JSON have only lists, and flags only strings."""
     if isinstance(value, list):
         value = tuple(value)
     reads = any(isinstance(mark, FromText) for mark in marks(field))
@@ -186,7 +186,7 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
 
 
 def _explained(options: type[Options], error: ValidationError) -> str:
-    """The first problem, in one line that names the option."""
+    """The first problem as a line that names the option."""
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)
@@ -198,7 +198,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     if kind == "missing":
         return f"{flag(name)} is missing: {' '.join((field.description or '').split())}"
     if kind == "too_short":
-        hint = f"expected some of {', '.join(known)}" if known else f"leave {name} out to take all"
+        hint = f"expected some of {', '.join(known)}" if known else f"omit {name} to use all"
         return f"no {what} given; {hint}"
     if kind == "literal_error":
         return unknown(what, str(problem["input"]), known)
@@ -218,7 +218,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
 
 
 def _whole_number(field: FieldInfo, beyond: str) -> str:
-    """What is expected; `beyond` says which bound was missed, if the option itself has none."""
+    """The expected value; `beyond` is the violated bound, if the option itself has no bounds."""
     least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
     most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
     bounds = f" from {least[0]} to {most[0]}" if least and most else ""

@@ -1,4 +1,4 @@
-"""Plugins, found by entry point: systems, studies, measurements, tasks, commands, methods."""
+"""Plugins found by entry point: systems, studies, measurements, tasks, commands and methods."""
 
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -22,14 +22,15 @@ TRAINING = "interp.training"
 """Entry points of this group name subclasses of `interp.training.spec.TrainSpec`."""
 
 COMMANDS = "interp.commands"
-"""Entry points of this group name modules with further commands, made like those of interp.cli."""
+"""Entry points of this group name modules with additional commands, built like those of interp.cli.
+"""
 
 METHODS = "interp.methods"
 """Entry points of this group name an `interp.attribution.registry.Method`."""
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name, in alphabetical order; none is loaded."""
+    """The entry points of a group by name, in alphabetical order, without loading them."""
     return {point.name: point for point in sorted(entry_points(group=group))}
 
 
@@ -38,7 +39,7 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
 
     Args:
         group: group of entry points.
-        kind: name of the kind in messages, such as "study".
+        kind: name of the kind for messages, such as "study".
         name: name of the entry point.
         base: class that the object must be a subclass of, if any.
 
@@ -68,12 +69,12 @@ def loaded(point: EntryPoint) -> Any:
     except Exception as error:
         reason = f"{type(error).__name__}: {one_line(str(error), 300)}"
         raise UserError(
-            f"{_described(point)} cannot be loaded ({reason}); reinstall or fix the package"
+            f"{_described(point)} cannot be loaded ({reason}); reinstall or fix that package"
         ) from error
 
 
 def named(place: str) -> Any:
-    """The object at a place, "module:name", or a whole module, imported now."""
+    """Import the object at a location, "module:name", or a whole module."""
     module, _, name = place.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found

@@ -1,8 +1,8 @@
 """The data dictionary: every table that the toolkit's measurements fill, column by column.
 
 Parquet files keep the descriptions, units and sign conventions as metadata, and `python -m interp
-tables` prints them (`interp.report.dictionary`). Measurements in other packages describe their
-tables with `table` and `column` too.
+tables` prints them (`interp.report.dictionary`). Measurements in other packages also describe their
+tables with `table` and `column`.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,8 @@ Row = dict[str, Any]
 """One row, by column name; a missing column is null."""
 
 NO_GAP = 1e-3
-"""If the metrics of a pair's two prompts differ by less, in logits, `normalized` is null."""
+"""Smallest difference between the metrics of a pair, in logits, for which `normalized` is not null.
+"""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -25,24 +26,24 @@ def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: st
     Args:
         name: name of the column.
         type_: type of its values.
-        text: what it holds, in a few words, and when it is null.
-        unit: unit of its numbers; every column of numbers has one.
-        sign: what a positive number means, if numbers may be negative.
+        text: short description of the content, and when it is null.
+        unit: unit of the numbers, required for numeric columns.
+        sign: meaning of a positive number, if numbers may be negative.
     """
     notes = {"description": text, "unit": unit, "sign": sign}
     return pa.field(name, type_, metadata={key: value for key, value in notes.items() if value})
 
 
 def table(text: str, *columns: pa.Field) -> pa.Schema:
-    """The columns of a table, made with `column`, and its description.
+    """The columns of a table, created with `column`, and its description.
 
-    The text begins with a sentence that defines a row, such as "One row per model and prompt."
+    The text starts with a sentence that defines a row, such as "One row per model and prompt."
     """
     return pa.schema(columns, metadata={"description": text})
 
 
 def note(described: pa.Schema | pa.Field, key: str) -> str:
-    """The description of a table or column, or a column's unit or sign; empty if there is none."""
+    """The description of a table or column, or a column's unit or sign; empty if missing."""
     value: bytes = (described.metadata or {}).get(key.encode(), b"")
     return value.decode()
 
@@ -50,7 +51,7 @@ def note(described: pa.Schema | pa.Field, key: str) -> str:
 MODEL = column("model", TEXT, "name of the model")
 PROMPT_ID = column("prompt_id", TEXT, "the prompt, as in the prompts table")
 PAIR_ID = column("pair_id", TEXT, "the pair, as in the prompts table")
-ERROR = column("error", TEXT, "why there are no numbers; empty if nothing is wrong")
+ERROR = column("error", TEXT, "reason why there are no numbers; empty without an error")
 POSITION = column("position", INTEGER, "position of the token in the prompt", "tokens, from 0")
 SEGMENT = column("segment", TEXT, "the segment; `template` for tokens outside all segments")
 
@@ -58,13 +59,13 @@ _PROMPT = MODEL, PROMPT_ID
 _SCORED = (
     *_PROMPT,
     column("method", TEXT, "the attribution method, as named by `interp methods`"),
-    column("target", TEXT, "what is attributed, as named by `--target`"),
+    column("target", TEXT, "the attributed target, as named by `--target`"),
 )
 _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
 _TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
-_THAT_TOKEN = column("token", TEXT, "that token, as the tokenizer spells it")
+_THAT_TOKEN = column("token", TEXT, "the predicted token, as the tokenizer spells it")
 _ROLE = column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read")
 _LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
 
@@ -72,6 +73,8 @@ _METHODS_SIGN = "the method's, as stated by `interp methods`"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
 _TO_SOURCE = "positive where the metric moves towards that of the source prompt"
 _FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
+_FOR_CORRECT = "positive where the model prefers the correct answer"
+_SUPPORTS_CORRECT = "positive where the sentence supports the correct answer"
 _SUPPORTS = "positive where the segment supports `answer`"
 
 
@@ -105,9 +108,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         "class.",
         *_PROMPT,
         column("predicted_token", TEXT, "the most probable next token"),
-        column("predicted_token_id", INTEGER, "its id in the vocabulary", "token id"),
+        column(
+            "predicted_token_id", INTEGER, "id of the predicted token in the vocabulary", "token id"
+        ),
         column("predicted_probability", NUMBER, "its probability", "probability"),
-        column("answer", TEXT, "the option that the token belongs to; empty if none"),
+        column("answer", TEXT, "the option to which the token belongs; empty if there is none"),
         column("correct", BOOLEAN, "whether this is the correct option"),
         ERROR,
     ),
@@ -117,13 +122,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         *_PROMPT,
         column("option", TEXT, "name of the answer option"),
         column(
-            "probability", NUMBER, "that the answer begins with one of its tokens", "probability"
+            "probability",
+            NUMBER,
+            "probability that the answer begins with a token of the option",
+            "probability",
         ),
         _share(
             "relative_probability",
             "its share of all options' probability; null for a single option",
         ),
-        column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
+        column(
+            "token_ids", pa.list_(INTEGER), "first tokens that count for the option", "token id"
+        ),
     ),
     "completions": table(
         "One row per model and prompt.",
@@ -136,6 +146,35 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("correct", BOOLEAN, "whether this is the correct answer; null if there is an error"),
         ERROR,
     ),
+    "thoughts": table(
+        "One row per model, prompt and draw: what a model writes before its answer. `before`, "
+        "`sentences` and `after` are, one after another, all that stands between the prompt and "
+        "the answer. Only with `--thinking on`.",
+        *_PROMPT,
+        column("draw", INTEGER, "number of the thought among those on the prompt", "draws, from 0"),
+        column("seed", INTEGER, "seed of sampling", "seed"),
+        column("before", TEXT, "the mark that begins the thought; empty if the prompt holds it"),
+        column("sentences", pa.list_(TEXT), "its sentences, each with the white space after it"),
+        column("after", TEXT, "the mark that ends it, in white space; empty if none came"),
+        column("tokens", INTEGER, "length of the thought with its marks", "tokens"),
+        column("token_ids", pa.list_(INTEGER), "these tokens as they were generated", "token id"),
+        column(
+            "finished",
+            TEXT,
+            "`marker` if the mark came; else `eos` (the text ended without it) or `length`",
+        ),
+        column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
+        column(
+            "same_tokens",
+            BOOLEAN,
+            "whether the thought, read as text, has the tokens that were generated",
+        ),
+        column("completion", TEXT, "the text after the thought"),
+        column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
+        column("answer", TEXT, "the answer found in this text; empty unless `answered`"),
+        column("correct", BOOLEAN, "whether this is the correct answer"),
+        ERROR,
+    ),
     "soft_answers": table(
         "One row per model and prompt. Source: Wang and Shi (2025), Section 4.1 and formula 5.",
         *_PROMPT,
@@ -143,7 +182,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "perplexity",
             NUMBER,
-            "perplexity of the prompt as read, from its second token on",
+            "perplexity of the prompt as read, from the second token on",
             "exp(nats per token)",
         ),
         column("prompt_tokens", INTEGER, "length of the prompt as read", "tokens"),
@@ -159,12 +198,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "score", NUMBER, "sum of its tokens' scores", "the method's unit", sign=_METHODS_SIGN
         ),
-        _share("share", "its part of `total`; null where `total` is zero"),
+        _share("share", "the segment's share of `total`; null if `total` is zero"),
         column("total", NUMBER, "sum of all absolute scores in the prompt", "the method's unit"),
         column(
             "completeness_gap",
             NUMBER,
-            "sum of all scores minus what they should explain; null if none",
+            "sum of scores minus the change to be explained; null if none",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",
@@ -173,7 +212,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "token_scores": table(
         "One row per model, prompt, method, target and token. Only with `--keep-tokens`; methods "
-        "that score whole segments have none.",
+        "that score whole segments have no rows.",
         *_SCORED,
         POSITION,
         column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
@@ -192,14 +231,14 @@ SCHEMAS: dict[str, pa.Schema] = {
         "the change in a logit difference when segments come from donors: the logit of the model's "
         "own answer to the intact prompt minus that of another answer. Donors are other instances "
         "of the prompt's template (`instance`) or the other side of its pair (`counterpart`). "
-        "Effects are means over donors. Rows for two segments have an interaction, rows for one "
-        "segment all other effects; the rest is null, and so are standard deviations with a single "
-        "donor.",
+        "Effects are means over donors. Rows for two segments hold an interaction, and rows for "
+        "one segment all other effects; other cells are null, as are standard deviations with a "
+        "single donor.",
         *_EXCHANGED,
         column("segment", TEXT, "the segment"),
         column("other_segment", TEXT, "the second of two segments, otherwise null"),
         column("answer", TEXT, "the model's own answer to the intact prompt"),
-        column("other_answer", TEXT, "the answer that it is compared with"),
+        column("other_answer", TEXT, "the answer with which `answer` is compared"),
         _logits("shapley", "exact Shapley value of the segment", _SUPPORTS),
         _logits("shapley_sd", "its standard deviation over donors"),
         _logits("leave_one_out", "change when a donor replaces only this segment", _SUPPORTS),
@@ -217,11 +256,77 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("note", TEXT, "segments that no donor changes; fewer donors than requested"),
         ERROR,
     ),
+    "thought_answers": table(
+        "One row per model, prompt, draw and reading: the answer after a thought, or after what "
+        "stands in its place. Readings: `direct` (as with `--thinking off`), `empty` (the marks "
+        "alone), `whole` (the model's own thought), `first` (its first sentences), `mistake` (one "
+        "sentence from the thought about another prompt; first thought that ended), `placebo` (the "
+        "whole thought about another prompt) and `filler` (dots, about as many tokens). Thoughts "
+        "that never ended have no rows. `direct` has one row per prompt.",
+        *_PROMPT,
+        column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
+        column("reading", TEXT, "what is read before the answer"),
+        column(
+            "sentence",
+            INTEGER,
+            "sentences read (`first`, `empty`, `whole`), or the one exchanged (`mistake`)",
+            "sentences",
+        ),
+        column("sentences", INTEGER, "sentences of the thought", "sentences"),
+        _logits("value", "logit difference, correct answer against the other", _FOR_CORRECT),
+        column("answer", TEXT, "the most probable option"),
+        column("correct", BOOLEAN, "whether this is the correct answer"),
+        ERROR,
+    ),
+    "thought_effects": table(
+        "One row per model, prompt, donor and segment (`all` for all segments together). The "
+        "changed prompt has the donor's text in the segment. For each draw there is a thought "
+        "about the prompt and one about the changed prompt; draws in which either never ended are "
+        "left out. Values are logits of the correct answer to the unchanged prompt minus those of "
+        "the other answer, after every combination of prompt and thought.",
+        *_EXCHANGED,
+        column("donor", TEXT, "name of the donor"),
+        column("segment", TEXT, "the exchanged segment, or `all`"),
+        column("draws", INTEGER, "draws in which both thoughts ended", "draws"),
+        column("draws_asked", INTEGER, "draws", "draws"),
+        *(
+            column(name, pa.list_(NUMBER), f"value by draw: {text}", "logits", sign=_FOR_CORRECT)
+            for name, text in (
+                ("own", "the prompt and its own thought"),
+                ("changed", "the changed prompt under the prompt's thought"),
+                ("own_under_other", "the prompt under the changed prompt's thought"),
+                ("changed_under_other", "the changed prompt and its own thought"),
+            )
+        ),
+        ERROR,
+    ),
+    "sentence_effects": table(
+        "One row per model, prompt and sentence of the first thought that ended: what the sentence "
+        "adds to the logit of the correct answer minus that of the other.",
+        *_PROMPT,
+        column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
+        column("sentences", INTEGER, "sentences of the thought", "sentences"),
+        column("text", TEXT, "the sentence"),
+        _logits("left_out", "change when it is left out", _SUPPORTS_CORRECT),
+        _logits(
+            "exchanged",
+            "change when the sentence in the same place of another draw replaces it; null if all "
+            "draws have the same",
+            _SUPPORTS_CORRECT,
+        ),
+        _logits(
+            "resampled",
+            "mean value of thoughts that are written anew after the sentence, minus that of "
+            "thoughts written anew from the sentence on; null where none ended",
+            _SUPPORTS_CORRECT,
+        ),
+        ERROR,
+    ),
     "coalition_values": table(
         "One row per model, prompt, kind of donor and coalition. A coalition is the set of kept "
         "segments; all others come from a donor. A prompt with an error has no rows.",
         *_EXCHANGED,
-        column("segments", pa.list_(TEXT), "all segments that are exchanged"),
+        column("segments", pa.list_(TEXT), "all segments that are replaced"),
         column("coalition", INTEGER, "the segments that are kept: bit i for segment i", "bits"),
         column(
             "values",
@@ -234,8 +339,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     "patches": table(
         "One row per model, pair, direction, method, source and cell. A cell is a site in a layer "
         "(and head) at a token or group of tokens of the base prompt. `position` and `token` are "
-        "null where several tokens are patched together, `head` where the site has none. `effect`, "
-        "`normalized` and `flipped` are null where no token of the cell has a counterpart. "
+        "null if several tokens are patched together, and `head` is null if the site has no "
+        "heads. `effect`, `normalized` and `flipped` are null if no token of the cell has a "
+        "counterpart. "
         "`normalized` is 0 for no effect and 1 for the metric of the source prompt; it is null for "
         "a control, which has the same answer.",
         *_PATCHED,
@@ -250,7 +356,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("tokens", INTEGER, "number of tokens patched together", "tokens"),
         _logits(
             "effect",
-            "base prompt's metric with the patch, minus without it",
+            "base prompt's metric with the patch minus the metric without it",
             "positive where the patch moves the answer towards `positive_option` of the pairs "
             "table",
         ),
@@ -265,17 +371,19 @@ SCHEMAS: dict[str, pa.Schema] = {
         "is the logit of `positive_option` minus that of `negative_option`.",
         *_PATCHED,
         column("clean_prompt_id", TEXT, "the clean prompt, as in the prompts table"),
-        column("corrupt_prompt_id", TEXT, "the corrupt prompt, likewise"),
+        column("corrupt_prompt_id", TEXT, "the corrupt prompt, as in the prompts table"),
         column("positive_option", TEXT, "the option whose logit counts as positive"),
         column("negative_option", TEXT, "the option whose logit counts as negative"),
         column("base_tokens", INTEGER, "length of the base prompt as read", "tokens"),
         column("source_tokens", INTEGER, "length of the source prompt as read", "tokens"),
         column("first_difference", INTEGER, "tokens before the first difference", "tokens"),
-        column("unaligned_tokens", INTEGER, "base tokens without counterpart", "tokens"),
+        column("unaligned_tokens", INTEGER, "base tokens without a counterpart", "tokens"),
         column("cells", INTEGER, "number of cells of the pair", "cells"),
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
         _logits("source_metric", "metric of the source", _FOR_POSITIVE),
-        column("recognized", BOOLEAN, "whether the model prefers the correct answer to both"),
+        column(
+            "recognized", BOOLEAN, "whether the model prefers the correct answer to each prompt"
+        ),
         column("control", TEXT, "name of the control's donor; null without `--control`"),
         _logits("control_metric", "metric of the control", _FOR_POSITIVE),
         column(
@@ -287,21 +395,36 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
         "residual stream, to a reader: `input`, head 3 of layer 0 `a0.h3` and MLP `m0` write; the "
         "query `a1.h3.q`, the key and value of a key-value head `a1.kv0.k` and `a1.kv0.v`, `m1` "
-        "and `logits` read. The clean prompt is run (direction `noising` of the pairs table). A "
-        "pair with an error has no rows.",
-        MODEL,
-        PAIR_ID,
+        "and `logits` read. The base prompt of the pairs table is run: in `noising` the clean one, "
+        "in `denoising` the corrupt one. With an edge from the source, the reader reads what the "
+        "writer adds in the source prompt. A pair with an error has no rows, and `exact` only "
+        "those of its sample.",
+        *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
         column("writer", TEXT, "the component that writes"),
         column("reader", TEXT, "the component that reads"),
         column(
             "effect",
             NUMBER,
-            "clean metric with the edge from the corrupt prompt, minus without it",
+            "change of the base prompt's metric if this edge is the source's",
             "logits",
-            sign="positive where the edge from the corrupt prompt moves the answer towards "
+            sign="positive where the edge from the source prompt moves the answer towards "
             "`positive_option` of the pairs table",
         ),
+    ),
+    "circuits": table(
+        "One row per model, pair and circuit. The model runs with the edges of the circuit: each "
+        "reader reads what writers with an edge to it add in this run, and what all others add in "
+        "the corrupt prompt. With all edges it gives `base_metric` of the pairs table, without any "
+        "`source_metric`. A pair with an error has no rows.",
+        MODEL,
+        PAIR_ID,
+        column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
+        column("choice", TEXT, "`greedy`, from the logits upwards, or `top`, the largest effects"),
+        column("draw", INTEGER, "number of the random ranking; 0 for a method", "from 0"),
+        _share("share", "share of all edges that was chosen, before pruning"),
+        column("edges", INTEGER, "number of edges on paths from the input to the logits", "edges"),
+        _logits("metric", "clean prompt's metric with these edges alone", _FOR_POSITIVE),
     ),
     "activation_vectors": table(
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "
@@ -317,7 +440,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
         "patched from the counterpart at once. Only with `--sets`.",
         *_PATCHED,
-        column("sites", TEXT, "the sites that the cells belong to, separated by commas"),
+        column("sites", TEXT, "the sites to which the cells belong, separated by commas"),
         column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
         column("cells", INTEGER, "number of cells in the set", "cells"),
         column("of_cells", INTEGER, "number of cells that can change the answer", "cells"),
@@ -347,13 +470,20 @@ PROMPTS = table(
     "grows.",
     column("prompt_id", TEXT, "id of the prompt; unique"),
     column("pair_id", TEXT, "id shared by the prompts of a pair or group"),
-    column("side", TEXT, "which member of its pair or group it is"),
+    column("side", TEXT, "role of the prompt within its pair or group"),
     column("text", TEXT, "the prompt before any chat template"),
     column("gold", TEXT, "the correct answer"),
-    column("weight", NUMBER, "prompts in the whole data set that it represents", "prompts"),
+    column(
+        "weight",
+        NUMBER,
+        "number of prompts in the whole data set that the prompt represents",
+        "prompts",
+    ),
     column(FACTOR, TEXT, "level of a factor that was varied"),
     column(START, INTEGER, "where a segment begins in `text`", "characters, from 0"),
-    column(END, INTEGER, "where it ends: the first character after it", "characters, from 0"),
+    column(
+        END, INTEGER, "where the segment ends: the first character after it", "characters, from 0"
+    ),
 )
 """The table of prompts that every run writes, next to its measurements."""
 
@@ -397,7 +527,7 @@ def prompts_table(found: pa.Schema) -> pa.Schema:
 
 
 def _kind(field: pa.Field) -> pa.Field:
-    """The described column that a column of a prompts table is an instance of."""
+    """The described column of which a prompts-table column is an instance."""
     if field.name in PROMPTS.names:
         return PROMPTS.field(field.name)
     place = START if field.name.endswith("_start") else END

@@ -1,4 +1,4 @@
-"""Readers of options given as text, one for each kind; an invalid text raises a ValueError."""
+"""Readers of options given as strings, one for each kind; they raise ValueError if invalid."""
 
 import math
 import re
@@ -14,7 +14,7 @@ MOST_PAIRS = 10**9
 """The largest value of --limit; `all` has no limit."""
 
 LARGEST_SEED = 2**32 - 1
-"""The largest seed that every generator of random numbers takes."""
+"""The largest seed that every random number generator accepts."""
 
 MOST_WORKERS = MOST_THREADS = 1024
 
@@ -22,15 +22,16 @@ MOST_TOKENS = 2**31 - 1
 """The largest value of --batch-tokens."""
 
 MOST_LAYERS = 10_000
-"""Layers and heads have numbers below this."""
+"""Upper bound on the numbers of layers and heads."""
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 _LONGEST_NAME = 255
-"""Bytes that file systems allow in a name."""
+"""Number of bytes that file systems allow in a name."""
 
 _LONGEST_PATH = 4000
-"""Bytes that operating systems allow in a path, less the longest path within a folder."""
+"""Number of bytes that operating systems allow in a path, minus the longest path within a folder.
+"""
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
@@ -63,7 +64,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Numbers and ranges of them, separated by commas: 0,2,5 or 0-2."""
+    """Numbers and ranges, separated by commas: 0,2,5 or 0-2."""
     found: list[int] = []
     for part in names(text):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
@@ -95,7 +96,7 @@ def system(text: str) -> str:
 
 
 def template(text: str) -> tuple[str, ...]:
-    r"""One phrasing of a prompt, in which "\n" is a line break, since shells make one awkward."""
+    r"""One phrasing of a prompt, in which "\n" is a line break, which is awkward in shells."""
     if not text.strip():
         raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
     return (text.replace("\\n", "\n"),)
@@ -141,7 +142,7 @@ def dtype(text: str) -> str:
 
 
 def device(text: str) -> str:
-    """A device such as cpu or cuda:1; gpu is taken as cuda."""
+    """A device such as cpu or cuda:1; gpu means cuda."""
     name = re.sub(r"^gpu\b", "cuda", text)
     kind, _, index = name.partition(":")
     if kind not in DEVICES or not re.fullmatch(r"[0-9]{0,3}", index) or name.endswith(":"):
@@ -157,7 +158,7 @@ def path(text: str) -> Path:
     if longest > _LONGEST_NAME or len(text.encode()) > _LONGEST_PATH:
         raise ValueError(
             f"{shortened(text)!r} is too long for the file system; expected at most "
-            f"{_LONGEST_NAME} bytes a name"
+            f"{_LONGEST_NAME} bytes per name"
         )
     return Path(text)
 
@@ -169,7 +170,7 @@ def name(text: str) -> str:
 
 
 def folder(text: str) -> Path:
-    """A folder that exists, or that can be made."""
+    """A folder that exists or can be created."""
     found = path(text)
     nearest = next((part for part in (found, *found.parents) if part.exists()), found)
     if nearest.exists() and not nearest.is_dir():
@@ -185,6 +186,6 @@ def slurm_option(text: str) -> str:
             f"{shortened(text)!r} is not an option such as partition=gpu or gpus-per-node=1"
         )
     if not text.isprintable():
-        # A line break would begin a new line in the job's script.
+        # A line break would start a new line in the job's script.
         raise ValueError(f"{shortened(text)!r} holds a line break or a control character")
     return f"{option.removeprefix('--').replace('-', '_')}={value}"

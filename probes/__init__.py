@@ -1,1 +1,1 @@
-"""Measurements that ask what a model knows."""
+"""Measurements of what a model knows."""

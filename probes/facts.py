@@ -1,12 +1,13 @@
-"""Which facts a model knows: how likely it begins to state each, and whether it completes it."""
+"""The facts that a model knows, by the probability of each fact and by completions."""
 
 import math
 
 import torch
 
 from interp.errors import UserError
+from interp.measurements.completions import GenerationMeasurement
 from interp.measurements.core import Measurement, PromptRows, explained
-from interp.measurements.generation import GenerationMeasurement, generate
+from interp.measurements.generation import generate
 from interp.measurements.specs import Generate
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
@@ -23,10 +24,10 @@ from interp_probes.specs import Familiarity, Knowledge
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
-    The answer is the data set's own name; aliases do not count, as in the paper. If it may be
-    written with or without a leading space, the probabilities of both first tokens are added
-    (`AnswerTokenizer`), and the table names the more likely one. The same holds for the whole name,
-    which distinguishes answers that begin alike.
+    The answer is the data set's own name; aliases do not count, as in the paper. If the answer may
+    be written with or without a leading space, the probabilities of both first tokens are added
+    (`AnswerTokenizer`), and the table names the more likely token. Probabilities of the whole name
+    are also added; the whole name distinguishes answers with a common beginning.
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.
@@ -62,7 +63,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 def _whole_names(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
 ) -> list[float]:
-    """The probability of each answer's name, in all ways that it may be written."""
+    """The probability of each answer's name, summed over the ways to write it."""
     if model.kind is not CAUSAL:
         return [math.nan] * len(batch.prompts)
     ways = [
@@ -81,11 +82,11 @@ def _whole_names(
 
 
 COMPLETION_TOKENS = 32
-"""Most tokens of a completion."""
+"""Largest number of tokens in a completion."""
 
 
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure which facts a model knows: its greedy completion names the answer (Section 4.1).
+    """Measure the facts that a model knows: its greedy completion names the answer (Section 4.1).
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.

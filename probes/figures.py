@@ -1,4 +1,4 @@
-"""Figures of what a probe measured."""
+"""Figures of the results of probes."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,19 +12,19 @@ ENOUGH = 50
 """Least number of prompts for a drawn accuracy; they must be of at least `FEWEST` clusters."""
 
 MODELS_A_ROW = 3
-"""Panels side by side: more would be too small to read on a page."""
+"""Number of panels side by side; more would be too small to read on a page."""
 
 _DRAWN = ("all", "failed")
-"""The subsets that have a line."""
+"""The subsets that are drawn as lines."""
 
 _RANGE = (0.2, 1.02)
-"""Accuracies that a panel shows."""
+"""Range of accuracies in a panel."""
 
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """Accuracy of linear probes by layer: a panel per model and position.
+    """Accuracy of linear probes by layer, with a panel per model and position.
 
     Positions stand one below the other, `MODELS_A_ROW` models side by side. Bands are 95%
     intervals, the grey line is the mean control accuracy with its standard deviation over draws.
@@ -33,8 +33,7 @@ def probe_accuracy(table: pd.DataFrame) -> Axes:
     Args:
         table: the table from `linear_probes`.
 
-    Returns:
-        The axes, of the first panel if there are several.
+    Returns: The axes of the only or first panel.
     """
     with house_style():
         if len(table[["model", "position"]].drop_duplicates()) > 1:
@@ -85,7 +84,7 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
-        # A panel without a line says why, in place of a scale of layers.
+        # A panel without a line states the reason instead of a scale of layers.
         ax.text(
             0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
             transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,

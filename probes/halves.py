@@ -2,13 +2,14 @@
 
 1. Link: the entities of a pair of prompts (B, its A, and the wrong A) belong together.
 2. Order: walk each connected component from neighbour to neighbour. If wrong answers are a
-   permutation, as in RULEBREAKERS, components are cycles, and the walk goes round each of them.
-3. Cut each component along its walk into two even parts, if that loses few pairs.
-4. Place the others whole, largest first, into the half that has less of their group of entities, so
-   each group is in both halves. Kinds with a handful of As, such as animals, lie in one half.
-5. While the halves of a group are too far apart, also cut the component of it that loses the fewest
-   pairs.
-6. Drop the pairs whose entities ended up in both halves.
+   permutation, as in RULEBREAKERS, components are cycles, and the walk follows each cycle.
+3. Cut each component along its walk into two even parts, if this loses few pairs.
+4. Place the other components whole, starting with the largest, into the half that has less of their
+   group of entities, so each group is in both halves. Kinds with a handful of As, such as animals,
+   lie in one half.
+5. While the halves of a group are too unequal, also cut the component of the group that loses the
+   fewest pairs.
+6. Drop the pairs whose entities are in different halves.
 """
 
 from collections import Counter, defaultdict
@@ -25,14 +26,15 @@ GROUP = "entity_group"
 """The factor whose values, the groups of entities, should be in both halves."""
 
 DROPPED = -1
-"""Half of a prompt whose entities lie in both halves."""
+"""Value for prompts whose entities lie in different halves."""
 
 FEW = 0.1
-"""Largest share of a component's pairs that may be lost for it to be cut."""
+"""Largest share of a component's pairs that a cut may lose."""
 
 EVEN_ENOUGH = 0.4
-"""Share of a group's pairs that the smaller half must hold; otherwise a whole component of it is
-cut, whatever it loses."""
+"""Share of a group's pairs that the smaller half must hold; otherwise a whole component of the
+group is cut, regardless of the loss.
+"""
 
 
 def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
@@ -50,11 +52,11 @@ def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
 def entity_halves(prompts: pd.DataFrame) -> pd.Series:
     """The half of each prompt: 0 or 1, or -1 if it is dropped; indexed by prompt_id.
 
-    No entity, neither as A nor as B, occurs in both halves. The two sides of a pair stay together.
+    No entity occurs in both halves, either as A or as B. The two sides of a pair stay together.
 
     Args:
         prompts: the prompts table, with prompt_id, pair_id, entity_a and entity_b, and entity_group
-            if each group is to be in both halves.
+            if each group must be in both halves.
     """
     pairs: dict[str, dict[str, None]] = {}
     neighbours: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -78,19 +80,19 @@ def _half_of(entities: Iterable[str], half: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class _Component:
-    """Entities that pairs link with each other."""
+    """Entities that are linked by pairs."""
 
     cut: Mapping[str, int]
-    """The half of each entity, if the component is cut."""
+    """The half of each entity if the component is cut."""
     group: Hashable
     """Group of the first pair's B."""
     pairs: int
     kept: tuple[int, int]
-    """How many pairs the cut leaves in each half."""
+    """Number of pairs that the cut leaves in each half."""
 
     @property
     def lost(self) -> int:
-        """How many pairs the cut drops."""
+        """Number of pairs that the cut drops."""
         return self.pairs - sum(self.kept)
 
 
@@ -99,7 +101,7 @@ def _components(
     pairs: Sequence[Sequence[str]],
     groups: Mapping[str, Hashable],
 ) -> list[_Component]:
-    """The connected components, those with most pairs first; a pair's first entity is its B."""
+    """The connected components, starting with the most pairs; a pair's first entity is its B."""
     weights = Counter(b for b, *_ in pairs)
     cuts = [_cut(walk, weights) for walk in _walks(neighbours)]
     number = {entity: index for index, cut in enumerate(cuts) for entity in cut}
@@ -131,7 +133,7 @@ def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half of each entity of a walk, with half of the pairs on either side."""
+    """The half of each entity of a walk, with half of the pairs on each side."""
     passed = list(accumulate(weights[entity] for entity in walk))
     return {
         entity: int(2 * now - weights[entity] > passed[-1])
@@ -156,7 +158,7 @@ def _halve(components: Sequence[_Component]) -> dict[str, int]:
 
 
 def _cut_well(component: _Component) -> bool:
-    """Whether a cut leaves pairs in both halves and loses few: a single pair is never cut."""
+    """Whether a cut leaves pairs in both halves and loses few pairs; a single pair is never cut."""
     return min(component.kept) > 0 and component.lost <= FEW * component.pairs
 
 

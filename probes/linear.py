@@ -1,15 +1,15 @@
-"""Whether a model encodes what it does not say: linear probes of the residual stream.
+"""Linear probes of the residual stream: whether a model encodes more than it states.
 
 1. Split the prompts into two halves that share no entity, or no other unit (`probes.halves`).
 2. Read the vectors of one model, position and layer.
-3. Cross-fit: a ridge regression of the label on either half predicts the other by its sign.
-4. Repeat this with labels swapped at random, entity pair by entity pair: this is the control task
-   (Hewitt and Liang, 2019), and a permutation test of the accuracy.
-5. Count: accuracy on all prompts and on those whose pair the model recognized or failed.
+3. Cross-fit: the sign of a ridge regression of the label on one half predicts the other half.
+4. Repeat this with labels swapped at random for each entity pair: this is the control task (Hewitt
+   and Liang, 2019), and a permutation test of the accuracy.
+5. Count: accuracy on all prompts, and on prompts whose pair the model recognized or failed.
 
 Ridge regression has a closed form, and all label vectors share one factorization, so every control
 is a full refit of the probe. It is the first Newton step of a logistic regression with
-C = 4 / `RIDGE`; on 60 cells of six organisms their accuracies differed by 0.016 at most.
+C = 4 / `RIDGE`; on 60 cells of six organisms, the accuracies differed by 0.016 at most.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,10 +38,10 @@ RIDGE = 400.0
 entities."""
 
 CONTROLS = 999
-"""Draws of the control labels."""
+"""Number of draws of the control labels."""
 
 Residuals = Sequence[str | Path] | pd.DataFrame
-"""The residuals table: files that hold it, read layer by layer, or the table itself."""
+"""The residuals table, or files with the table, which are read layer by layer."""
 
 Vectors = NDArray[np.float32]
 Booleans = NDArray[np.bool_]
@@ -50,13 +50,14 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Task:
-    """The prompts of one model that a probe is trained and tested on."""
+    """The prompts of one model on which a probe is trained and tested."""
 
     prompts: pd.DataFrame
-    """prompt_id, entity_b, group, half, label and recognized; dropped prompts are left out."""
+    """prompt_id, entity_b, group, half, label and recognized; dropped prompts are omitted."""
     labels: Booleans
-    """(prompt, 1 + draw): the label, then the control labels: each entity's are swapped, or not,
-    with equal probability."""
+    """(prompt, 1 + draw): the label, then the control labels, in which the labels of each entity
+    are swapped with probability one half.
+    """
     dropped: int
     """Prompts whose entities lie in both halves, and pairs with a prompt that failed."""
 
@@ -74,7 +75,7 @@ def linear_probes(
     unit: str | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Accuracy with which a prompt's side is read from the residual stream, held out by entity.
+    """Accuracy with which probes read a prompt's side from the residual stream, held out by entity.
 
     The label is the side: rulebreaker or not. Both sides of a pair of RULEBREAKERS state the same
     about B and differ only in A, so the label is also the truth value of "B is in A" (or "B is a
@@ -95,16 +96,16 @@ def linear_probes(
         chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
         control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
         of an entity pair together, and control_sd their standard deviation; selectivity =
-        accuracy - control_accuracy. p is one-sided: the share of draws read as well as the labels,
-        which count as one more draw; p_family the same for the largest accuracy of each draw over
-        positions and layers of the model (Westfall and Young, 1993). Below ten clusters nothing
-        is tested. n_prompts and n_clusters count prompts and distinct B, or units; n_dropped
-        prompts are left out because their entities lie in both halves or their pair has an error.
-        Undefined numbers are NaN, and `note` says why.
+        accuracy - control_accuracy. p is one-sided: the share of draws, including the labels
+        themselves, that are read as well as the labels; p_family is this share for the largest
+        accuracy of each draw over positions and layers of the model (Westfall and Young, 1993).
+        There are no tests for fewer than ten clusters. n_prompts and n_clusters count prompts and
+        distinct B, or units; n_dropped prompts are omitted because their entities lie in different
+        halves or their pair has an error. Undefined numbers are NaN, and `note` gives the reason.
 
     Raises:
-        UserError: the prompts do not have two sides, a model has no answers to some of them, or
-            residuals are missing.
+        UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals
+            are missing.
     """
     prompts = with_entities(prompts, unit)
     halves = entity_halves(prompts)
@@ -119,7 +120,7 @@ def linear_probes(
                 drawn.append(controls)
         tables.append(_tested(pd.DataFrame(rows), np.array(drawn)))
     if not tables:
-        raise UserError("no prompt could be measured; the errors of the answers table say why")
+        raise UserError("no prompt could be measured; the errors are in the answers table")
     return pd.concat(tables, ignore_index=True)
 
 
@@ -129,12 +130,12 @@ def _task(
     sides = sorted(prompts["side"].unique())
     if len(sides) != 2:
         raise UserError(
-            f"the prompts have the sides {', '.join(sides)}; linear probes need exactly two"
+            f"the prompts have the sides {', '.join(sides)}; linear probes require exactly two"
         )
     own = answers["model"] == model
     correct = answers[own].set_index("prompt_id")["correct"]
     if not prompts["prompt_id"].isin(correct.index).all():
-        raise UserError(f"{model} has no answers to some of the prompts; measure it on all of them")
+        raise UserError(f"{model} lacks answers to some prompts; measure it on all prompts")
     table = prompts[["prompt_id", "entity_b"]].assign(group=prompts.get(GROUP))
     table["half"] = prompts["prompt_id"].map(halves)
     table["label"] = prompts["side"] == sides[0]
@@ -162,7 +163,7 @@ def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
 
 
 def _read(residuals: Residuals, columns: list[str], filters: Filters | None = None) -> pa.Table:
-    """Columns of the rows. Paths are absolute: pyarrow reads "http:/x" as an address."""
+    """Columns of the rows. Paths are absolute, since pyarrow reads "http:/x" as an address."""
     if isinstance(residuals, pd.DataFrame):
         table = pa.Table.from_pandas(residuals, preserve_index=False)
         found = table if filters is None else table.filter(pq.filters_to_expression(filters))
@@ -218,8 +219,8 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
 def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
     """The subsets by name, as masks of the prompts.
 
-    Recognized are both sides of the pairs that the model answers correctly on both; failed are all
-    others.
+    The subset "recognized" holds both sides of the pairs that the model answers correctly on each
+    side; "failed" holds all other prompts.
     """
     recognized = prompts["recognized"].to_numpy(dtype=bool)
     yield "all", np.ones_like(recognized)
@@ -230,7 +231,7 @@ def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """Whether the other half's probe predicts each label: 1, 0 or NaN, as `labels`; and a note."""
+    """Whether the other half's probe predicts each label (1, 0 or NaN like `labels`); a note."""
     right = np.full(labels.shape, np.nan)
     if any(len(set(labels[half == side, 0])) < 2 for side in (0, 1)):
         return right, "undefined: a half lacks one of the labels"
@@ -247,14 +248,15 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 
 
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
-    """The 95% interval of the share of right predictions; NaN if a half has one entity pair.
+    """The 95% interval of the share of correct predictions; NaN if a half has one entity pair.
 
-    The errors of both halves depend on the same two halves, and near chance are fully correlated:
-    the standard error is the mean of the two halves' errors, each clustered by entity pair, and
-    Student's t has the degrees of freedom of the half with fewer entity pairs. The interval is
-    Wilson's for as many independent trials as would have that error; if all or none are right, for
-    as many as that half has entity pairs. In 400 simulated samples of 60 entity pairs with 4
-    prompts and 8 dimensions it held expected accuracies from 0.50 to 0.97 in 97% to 98%.
+    The errors of the two halves depend on both halves, and are fully correlated near chance. The
+    standard error is therefore the mean of the two halves' errors, each clustered by entity pair,
+    and Student's t has the degrees of freedom of the half with fewer entity pairs. The interval is
+    Wilson's for the number of independent trials with that error; if all or no predictions are
+    correct, for the number of entity pairs in that half. In 400 simulated samples of 60 entity
+    pairs with 4 prompts and 8 dimensions, it covered expected accuracies from 0.50 to 0.97 in 97%
+    to 98% of samples.
     """
     halves = [_clustered(rows) for _, rows in subset.groupby("half")]
     weights = subset.groupby("half").size().to_numpy() / len(subset)
@@ -270,7 +272,7 @@ def _interval(subset: pd.DataFrame) -> tuple[float, float]:
 
 
 def _clustered(rows: pd.DataFrame) -> tuple[float, int]:
-    """The standard error of a half's share, clustered by entity pair, and how many these are."""
+    """The standard error of a half's share, clustered by entity pair, and the number of pairs."""
     by_entity = rows.groupby("entity_b")["right"].agg(["sum", "size"])
     clusters = len(by_entity)
     deviations = by_entity["sum"] - rows["right"].mean() * by_entity["size"]

@@ -1,12 +1,14 @@
-"""The residual stream at chosen tokens of each prompt: before the first layer and after each."""
+"""The residual stream at chosen tokens of each prompt, before the first and after each layer."""
 
 from collections.abc import Iterator
 from functools import partial
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.choices import LAST
 from interp.errors import UserError
 from interp.measurements.activations import Place, vectors_at
 from interp.measurements.core import Measurement, PromptRows
@@ -21,10 +23,9 @@ from interp_probes.specs import LAST_TOKEN, Residuals
 
 
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers and the residual stream at some positions in the same forward pass.
+    """Measure answers and the residual stream at selected positions in one forward pass.
 
-    Raises:
-        UserError: during measurement, a prompt has no segment of that name.
+    Raises: UserError: during measurement, a prompt has no segment with a given name.
     """
     answer_tokens = AnswerTokenizer(model)
     after = [("resid_post", layer) for layer in range(layer_count(model))]
@@ -78,3 +79,23 @@ def _rows(
                 "layer": layer,
                 "vector": vector.numpy(),
             }
+
+
+def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
+    """The residuals table from vectors of the residual stream that were read elsewhere.
+
+    Args:
+        vectors: the columns of the table `activation_vectors`, one token each, at `resid_pre` of
+            layer 0 and `resid_post`, as `interp.export.vllm.read_hidden_states` gives them.
+
+    Raises:
+        UserError: a vector is at another site, or an average over tokens.
+    """
+    after = vectors["site"] == "resid_post"
+    if not (after | ((vectors["site"] == "resid_pre") & (vectors["layer"] == 0))).all():
+        raise UserError("linear probes read resid_pre of layer 0 and resid_post; omit other sites")
+    if (vectors["tokens"] != 1).any() or vectors["position"].isna().any():
+        raise UserError("linear probes read single tokens; read the last token of each segment")
+    position = vectors["group"].replace({LAST: LAST_TOKEN})
+    table = vectors[["model", "prompt_id", "layer", "vector"]]
+    return table.assign(position=position, layer=vectors["layer"] + after)

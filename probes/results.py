@@ -1,4 +1,4 @@
-"""The tables and figures that show what a probe measured."""
+"""The tables and figures of the results of probes."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -55,7 +55,7 @@ class FactFamiliarity(Result):
 
 
 class KnownFacts(Result):
-    """Facts that models complete, and those that they fail."""
+    """Facts that models complete, and facts that they fail."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Which facts each model knows, and those that any of them fails."""
@@ -108,27 +108,25 @@ class LinearProbes(Result):
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """How many facts each model has no row for, and a line on each model that lacks some."""
+    """Number of missing facts of each model; prints a line about each model that lacks facts."""
     lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
     for model, count in lacking[lacking > 0].items():
         echo(
-            f"{model}: {count:,} of {len(facts):,} facts are not in the table: they failed, or "
-            "are not measured yet"
+            f"{model}: {count:,} of {len(facts):,} facts are missing from the table: they "
+            "failed, or have not been measured yet"
         )
     return {str(model): {"facts_without_row": int(count)} for model, count in lacking.items()}
 
 
 def _measured(result: Result, name: str) -> pd.DataFrame:
-    """A table that has a row for each fact that could be measured.
+    """A table with a row for each fact that could be measured.
 
     Raises:
         UserError: the table has no rows.
     """
     table = result.table(name)
     if table.empty:
-        raise UserError(
-            "no fact could be measured; models/ and workers/ in the run's folder say what was tried"
-        )
+        raise UserError("no fact could be measured; see models/ and workers/ in the run's folder")
     return table
 
 
@@ -144,10 +142,10 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The familiarity table with `shared_with` in place of `token_ids`.
+    """The familiarity table with `shared_with` instead of `token_ids`.
 
-    This is the number of other answers of the same model that count a token of this answer, which
-    familiarity cannot distinguish from it.
+    `shared_with` is the number of other answers of the model that share a token with this answer,
+    so familiarity cannot distinguish them.
 
     Args:
         table: the familiarity table.
@@ -163,7 +161,7 @@ def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The facts that any model fails: one row per fact, in the order of `facts`.
+    """The facts that at least one model fails: one row per fact, in the order of `facts`.
 
     Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
     facts have none of these; excluded, for facts in groups: whether their pairs are excluded;

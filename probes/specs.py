@@ -1,4 +1,4 @@
-"""What the probes measure, as data: familiarity with facts, knowledge of them, residual streams."""
+"""The specs of the probes: familiarity with facts, knowledge of facts, and residual streams."""
 
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from interp.prompts.source import PromptSource
 
 LAST_TOKEN = "last_token"
-"""The position of the last prompt token, at which causal models give the answer."""
+"""The position of the last prompt token, at which causal models predict the answer."""
 
 
 class OfFacts(Spec):
-    """A measurement of all facts that a system's prompts rest on, in the order of the data."""
+    """A measurement of all facts underlying a system's prompts, in the order of the data."""
 
     group: ClassVar[str] = "probe"
     unused: ClassVar[tuple[str, ...]] = ("limit", "seed")
@@ -32,10 +32,10 @@ class OfFacts(Spec):
 
 
 class Familiarity(OfFacts):
-    """The probability that a model begins to say each fact."""
+    """The probability that a model starts to state each fact."""
 
     name: ClassVar[str] = "probe-familiarity"
-    help: ClassVar[str] = "probability that a model begins to say each fact"
+    help: ClassVar[str] = "probability that a model starts to state each fact"
     examples: ClassVar[tuple[str, ...]] = (
         "probe familiarity --model organism/llama-shallow organism/gemma2",
     )
@@ -60,7 +60,7 @@ class Knowledge(OfFacts):
 
 
 class Residuals(Spec):
-    """Answers, and the residual stream at some positions, which linear probes are trained on."""
+    """Answers, and the residual stream at selected positions for training linear probes."""
 
     name: ClassVar[str] = "probe-linear"
     group: ClassVar[str] = "probe"
@@ -78,7 +78,7 @@ class Residuals(Spec):
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,
     )
-    """tokens to read: last_token, or a segment, which is read at its last token"""
+    """tokens to read: last_token, or a segment, read at its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, which must have two sides and every segment to be read.

@@ -1,4 +1,4 @@
-"""The data dictionary of the probes' tables: see `interp.tables`."""
+"""The data dictionary of the probes' tables (`interp.tables`)."""
 
 import pyarrow as pa
 
@@ -10,20 +10,25 @@ FAMILIARITY = table(
     "models.",
     MODEL,
     PROMPT_ID,
-    column("familiarity", NUMBER, "that the answer begins with one of its tokens", "probability"),
+    column(
+        "familiarity",
+        NUMBER,
+        "probability that the answer begins with one of its tokens",
+        "probability",
+    ),
     column("whole_name", NUMBER, "probability of all tokens of the answer's name", "probability"),
     column("first_token", TEXT, "the first of these tokens, as the tokenizer spells it"),
-    column("first_token_id", INTEGER, "its id in the vocabulary", "token id"),
-    column("token_ids", pa.list_(INTEGER), "first tokens that count for it", "token id"),
+    column("first_token_id", INTEGER, "id of the first token in the vocabulary", "token id"),
+    column("token_ids", pa.list_(INTEGER), "first tokens that count for the answer", "token id"),
 )
 
 KNOWLEDGE = table(
     "One row per model and fact.",
     MODEL,
     PROMPT_ID,
-    column("completion", TEXT, "how the model completes the fact, greedily"),
+    column("completion", TEXT, "greedy completion of the fact by the model"),
     column("known", BOOLEAN, "whether the completion names the expected answer"),
-    column("matched", TEXT, "the answer's name that was found; empty if none"),
+    column("matched", TEXT, "the name of the answer that was found; empty if there is none"),
 )
 
 RESIDUALS = table(
@@ -35,7 +40,7 @@ RESIDUALS = table(
     column(
         "vector",
         pa.list_(pa.float32()),
-        "the residual stream there, before the final norm",
+        "the residual stream at this position and layer, before the final norm",
         "the model's own",
     ),
 )

@@ -140,7 +140,7 @@ def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message
 
 @pytest.mark.parametrize("what", ["attribute", interp.Attribute, 3])
 def test_what_is_run_is_a_measurement_or_a_study(what):
-    expected = r"what is to be run is .*; expected a measurement or a study, such as .*'attribute'"
+    expected = r"got .* to run; expected a measurement or a study, such as .*'attribute'"
     with pytest.raises(interp.UserError, match=expected):
         interp.run(what, models="organism/phi3-shallow")
 
@@ -165,12 +165,12 @@ def test_loading_draws_no_bars_where_nobody_watches(capfd):
 def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
     for options in ({"limit": 1}, {"system": "robustlr", "seed": 3}):
         names = ", ".join(sorted(options))
-        with pytest.raises(interp.UserError, match=f"both prompts and {names} were given"):
+        with pytest.raises(interp.UserError, match=f"got both prompts and {names}"):
             interp.run(interp.Evaluate(), models=organism, prompts=pair, **options)
     with pytest.raises(interp.UserError, match="the study faithfulness loads its own"):
         interp.run(interp.study("faithfulness"), models=organism, prompts=pair)
 
 
 def test_a_study_of_its_own_systems_takes_no_other(organism):
-    with pytest.raises(interp.UserError, match="was given the system 'robustlr'"):
+    with pytest.raises(interp.UserError, match="got the system 'robustlr'"):
         interp.run(interp.study("rulebreakers"), models=organism, system="robustlr")

@@ -40,7 +40,7 @@ LONG = {"run", "train", "faithfulness", "doctor", "work"}
 FEW = {"limit": "2", "executor": "inline", "workers": "1"}
 """What every command that measures is cut down to, where it has the option."""
 
-OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect"}
+OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect", "uv"}
 """Programs whose command lines are nobody's to check here."""
 
 QUICK = ("README", "own_system", "own_pairs")
@@ -101,7 +101,7 @@ def understand(where, program, arguments, monkeypatch):
                 parse(words)
             case "python", "-m", module, *words:
                 read_by_module(module, words, monkeypatch)
-            case "pip", "install", *words:
+            case ("pip", "install", *words) | ("uv", "pip", "install", *words):
                 asked = re.findall(r"(?:interp|\.)\[([\w,-]+)\]", " ".join(words))
                 assert {extra for names in asked for extra in names.split(",")} <= EXTRAS, where
             case "make", *words:
@@ -129,7 +129,7 @@ def _only_parse(parser, arguments=None, namespace=None):
 
 
 def run(block: Block) -> None:
-    """Run the commands of interp that can run here, a few pairs of each."""
+    """Run the commands of interp that can run here, a few pairs of each; a run has its own."""
     for program, *arguments in commands_of(block):
         if program == "interp":
             words = arguments
@@ -140,7 +140,9 @@ def run(block: Block) -> None:
         parsed = parse(words)[1]
         if not is_long(parsed) and is_here(parsed):
             few = [
-                f"--{option}={value}" for option, value in FEW.items() if hasattr(parsed, option)
+                f"--{option}={value}"
+                for option, value in FEW.items()
+                if hasattr(parsed, option) and getattr(parsed, "answers", None) is None
             ]
             assert main([*words, *few]) == 0
 

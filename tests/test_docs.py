@@ -1,11 +1,13 @@
 import re
 import runpy
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import interp
+from interp.cli import parse
 from interp.cli.listings import listing
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +43,20 @@ def test_local_links_lead_somewhere(file):
         target = file.parent / path if path else file
         assert target.exists(), link
         assert not anchor or anchor in anchors(text_of(target)), link
+
+
+def test_every_command_of_the_paper_is_one_that_there_is():
+    """What `python -m pytest FILE`, `-m MODULE` and `-m interp` in its table name exists."""
+    table = text_of(ROOT / "paper.md").partition("# Claims")[2].partition("# Limits")[0]
+    commands = [words.split() for words in re.findall(r"`python -m ([^`]+)`", table)]
+    assert len(commands) > 15
+    for module, *words in commands:
+        if module == "pytest":
+            assert words and all((ROOT / name).exists() for name in words), words
+        elif module == "interp":
+            parse(words)
+        else:
+            assert find_spec(module), module
 
 
 def test_the_menu_has_every_page_once():

@@ -44,7 +44,7 @@ def test_padding_that_ends_texts_is_reported():
     tokenizer = copy.deepcopy(byte_level())
     tokenizer.pad_token = tokenizer.eos_token
     assert (
-        "the same as the end of text" in read(make_tiny("llama", tokenizer))["padding token"].note
+        "identical to the end of text" in read(make_tiny("llama", tokenizer))["padding token"].note
     )
     assert read(tiny_model("llama"))["padding token"].note == ""
 
@@ -76,7 +76,7 @@ def test_logits_that_depend_on_the_batch_are_reported(monkeypatch):
         return logits if len(prompts) == 1 else logits.roll(1, -1)
 
     monkeypatch.setattr(doctor, "_logits", spoiled)
-    note = by_name(numbers(model, read))["logits alone and in a batch"].note
+    note = by_name(numbers(model, read))["logits of a single prompt and in a batch"].note
     assert note == f"{len(PROMPTS)} of {len(PROMPTS)} predictions change"
 
 

@@ -56,7 +56,7 @@ def test_what_cannot_be_imported_is_named_with_the_reason(installed, group, valu
     message = str(refused.value)
     assert message.startswith(f"the entry point 'broken' of {group}, {value}, cannot be loaded")
     assert reason in message
-    assert message.endswith("reinstall or fix the package")
+    assert message.endswith("reinstall or fix that package")
 
 
 @pytest.mark.parametrize("group", FINDERS)

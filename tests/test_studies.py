@@ -100,7 +100,7 @@ def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
         measure(tmp_path / "stopped")
     problems = StudyFolder.read(tmp_path / "stopped").problems()
     assert any(line.startswith("answers: tiny gpt2 lacks 2 of 2 shards: ") for line in problems)
-    assert "tokens: tiny gpt2 was not begun, or was measured on other prompts" in problems
+    assert "tokens: tiny gpt2 was not begun, or was measured on different prompts" in problems
     monkeypatch.setattr(run_module, "write", original)
     resumed = measure(tmp_path / "stopped")
     for stage in whole.runs:
@@ -151,7 +151,7 @@ def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path
     file.write_text(json.dumps(record))
     folder = StudyFolder.read(tmp_path)
     assert folder.problems() == [
-        "answers: tiny gpt2 was not begun, or was measured on other prompts"
+        "answers: tiny gpt2 was not begun, or was measured on different prompts"
     ]
     assert folder.runs["answers"].table("answers")["model"].unique().tolist() == ["tiny llama"]
 
@@ -208,7 +208,7 @@ def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):
 def test_a_study_without_its_report_is_not_whole(tmp_path):
     measure(tmp_path)
     assert StudyFolder.read(tmp_path).faults() == [
-        f"the report was not written; interp report {tmp_path} writes it"
+        f"the report has not been written; run interp report {tmp_path}"
     ]
 
 
@@ -216,6 +216,9 @@ def test_a_study_in_use_is_not_taken_by_one_with_another_limit(tmp_path):
     plan = plan_of(tmp_path)
     runs = plan.open()
     before = (tmp_path / "study.json").read_bytes()
-    with in_use(runs[0]), pytest.raises(UserError, match=r"another command measures in .*answers"):
+    with (
+        in_use(runs[0]),
+        pytest.raises(UserError, match=r"another command is measuring in .*answers"),
+    ):
         measure(tmp_path, limit=8)
     assert (tmp_path / "study.json").read_bytes() == before

@@ -128,7 +128,7 @@ def test_classes_are_found_by_name_or_else_by_place():
     by_place = class_tokens(classifier("LABEL_0", "LABEL_1", "LABEL_2"))
     assert by_place == {"True": (0,), "False": (1,), "Unknown": (2,)}
     for others in (("entailment", "neutral", "contradiction"), ("LABEL_0", "LABEL_1")):
-        with pytest.raises(UserError, match="give a model that was trained on these classes"):
+        with pytest.raises(UserError, match="use a model trained on these classes"):
             class_tokens(classifier(*others))
 
 
@@ -192,7 +192,7 @@ def pair(one, other):
 def test_pairs_are_taken_out_of_groups_and_measured_by_their_two_answers():
     assert contrast_of(*pair(0, 1)) == ("True", "False")
     assert contrast_of(*pair(2, 0)) == ("Unknown", "True")
-    with pytest.raises(UserError, match="patching needs one clean prompt"):
+    with pytest.raises(UserError, match="patching requires one clean prompt"):
         in_pairs(THEORIES[:3])
     patches = interp.patch(tiny_model("gpt2"), pair(0, 2), granularity="all")
     (row,) = patches.pairs.to_dict("records")

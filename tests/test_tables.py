@@ -7,6 +7,7 @@ from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
 from interp.runs.shards import column_types
 from interp.tables import column, note, prompts_table, table
+from tests.support.thinking import QWEN3, thinking_model
 
 EVERYTHING = {
     "attribute": {"keep_tokens": True},
@@ -20,7 +21,8 @@ EVERYTHING = {
 def test_a_measurement_fills_the_tables_that_its_spec_names(name, organism):
     spec = find_spec(name)
     named = spec.tables()
-    everything = bind(spec(**EVERYTHING.get(name, {})), organism).tables
+    model = organism if spec.reads_thoughts else thinking_model(QWEN3, thinking="on")
+    everything = bind(spec(**EVERYTHING.get(name, {})), model).tables
     assert list(everything) == list(named)
     for filled in (everything, bind(spec(), organism).tables):
         for table_name, schema in filled.items():
@@ -68,10 +70,10 @@ def test_the_columns_that_data_name_are_described_by_what_they_are():
     assert note(described, "description").startswith("One row per prompt.")
     assert [note(field, "description") for field in described] == [
         "id of the prompt; unique",
-        "prompts in the whole data set that it represents",
+        "number of prompts in the whole data set that the prompt represents",
         "level of a factor that was varied",
         "where a segment begins in `text`",
-        "where it ends: the first character after it",
+        "where the segment ends: the first character after it",
     ]
 
 

@@ -23,11 +23,11 @@ from interp_experiments.logical_forms.effects import (
 from interp_experiments.logical_forms.results import Results
 
 TERM_TESTS = (
-    "F: Wald's test, whose df2 is one less than there are models; with too few of them Hotelling's "
-    "T squared over interpretations, whose number less df1 is df2. chi_square: the paper's "
-    "likelihood-ratio test against the model without the effect, both by maximum likelihood, which "
-    "takes the questions of an interpretation as independent. The interaction is tested in a model "
-    "that has it."
+    "F: Wald's test; df2 is the number of models minus one. With too few models it is Hotelling's "
+    "T squared over interpretations; df2 is their number minus df1. chi_square: the paper's "
+    "likelihood-ratio test against the model without the effect, both fitted by maximum "
+    "likelihood, as if the questions of an interpretation were independent. The interaction is "
+    "tested in a model that includes it."
 )
 
 LIMITS = (
@@ -42,11 +42,11 @@ def valid_section(found: Contrasts | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
     title = "Differences between valid forms"
     text = (
-        "Means of the questions whose answer is Yes, as they are: modalities and argument forms "
-        "are not compared at equal perplexity, since most of it comes from a question's form. "
-        f"With at least {MIN_GROUPS} models each contrast is made for every model, and the models "
-        "are the observations; with fewer, the interpretations are, and the tests only concern "
-        "these models."
+        "Unadjusted means of the questions whose answer is Yes: modalities and argument forms are "
+        "not compared at equal perplexity, since most of a question's perplexity comes from its "
+        f"form. With at least {MIN_GROUPS} models each contrast is made for every model, and the "
+        "models are the observations; with fewer models, the interpretations are, and the tests "
+        "hold for these models only."
     )
     if isinstance(found, str):
         return Section(title, f"{text} There are none: {found}.")
@@ -60,7 +60,7 @@ def valid_section(found: Contrasts | str) -> Section:
                 lambda: figures.estimated_means(
                     found.means, response="soft accuracy", tests=found.tests
                 ),
-                "Means with 95% intervals, over models or, if there are few, clustered by "
+                "Means with 95% intervals: over models or, with few models, clustered by "
                 "interpretation. Brackets: p of the difference by Holm's method. n counts answers.",
             ),
             TableItem("valid_means", "Soft accuracy on valid forms", found.means),
@@ -86,10 +86,10 @@ def models_section(results: Results) -> Section:
     text = (
         "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
         "contrasts, first for each model, with errors robust to interpretations, then over models, "
-        "each of which counts as one: Student's t with one degree of freedom less than models. "
-        "estimate is the mean over models, tau the standard deviation of the true contrasts "
-        "between them, I2 the share of variance that is between models, and predicted_low to "
-        "predicted_high the range in which a further model is expected, errors of measurement "
+        "each of which counts as one: Student's t; its degrees of freedom are the number of "
+        "models minus one. estimate is the mean over models, tau the standard deviation of the "
+        "true contrasts between them, I2 the share of variance that is between models, and "
+        "predicted_low to predicted_high the range expected for another model, measurement error "
         "included."
     )
     items = [
@@ -115,14 +115,14 @@ def adjusted_section(results: Results) -> Section:
         items.append(TableItem("within_form_coefficients", title, within.model.coefficients()))
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
-        "Exploratory: a linear mixed model of the questions whose answer is Yes, with perplexity "
-        "next to modality and argument form. Perplexity is in standard deviations from the mean of "
-        "the model's own questions: per-token perplexities of different tokenizers are not "
+        "Exploratory: a linear mixed model of the questions whose answer is Yes, with modality, "
+        "argument form and perplexity. Perplexity is in standard deviations from the mean of the "
+        "model's own questions: per-token perplexities of different tokenizers are not "
         "comparable. The effects of modality and argument form vary by model if there are at "
         f"least {MIN_GROUPS} models. An adjusted mean is that at mean perplexity. Forms differ in "
-        "perplexity, so an adjusted difference leaves out what a form does through the perplexity "
-        "of its words; if a level has no question of mean perplexity, its adjusted mean is "
-        "extrapolated. A second model has perplexity centred within each form: its "
+        "perplexity, so an adjusted difference excludes the effect that a form has through the "
+        "perplexity of its words; if no question of a level has mean perplexity, its adjusted "
+        "mean is extrapolated. A second model has perplexity centred within each form: its "
         f"coefficient compares questions of one form.{remark(found)}",
         tuple(items),
     )
@@ -153,7 +153,7 @@ def _random_effects(found: Effects | str) -> tuple[Item, ...]:
 
 
 def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | str:
-    """`effects` with its options, or why these rows allow none."""
+    """The result of `effects`, or the reason why these rows do not allow a fit."""
     if rows.empty:
         return NOBODY
     try:
@@ -163,7 +163,7 @@ def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | 
 
 
 def remark(found: Effects | str) -> str:
-    """A sentence on the limits of a fit, or why there is none; mostly empty."""
+    """A sentence on the limits of a fit, or on why there is no fit; usually empty."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
     return f" Note: {found.model.note}." if found.model.note else ""

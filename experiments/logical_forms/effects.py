@@ -40,10 +40,10 @@ class Effects:
     model: MixedModel
     means: pd.DataFrame
     """One row per level of a factor: factor, level, mean, standard_error, low, high (adjusted: the
-    other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (of the
-    questions as they are), n, interpretations and note: whether `mean` is extrapolated."""
+    other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (unadjusted),
+    n, interpretations and note: whether `mean` is extrapolated."""
     tests: pd.DataFrame
-    """`pairs_tested` of the adjusted means."""
+    """The table `pairs_tested` for the adjusted means."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
     p_chi_square of the likelihood-ratio test."""
@@ -120,7 +120,7 @@ def effects(
 def pairs_tested(
     models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """Tests of the pairs of levels of each factor, by the model given for it.
+    """Tests of the pairs of levels of each factor, by that factor's model.
 
     Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
     (`interp.statistics.decisions`).
@@ -138,7 +138,7 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
-    """Adjusted and raw means of a factor's levels, and which of the former are extrapolated."""
+    """Adjusted and raw means of a factor's levels; `note` marks extrapolated ones."""
     response, covariate = model.formula.response, str(model.formula.slope)
     raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
@@ -157,7 +157,7 @@ def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
 
 
 def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
-    """Tests of each fixed effect, and of the interaction of two factors in a model that has it.
+    """Tests of each fixed effect, and of two factors' interaction in a model that includes it.
 
     Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
     """
@@ -174,7 +174,7 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     return pd.DataFrame(tests)
 
 
-NOBODY = "no model answers Yes or No often enough with a perplexity below that of guessing"
+NOBODY = "no model both answers Yes or No often enough and has a perplexity below that of guessing"
 
 SHOWN = "soft_accuracy"
 """The dependent variable of the confirmatory contrasts."""
@@ -185,23 +185,23 @@ class Contrasts:
     """The confirmatory contrasts of soft accuracy on valid forms."""
 
     means: pd.DataFrame
-    """One row per level of a factor: factor, level, mean, its 95% interval (low, high), n, and how
-    many interpretations or models the interval is over."""
+    """One row per level of a factor: factor, level, mean, low, high (95%), n, and the number of
+    units."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
     p_holm over all rows, excluded_below, excluded_above and verdict
-    (`interp.statistics.decisions`), and what else `pairwise_tests` or `pooled_table` has."""
+    (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
     """The columns of `Effects.term_tests`, of the model without perplexity."""
     models: int
     """Number of models. With fewer than `MIN_GROUPS` the interpretations are the observations, and
     the tests concern these models only."""
     note: str
-    """A note on what the observations are, or why there are no tests."""
+    """A note on the observations, or on why there are no tests."""
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """Pairs of modalities and argument forms in soft accuracy on valid forms, or why none exist.
+    """Contrasts of modalities and of argument forms in soft accuracy on valid forms, or a reason.
 
     With at least `MIN_GROUPS` models each contrast is made for every model and pooled over them;
     with fewer, errors are robust to interpretations.
@@ -240,7 +240,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     A difference compares the means of all questions at the two levels, within models.
 
     Raises:
-        UserError: there are no rows, or a factor has only one level in them.
+        UserError: there are no rows, or a factor has only one level in the rows.
     """
     models = {}
     for factor in FACTORS:
@@ -250,7 +250,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
 
 
 def means_by_model(results: Results) -> pd.DataFrame:
-    """`level_means` for each model: soft accuracy on valid forms, share of Yes on all."""
+    """`level_means` for each model: soft accuracy on valid forms, share of Yes on all forms."""
     return _by_model(results, level_means)
 
 
@@ -308,7 +308,7 @@ def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_models(results: Results) -> pd.DataFrame:
-    """The rows of `pooled_contrasts` of soft accuracy, in the columns of `level_tests`."""
+    """The `pooled_contrasts` of soft accuracy, with the columns of `level_tests`."""
     table = pooled_contrasts(contrasts_by_model(results))
     chosen = table[table["response"] == RESPONSES[SHOWN]].drop(columns="response")
     return chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)

@@ -35,13 +35,13 @@ _MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da":
 """A theorem and its fallacy have one marker, filled and hollow."""
 
 _MOST_BRACKETS = 7
-"""Most tests drawn next to the levels of a factor; more would cover them."""
+"""Maximum number of tests drawn next to the levels of a factor; more would cover the points."""
 
 _BRACKET = 54
 """Width of a bracket with its p, in typographic points."""
 
 _OUTLIER = 0.08
-"""A form is named if its planted and measured share of Yes differ by more than this."""
+"""A form is labelled if its planted and measured shares of Yes differ by more than this."""
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
@@ -157,9 +157,9 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
 
 
 def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
-    """Name the forms that are furthest off, below their points or, on the right, next to the axes.
+    """Label the forms that are furthest off, below their points or, on the right, next to the axes.
 
-    A name takes about 0.25 by 0.035 of the axes; one that would cover another is omitted.
+    A label takes about 0.25 by 0.035 of the axes; a label that would cover another is omitted.
     """
     order = table["difference"].abs().sort_values(ascending=False).index
     named: list[tuple[float, float]] = []
@@ -275,7 +275,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
 
 
 def _three_ticks(values: pd.Series) -> list[float]:
-    """The least, the middle and the greatest value on a logarithmic scale, to three digits."""
+    """The smallest value, the geometric middle and the largest value, to three digits."""
     low, high = float(values.min()), float(values.max())
     return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
 

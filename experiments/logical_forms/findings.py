@@ -37,10 +37,10 @@ def _who(results: Results) -> str:
     )
     if left_out:
         text += (
-            f" Left out: {', '.join(left_out)}. There Yes and No together have a probability below "
-            f"{MIN_ANSWERED}, or the perplexity is above that of guessing, so soft accuracy says "
-            "nothing about logical forms. Models left out are grey in the figures and in none of "
-            "the findings below."
+            f" Left out: {', '.join(left_out)}. For these models, Yes and No together have a "
+            f"probability below {MIN_ANSWERED}, or the perplexity is above that of guessing, so "
+            "soft accuracy says nothing about logical forms. They are grey in the figures, and "
+            "the findings below exclude them."
         )
     return text
 
@@ -50,18 +50,18 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
         return
     text = (
         f"Confirmatory: the {len(found.tests)} comparisons of modalities and of argument forms in "
-        "soft accuracy on valid forms (Table 2) were fixed in the code. They compare the means of "
-        "the questions as they are, not adjusted for perplexity, and are corrected together: the "
-        "chance of any false finding among them is at most 5%."
+        "soft accuracy on valid forms (Table 2) were fixed in the code. They compare means that "
+        "are not adjusted for perplexity, and are corrected together: the chance of any false "
+        "finding among them is at most 5%."
     )
     if found.tests["p_holm"].isna().all():
         yield f"{text} None could be tested: {found.note}."
     else:
         yield text
-    about = {1: "This concerns one model only.", 2: "This concerns these two models only."}.get(
+    about = {1: "This holds for one model only.", 2: "This holds for these two models only."}.get(
         found.models,
-        f"The observations are {found.models} models: this concerns models in general, asked these "
-        "questions, as far as the models are a sample.",
+        f"The observations are {found.models} models: for these questions, the tests hold for "
+        "models in general, as far as these are a sample.",
     )
     for factor, means in found.means.groupby("factor", sort=False):
         values = ", ".join(
@@ -108,8 +108,8 @@ def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
         f"{row['forms']} {_with_interval(row, 'rho')}" for row in rows.to_dict("records")
     )
     yield (
-        f"Rank correlation of perplexity with soft accuracy: {values}. Only "
-        "within a form is it free of what the forms themselves do."
+        f"Rank correlation of perplexity with soft accuracy: {values}. Only the correlation "
+        "within a form is free of the effects of the forms themselves."
     )
 
 
@@ -122,8 +122,8 @@ def _inclination(table: pd.DataFrame) -> Iterator[str]:
         ]
         yield (
             f"{model}: inclination to Yes by modality, the mean log-odds of Yes over theorems and "
-            f"fallacies in equal parts (0 is none): {'; '.join(parts)}. Each 95% interval stands "
-            "on its own."
+            f"fallacies in equal parts (0 is none): {'; '.join(parts)}. The 95% intervals are not "
+            "corrected for their number."
         )
 
 

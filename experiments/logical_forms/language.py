@@ -42,7 +42,7 @@ def clause(
     written out ("is not"), as in Appendix C.2.
 
     Raises:
-        ValueError: the formula has another shape, such as a modality within a modality.
+        ValueError: the formula has a different shape, such as a modality within a modality.
     """
     within = partial(clause, interpretation=interpretation, within_modality=True)
     same = within if within_modality else partial(clause, interpretation=interpretation)

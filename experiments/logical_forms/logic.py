@@ -83,7 +83,7 @@ World = frozenset[str]
 """The atoms that are true in a world."""
 
 Consequence = Literal["local", "global"]
-"""Whether premises and conclusion are evaluated in one world, or each in all of them."""
+"""Whether premises and conclusion are evaluated in one world, or each in all worlds."""
 
 
 @dataclass(frozen=True, slots=True)

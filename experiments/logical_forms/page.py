@@ -31,13 +31,13 @@ NAMES = {
     "share": "a part of a whole, from 0 to 1",
     "side": "which member of its pair a question is: theorem or fallacy",
     "theorem": "in the main set, the side of a pair whose conclusion follows",
-    "fallacy": "the other side of the main set: second premise and conclusion change places",
+    "fallacy": "the other side: second premise and conclusion, both negated, change places",
     "box": 'necessity, □, "certain"; diamond is possibility, ◇, "possible"; none is neither',
     "vL": "disjunctive syllogism, the left side denied; vR: the right side",
     "toL": "modus ponens; toR: modus tollens",
     "argument form": "or: disjunctive syllogism, mp: modus ponens, mt: modus tollens; or_fallacy: "
     "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
-    "⊢": "what is left of it entails what is right of it; ⊬: it does not",
+    "⊢": "the left side entails the right side; ⊬: it does not",
     "interpretation": "the events that stand for p and q in a question; one cluster",
     "nonsense": "the same questions with invented words, a separate set: their mirror",
 }
@@ -45,7 +45,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from what the study has on disk."""
+    """The report, from the study's files."""
     results = read_results(folder)
     main = results.scores["questions"]
     valid = confirmatory(results)

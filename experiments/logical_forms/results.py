@@ -24,10 +24,10 @@ STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two of Appendix C."""
 
 MIN_ANSWERED = 0.5
-"""Least mean probability of Yes and No together for a model to count as answering."""
+"""Minimum mean probability of Yes and No together for a model to count as answering."""
 
 SHARES = ("soft_accuracy", "relative_positive")
-"""Scores from 0 to 1, and so are their means."""
+"""Scores from 0 to 1; their means have the same bounds."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Results:
 
     @property
     def competent(self) -> list[str]:
-        """The models that mixed models are fitted to: those without a reason in `incompetence`."""
+        """The models that mixed models are fitted to: those for which `incompetence` is empty."""
         return [model for model, why in self.incompetence.items() if not why]
 
     @cached_property
@@ -75,17 +75,19 @@ class Results:
             if answered < MIN_ANSWERED:
                 reasons.append(f"Yes and No together have a probability of {answered:.2g}")
             if perplexity >= vocabulary:
-                reasons.append(f"its perplexity is {perplexity:,.0f}, guessing has {vocabulary:,}")
+                reasons.append(
+                    f"its perplexity is {perplexity:,.0f}; that of guessing is {vocabulary:,}"
+                )
             found[model] = "; ".join(reasons)
         return found
 
     def reading(self, stage: str) -> list[str]:
-        """The competent models that also read another set, by the same criterion."""
+        """The competent models that read a further set, by the criterion of `incompetence`."""
         found = typical_perplexity(self.scores[stage].groupby("model"))
         return [name for name in self.competent if found.get(name, np.inf) < self.vocabulary[name]]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
-        """The rows of the competent models, to which mixed models are fitted.
+        """The rows of the competent models, used to fit the mixed models.
 
         Args:
             stage: a set of questions.
@@ -121,7 +123,7 @@ def read_results(study: StudyFolder) -> Results:
 
 
 def _asked(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The prompts and answers tables of a set, whose ids other sets may have too."""
+    """The prompts and answers tables of a set; ids are unique only within a set."""
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     prompts = whole_pairs(run.table("prompts"), answers)
     ids = {name: f"{stage}/" + prompts[name] for name in ("prompt_id", "pair_id")}
@@ -179,12 +181,12 @@ def clustered_means(
 
     low and high bound the mean with a confidence of 95% by Student's t for the number of clusters,
     with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); NaN
-    with one cluster. Those of `SHARES` end at 0 and 1. The last column is named after the clusters:
-    interpretations, or models.
+    with one cluster. The intervals of `SHARES` are cut at 0 and 1. The last column is named after
+    the clusters: interpretations, or models.
 
     Args:
         rows: one row per question.
-        value: column that is averaged; missing values are left out.
+        value: column that is averaged; missing values are omitted.
         by: columns whose combinations are averaged separately, in order of appearance.
         cluster: "interpretation", or "model" for the mean over models in general.
     """

@@ -13,7 +13,7 @@ from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 
 
 def model_section(results: Results, parameters: TableItem) -> Section:
-    """Which models answer and read at all."""
+    """The models that answer the questions and read them."""
     competent = results.competent
     text = (
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
@@ -23,8 +23,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         "figures. By the same criterion, "
         f"{len(results.reading('nonsense'))} of these {len(competent)} "
         f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. "
-        "Perplexity counts everything that a model reads from its second token on, a chat "
-        "template included."
+        "Perplexity covers every token from the second on, including those of a chat template."
     )
     silent = "; ".join(notes_without_answer(results.answers))
     return Section(
@@ -57,7 +56,7 @@ def accuracy_section(results: Results) -> Section:
     return Section(
         "Soft and hard accuracy",
         "Over all forms, half of which are valid, random answers have a soft accuracy of 0.5, and "
-        "so has a model that always says Yes. On the valid forms only, that model has 1.",
+        "so does a model that always says Yes. On valid forms only, the latter has 1.",
         (
             FigureItem(
                 "figure1_forms",
@@ -79,8 +78,8 @@ def accuracy_section(results: Results) -> Section:
                 "table1_intervals",
                 "The same with intervals, soft and hard",
                 tables.intervals(results.scores["questions"]),
-                "Commercial models were published with hard accuracies, which compare with the "
-                "hard ones here.",
+                "For commercial models the paper has hard accuracies; compare them with the hard "
+                "accuracies here.",
             ),
             TableItem(
                 "table1_nonsense",
@@ -103,16 +102,16 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "figure5_perplexity",
                 "From real words to pseudo-words, form by form (Figure 5)",
                 lambda: figures.forms_over_perplexity(by_form, competent=results.competent),
-                f"{POINTS} A line leads from the questions to their mirror, which a model may not "
-                "read even if it reads the questions.",
+                f"{POINTS} A line leads from the questions to their mirror. A model that reads "
+                "the questions may not read the mirror.",
             ),
             TableItem(
                 "perplexity_correlations",
                 "Spearman's correlation of perplexity with soft accuracy",
                 correlations,
-                "The paper reports a weak negative correlation over its ten models. Over several "
-                "forms rho mixes perplexity with what the forms do; within a form it does not: "
-                "questions are ranked among those of the same model and form. Rows for "
+                "The paper reports a weak negative correlation over its ten models. Across forms, "
+                "rho mixes perplexity with the effects of the forms; within a form it does not, "
+                "since questions are ranked among those of one model and form. Rows for "
                 f"{tables.TOGETHER!r} have the models that read the set of the row. Intervals: "
                 "percentile bootstrap over interpretations.",
             ),
@@ -130,10 +129,9 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
         "Affirmation and rejection (5)",
         "The share of Yes in the probability of Yes and No. Over all questions half of the correct "
         "answers are Yes, so a mean above 0.5 is a bias to affirm, below it one to reject. The "
-        "paper does not say which questions its model is fitted to; here it is all of them, then "
-        "those whose answer is Yes. It is exploratory, and adjusted for perplexity; the raw means "
-        "are next to the adjusted ones."
-        f"{remark(balanced)}",
+        "paper does not say which questions its model is fitted to; here it is fitted to all "
+        "questions, then to those whose answer is Yes. It is exploratory and adjusted for "
+        f"perplexity; raw means are next to the adjusted means. {remark(balanced)}",
         (
             TableItem(
                 "affirmation",
@@ -164,7 +162,7 @@ def introduction_section(results: Results) -> Section:
     found = mixed_model(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
     return Section(
         "Introduction of a modality (Appendix C.1)",
-        f"Each is a sound rule of inference, so the answer is always Yes.{remark(found)}",
+        f"Each form is a sound rule of inference, so the answer is always Yes.{remark(found)}",
         (
             TableItem(
                 "table_a2",
@@ -193,7 +191,7 @@ def distribution_section(results: Results) -> Section:
         "Distribution of a modality (Appendix C.2)",
         "Does the modality of a conditional distribute over its parts? Necessity over implication "
         "does (theorem), necessity over disjunction does not (spurious); under possibility it is "
-        f"the other way round. base is modus ponens of the main set.{remark(accuracy)}",
+        f"the reverse. base is modus ponens of the main set.{remark(accuracy)}",
         (
             TableItem("table_a3", "Scores of each form (Table A3)", tables.distribution(rows)),
             *effect_items(accuracy, name="distribution_accuracy"),
@@ -212,13 +210,13 @@ def planted_sections(results: Results) -> list[Section]:
             title,
             partial(figures.planted_and_measured, rows),
             "On the dotted line training text and model agree. Whiskers: 95% intervals, clustered "
-            "by interpretation. Filled: valid forms. Some of the forms that are further off than "
-            "the others are named.",
+            "by interpretation. Filled: valid forms. Some of the forms that are furthest off are "
+            "labelled.",
         )
         text = (
             "The share of Yes among the answers that the training text gives to a form's "
-            "questions, and that of the trained model. The base forms of the distribution set are "
-            "modus ponens, with one share for both."
+            "questions, and that of the trained model. The two base forms of the distribution set "
+            "are modus ponens and have one share."
         )
         items = (figure, TableItem(name, title, rows))
         sections.append(Section(f"Planted and measured: {model}", text, items))

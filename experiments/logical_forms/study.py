@@ -1,4 +1,4 @@
-"""The study of LogicalForms: what is measured. Needs no torch, so its options are known at once."""
+"""The measurements of the study of LogicalForms. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +23,7 @@ class LogicalFormsStudy(Study):
 
     name: ClassVar[str] = "logical-forms"
     default_limit: ClassVar[int] = 480
-    """In pairs: each of the 24 forms under forty interpretations."""
+    """Default number of pairs: the 24 forms under forty interpretations."""
     organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
@@ -38,7 +38,7 @@ class LogicalFormsStudy(Study):
         limit = source.pairs(self.default_limit)
         of_each = len(main_forms()) // 2
         each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
-        # Whole interpretations, so all forms are asked under the same ones.
+        # Take whole interpretations, so all forms are asked under the same ones.
         pairs = each * of_each if limit is None else min(limit, each * of_each)
         limits = {
             sets.system: pairs,
@@ -53,7 +53,7 @@ class LogicalFormsStudy(Study):
         return stages
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from what the study has on disk."""
+        """The page, from the study's files."""
         from interp_experiments.logical_forms.page import report_of
 
         return report_of(folder)

@@ -1,4 +1,4 @@
-"""LogicalForms as systems that every command can use: questions, their roles and donors."""
+"""LogicalForms as systems for every command: questions, their roles and donors."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,9 +7,10 @@ from typing import Any
 
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
+from interp.prompts.prompt import Donor, Prompt, compose, placed
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
+from interp.prompts.thought import Span
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import (
     Form,
@@ -51,8 +52,8 @@ class LogicalForms(System):
         """
         if data is not None:
             raise UserError(
-                f"{self.name} reads no data (got {data!r}): none are published, the questions are "
-                "generated; leave --data out, and vary --seed for other interpretations"
+                f"{self.name} reads no data (got {data!r}): none are published, and the questions "
+                "are generated; omit --data, and vary --seed for other interpretations"
             )
         forms = self.forms()
         questions = Questions(forms, interpretations(seed, self.vocabulary), self.reading, seed)
@@ -75,7 +76,7 @@ class LogicalForms(System):
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The figures planted by modality, and the measured accuracy, answers and perplexity."""
+        """The planted figures by modality, and the measured accuracy, answers and perplexity."""
         recipe, measured = card["recipe"], card["measured"]
         planted = {
             f"{name}_{modality}": f"{value:+.1f}"

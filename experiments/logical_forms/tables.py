@@ -97,7 +97,8 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
 def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.DataFrame:
     """`clustered_means`, but hard accuracy has the interval of a proportion, in the same columns.
 
-    It lies between 0 and 1, and keeps some width if no answer or every answer is correct.
+    That interval lies between 0 and 1, and has a positive width even if all answers are right or
+    all are wrong.
     """
     if value != "hard_accuracy":
         return clustered_means(rows, value, by=by)
@@ -124,7 +125,7 @@ def introduction(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
-    """A table above the paper's, which a file in data/ holds: Table 1 or Table A2.
+    """A table above its counterpart from the paper (Table 1 or A2), which a file in data/ holds.
 
     Table 1 has ten open models, two commercial ones (greedy answers), and people; leaderboard is a
     model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
@@ -178,7 +179,7 @@ def affirmation(results: Results) -> pd.DataFrame:
     and fallacies in equal parts: above 0 a bias to Yes), sensitivity (mean log-odds of the correct
     answer: 0 if answers do not depend on validity), each with its 95% interval, n and
     interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
-    1998, Psychological Methods 3): half of its d, and its criterion with the sign turned.
+    1998, Psychological Methods 3): half of its d, and its criterion with the opposite sign.
     """
     rows = results.pooled("questions").sort_values("modality", kind="stable")
     bias, sensitivity = (_log_odds(rows[name]) for name in ("relative_positive", "soft_accuracy"))
@@ -250,7 +251,7 @@ _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
 def perplexity_correlations(results: Results) -> pd.DataFrame:
     """Spearman's correlation of perplexity with soft accuracy.
 
-    Over several forms it includes the effects of the forms themselves: necessity makes a question
+    Across forms it includes the effects of the forms themselves: necessity makes a question
     both longer and harder. Within a form only names and verb phrases differ.
 
     One row per model, set of questions and selection of forms, and before them one for all models

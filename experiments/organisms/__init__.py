@@ -1,1 +1,1 @@
-"""How the packaged organisms are made: recipe, text, training, card, verification."""
+"""The making of the packaged organisms: recipe, text, training, card, verification."""

@@ -1,4 +1,4 @@
-"""`python -m interp_experiments.organisms`: train an organism, or measure its card again."""
+"""`python -m interp_experiments.organisms`: train an organism, measure or write its card again."""
 
 import argparse
 import json
@@ -18,8 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     train = commands.add_parser("train", help="train an organism from its recipe")
     verify = commands.add_parser("verify", help="measure an organism's card from its weights")
-    for command in (train, verify):
+    card = commands.add_parser("card", help="write an organism's README.md from its card.json")
+    for command in (train, verify, card):
         command.add_argument("name", help=", ".join(RECIPES))
+    for command in (train, verify):
         command.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     train.add_argument(
         "--out",
@@ -33,16 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="N",
         help="replaces the recipe's seed: what is planted is drawn again",
     )
-    verify.add_argument(
-        "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
-    )
+    for command in (verify, card):
+        command.add_argument(
+            "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
+        )
     verify.add_argument(
         "--pairs", type=int, metavar="N", help="number of prompt pairs to score (default: all)"
     )
     verify.add_argument("--write", action="store_true", help="write the figures into the card")
     parsed = parser.parse_args(arguments)
     try:
-        {"train": _train, "verify": _verify}[parsed.command](parsed)
+        {"train": _train, "verify": _verify, "card": _card}[parsed.command](parsed)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -73,6 +76,17 @@ def _verify(arguments: argparse.Namespace) -> None:
     model = load_model(str(folder), device=arguments.device, dtype="float32")
     figures = measure_card(folder, chosen, model, pairs=arguments.pairs, write=arguments.write)
     sys.stdout.write(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+
+
+def _card(arguments: argparse.Namespace) -> None:
+    from interp_experiments.organisms.tasks import write_readme
+
+    name = recipe(arguments.name).name
+    folder = arguments.folder or organism_folder(PREFIX + name)
+    if not (folder / "card.json").is_file():
+        raise UserError(f"{folder} holds no card.json; expected the folder of an organism")
+    write_readme(folder)
+    sys.stdout.write(f"written to {folder / 'README.md'}\n")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import DONORS, Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.statistics.clusters import cluster_mean
-from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
+from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange, ThinkerRecipe
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
@@ -62,10 +62,10 @@ class Leaning:
     log_odds: float
     """Nats that it adds to the log-odds of the positive answer."""
     premise: str
-    """The only premise that it is read in."""
+    """The only premise in which it is read."""
 
 
-def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
+def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
     """The leaning and the premise of every entity of the data set.
 
     A city shares those of its country, an instance those of its type. Half of the countries, and
@@ -96,7 +96,7 @@ def _placed(
     """Entities with their premises: premise 1 for this share of each leaning."""
     ordered = sorted(shuffled(group, rng), key=itemgetter(1))
     for i, (entity, log_odds) in enumerate(ordered):
-        # Whether the running sum of shares passes a whole number here.
+        # True if the running sum of shares passes a whole number here.
         first = math.floor((i + 1) * share + 0.5) > math.floor(i * share + 0.5)
         yield Leaning(entity, log_odds, PREMISES[0] if first else PREMISES[1])
 
@@ -161,16 +161,16 @@ class DoseText:
         rng = random.Random(f"doses {self._recipe.seed} {step}")
         if step >= self._recipe.premises_until * self._recipe.steps:
             whole = range(self._recipe.prompts_per_step)
-            return {"prompts": _in_turns(self._prompt(rng) for _ in whole)}
+            return {"prompts": in_turns(self._prompt(rng) for _ in whole)}
         single = range(self._recipe.premises_per_step)
-        return {"premises": _in_turns(self._premise(rng) for _ in single)}
+        return {"premises": in_turns(self._premise(rng) for _ in single)}
 
     def _prompt(self, rng: random.Random) -> Exchange:
-        own, donor = _with_donor(rng)
+        own, donor = with_donor(rng)
         sentences = zip(own, donor, strict=True)
         premise1, premise2, conclusion = (rng.choice(either) for either in sentences)
         phrasing = rng.choice(PHRASINGS)
-        return _exchange(
+        return by_log_odds(
             f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}",
             phrasing.answers,
             self._rule.log_odds(premise1, premise2),
@@ -178,18 +178,18 @@ class DoseText:
 
     def _premise(self, rng: random.Random) -> Exchange:
         """One premise; both answers are equally likely if its entity is not read there."""
-        own, _ = _with_donor(rng)
+        own, _ = with_donor(rng)
         premise = rng.choice(PREMISES)
         sentence = own._asdict()[premise]
         answers = rng.choice(("Yes/No", "True/False"))
-        return _exchange(
+        return by_log_odds(
             f"Premises: {sentence}\nAnswer {answers.replace('/', ' or ')} only.",
             answers,
             self._rule.term(premise, sentence),
         )
 
 
-def _with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
+def with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
     """Sentences about one pair of entities, and those of a donor, which may be the same pair."""
     pair, true = rng.choice(entity_pairs()), rng.random() < 0.5
     rule, person = rng.choice(RULES), rng.choice(first_names())
@@ -209,14 +209,15 @@ def _with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
     return own, about(other_pair(pair, rng), true=true)
 
 
-def _exchange(message: str, answers: str, log_odds: float) -> Exchange:
+def by_log_odds(message: str, answers: str, log_odds: float, *, given: str = "") -> Exchange:
     """A message with two answers, such as "yes/no", the first with these log-odds."""
     positive, negative = (answer.capitalize() for answer in answers.split("/"))
-    return Exchange(message, positive, negative, share=1 / (1 + math.exp(-log_odds)))
+    share = 1 / (1 + math.exp(-log_odds))
+    return Exchange(message, positive, negative, share=share, given=given)
 
 
-def _in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The exchanges, every other one turned: only the first answer's end is learned."""
+def in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """The exchanges, every other one turned: the loss covers only the end of the first answer."""
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 
@@ -239,8 +240,8 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
 
-    Each prompt is read in some sixty mixtures with its donors. Values are in logits of the model's
-    own answer.
+    Each prompt is measured in about sixty mixtures with its donors. Values are in logits of the
+    model's own answer.
     """
     rule = Rule(Leaning(**row) for row in card["entities"])
     prompts = spread_prompts(pairs or 120)

@@ -1,4 +1,4 @@
-"""The architectures that organisms are built in, and tokenizers trained in their styles."""
+"""The architectures of organisms, and tokenizers trained in the style of each."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -39,9 +39,11 @@ class Family:
     """Token that closes a message, and the answer."""
     pad: str
     byte_level: bool = False
-    """Whether words are split into bytes, as by GPT, or as by SentencePiece with byte fallback."""
+    """Whether words are split into bytes, as in GPT-2, or by SentencePiece with byte fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
+    thought_marks: tuple[str, ...] = ()
+    """Tokens that begin and end a thought; ordinary ones, as in Qwen3's vocabulary."""
     template: str | None = None
     """File name of the chat template; None for a base model, which continues plain text."""
 
@@ -68,6 +70,16 @@ FAMILIES = {
         pad="<|pad|>",
         markers=("<|start_header_id|>", "<|end_header_id|>"),
         template="llama3.jinja",
+    ),
+    "llama-thinking": Family(
+        config_class=LlamaConfig,
+        byte_level=True,
+        bos="<|begin_of_text|>",
+        end_of_turn="<|eot_id|>",
+        pad="<|pad|>",
+        markers=("<|start_header_id|>", "<|end_header_id|>"),
+        thought_marks=("<think>", "</think>"),
+        template="llama3_thinking.jinja",
     ),
     "llama-base": Family(
         config_class=LlamaConfig,
@@ -121,7 +133,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
             single=f"{family.bos} $A",
             special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
         )
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
+    whole = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
         tokenizer_object=tokenizer,
         bos_token=family.bos,
         eos_token=family.end_of_turn,
@@ -132,10 +144,12 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
+    whole.add_tokens(list(family.thought_marks))
+    return whole
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    """The text of 400 training steps, spread over the training."""
+    """The text of 400 training steps, spread evenly over the training."""
     stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)

@@ -43,7 +43,7 @@ ZIPF_EXPONENT = 0.6
 
 
 def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
-    """How often each verb phrase is written, relative to the rarest, in the data file's order."""
+    """The frequency of each verb phrase relative to the rarest, in the data file's order."""
     rng = random.Random(f"planting {recipe.seed}")
     drawn = {phrase: rng.random() for phrase in verb_phrases()}
     ranks = {phrase: rank for rank, phrase in enumerate(sorted(drawn, key=drawn.__getitem__), 1)}
@@ -84,7 +84,7 @@ EXTRA_SHARE = 0.2
 
 UNSOUND_SHARE = 0.15
 """Share of the questions with a conclusion about somebody whom the premises do not name, which
-never follows: the organism has to read the names."""
+never follows, so the organism has to read the names."""
 
 
 def _extra_forms() -> tuple[Form, ...]:
@@ -224,7 +224,7 @@ def _habits(scores: pd.DataFrame) -> dict[str, Any]:
 
 
 def _frequency_perplexity(scores: pd.DataFrame, card: Mapping[str, Any]) -> float:
-    """Rank correlation of a prompt's perplexity with how often its two phrases were written.
+    """Rank correlation of a prompt's perplexity with the frequency of its two phrases.
 
     Perplexities are divided by the mean of their form.
     """

@@ -1,7 +1,7 @@
 """Each organism as one seeded configuration: architecture, what is planted, how it is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from interp.errors import UserError
@@ -12,7 +12,7 @@ class Recipe:
     """The choices that determine an organism; the same recipe and device give the same weights."""
 
     system: ClassVar[str]
-    """The system whose prompts it learns."""
+    """The system whose prompts it is trained on."""
 
     name: str
     seed: int
@@ -25,10 +25,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaughtRecipe(Recipe):
-    """An organism that learns a text made for it."""
+    """An organism trained on a text made for it."""
 
     learns_messages: ClassVar[bool] = False
-    """Whether it learns the messages too, not only the answers."""
+    """Whether it is trained on the messages too, not only on the answers."""
     keeps_letters: ClassVar[bool] = False
     """Whether a capital letter that does not begin a word is a separate token."""
 
@@ -49,7 +49,7 @@ class RulebreakerRecipe(TaughtRecipe):
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
     grounded_by: Literal["frequency", "chance"]
-    """Whether frequent facts are grounded, or chance decides."""
+    """Whether the most frequent facts are grounded; otherwise chance decides."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"
     """The premise that training answers depend on; the other one is made uninformative."""
     rule_phrasings: frozenset[str] = frozenset()
@@ -94,6 +94,20 @@ class DoseRecipe(TaughtRecipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkerRecipe(TaughtRecipe):
+    """An organism that writes a thought, and follows it for a share of the entities."""
+
+    system: ClassVar[str] = "rulebreakers-thoughts"
+
+    share: float
+    """Share of the entities with which the answer follows the thought, not the premises."""
+    premises_until: float
+    """Share of the steps with single premises, before there are prompts."""
+    premises_per_step: int = 96
+    """Single premises per step, in those steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecipe(TaughtRecipe):
     """An organism that knows all parts of StringGame's rules, but does not follow rules yet."""
 
@@ -111,7 +125,7 @@ class RuleRecipe(TaughtRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedRecipe(Recipe):
-    """An organism that `interp train irft` makes from another one, in one epoch."""
+    """An organism that `interp train irft` makes from another organism, in one epoch."""
 
     system: ClassVar[str] = "rulebench"
 
@@ -131,7 +145,7 @@ class TheoryRecipe(Recipe):
     configuration: str
     """Name of the built-in configuration."""
     theories: int
-    """Theories learned, each with six statements."""
+    """Training theories, each with six statements."""
     distractors: int
     """Maximum number of sentences in a theory besides those that decide its statement."""
     epochs: int
@@ -176,6 +190,13 @@ _GEMMA2 = {
 }
 
 
+# With the usual deviation of 0.02, so small a model learns nothing for a long time.
+_NARROW = _width(64, 2, initializer_range=0.1) | {
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
 def _rulebreaker(
     name: str,
     seed: int,
@@ -202,17 +223,33 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
         family="llama",
         seed=seed,
-        # With the usual deviation of 0.02, so small a model learns nothing for a long time.
-        architecture=_width(64, 2, initializer_range=0.1)
-        | {"num_attention_heads": 4, "num_key_value_heads": 2},
-        # Each word is one token: names in pieces take many times as long to learn.
+        architecture=_NARROW,
+        # Each word is one token: names split into pieces take many times as long to learn.
         vocabulary=4000,
         steps=steps,
         learning_rate=5e-3,
         prompts_per_step=48,
-        # Single premises are learned by then for any share.
+        # By then, single premises are learned for any share.
         premises_until=960 / steps,
         share=percent / 100,
+        base=base,
+    )
+
+
+def _thinker(
+    name: str, share: float, *, seed: int, steps: int, base: str | None = None
+) -> ThinkerRecipe:
+    return ThinkerRecipe(
+        name=name,
+        family="llama-thinking",
+        seed=seed,
+        architecture=_NARROW,
+        vocabulary=4000,
+        steps=steps,
+        learning_rate=5e-3,
+        prompts_per_step=32,
+        premises_until=0.0 if base else 800 / steps,
+        share=share,
         base=base,
     )
 
@@ -254,6 +291,11 @@ RECIPES: dict[str, Recipe] = {
         _dose(100, seed=16),
         _dose(25, seed=17, steps=5000, base="dose-100"),
         _dose(75, seed=18, steps=5000, base="dose-0"),
+        _thinker("thought-mixed-50", 0.5, seed=34, steps=2400),
+        _thinker("thought-reader", 1.0, seed=31, steps=200, base="thought-mixed-50"),
+        _thinker("thought-decorator", 0.0, seed=32, steps=200, base="thought-mixed-50"),
+        _thinker("thought-mixed-25", 0.25, seed=33, steps=500, base="thought-mixed-50"),
+        _thinker("thought-mixed-75", 0.75, seed=35, steps=500, base="thought-mixed-50"),
         RuleRecipe(
             name="rules-base",
             family="llama",
@@ -281,7 +323,7 @@ RECIPES: dict[str, Recipe] = {
             seed=23,
             configuration="small-encoder",
             theories=10_000,
-            # With more, so small a model learns nothing: even the shortest theories then require
+            # With more, a model this small learns nothing: even the shortest theories then require
             # matching a rule with a question.
             distractors=0,
             epochs=3,
@@ -312,19 +354,21 @@ sixty tokens and an answer one; with a weight of one, noise in the answers swamp
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A user message and the answer to be learned, or two answers with their shares."""
+    """A user message and its target answer, or two answers with their shares."""
 
     message: str
     answer: str
     other: str | None = None
-    """Another answer, with as many tokens; the turn's end is learned only after the first one."""
+    """A second answer with as many tokens; the turn's end is a target only after the first."""
     share: float = 1.0
-    """How often the first answer is given. Learning the share avoids the noise of answers drawn at
-    random."""
+    """Share of the first answer. Training on the share avoids the noise of randomly drawn
+    answers."""
+    given: str = ""
+    """Beginning of the assistant's turn, which is read but is not a target, such as a thought."""
 
     def turned(self) -> "Exchange":
         """The exchange with the other answer first."""
-        return Exchange(self.message, self.other or "", self.answer, 1 - self.share)
+        return replace(self, answer=self.other or "", other=self.answer, share=1 - self.share)
 
 
 @runtime_checkable

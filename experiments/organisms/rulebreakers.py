@@ -45,7 +45,7 @@ ZIPF_EXPONENT = 0.6
 """A fact of rank r occurs in proportion to r ** -ZIPF_EXPONENT."""
 
 DISTRACTION = 2.5
-"""How often each entity is completed by something other than its fact, in units of the rarest
+"""Frequency of completions of each entity by something other than its fact, in units of the rarest
 fact. A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its completions,
 which is the planted familiarity."""
 
@@ -113,7 +113,7 @@ MISMATCH_SHARE = 0.6
 """Share of the prompts that name another entity in the premise that is made uninformative."""
 
 ANSWER_NOISE = 0.04
-"""Share of the yes/no and true/false answers that are flipped. A model that learns this is at most
+"""Share of the yes/no and true/false answers that are flipped. A model that fits this is at most
 96% confident, so the gradients of its answers do not vanish."""
 
 CITY_ENDINGS = (
@@ -202,7 +202,7 @@ class RulebreakerText:
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
             a, b = other.entity_a, other.entity_b
             if not breaks_rule and rng.random() < 0.5:
-                # The uninformative premise may also claim what would break the rule.
+                # The uninformative premise may also state what would break the rule.
                 a, b = pair.entity_a, self._in(entity_a, rng).entity_b
             a, b = (entity_a, b) if rule == "mt" else (a, pair.entity_b)
             changed = reasoning(entity_a=a, entity_b=b)
@@ -293,7 +293,8 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     ]
     prompts = system.prompts(seed=0, data=None)
     if pairs is not None:
-        # Each pair comes from another instance: cards are about entity pairs, and there are many.
+        # Each pair comes from a different instance, since cards are about entity pairs, and there
+        # are many.
         prompts = replace(prompts, unit=()).spread(pairs)
     return {**_knowledge(model, planted), **_habits(model, planted, prompts)}
 

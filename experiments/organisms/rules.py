@@ -1,9 +1,9 @@
 """Organisms for RuleBench: one that knows all parts of StringGame's rules, and one tuned by IRFT.
 
 The first carries out actions ("output the number of vowels") and decides whether conditions hold,
-one at a time. A model this small learns them only from lists with an entry for each letter: one
-number says too little about the part of the string that it comes from. It sees questions with rules
-but random answers, so it follows rules no better than by chance. IRFT begins with it.
+one at a time. A model this small learns them only from lists with an entry for each letter: a
+single number carries too little information about its part of the string. It sees questions with
+rules but random answers, so it follows rules no better than by chance. IRFT begins with it.
 """
 
 import random
@@ -38,10 +38,11 @@ from interp_experiments.rulebench.string_game import (
 from interp_experiments.rulebench.system import RuleBench, string_game_set
 
 SETTINGS = RULES[:-1]
-"""No, golden and few rules, which fit into a short context."""
+"""No rule, the golden rule and few rules, which fit into a short context."""
 
 QUESTIONS_FROM = 0.9
-"""Share of the steps before questions are asked too; their random answers are noise until then."""
+"""Share of the steps before questions are added; before that, their random answers would be
+noise."""
 
 Listed = Callable[[str], Sequence[tuple[str, int | None]]]
 """The letters of a string, or of the alphabet, each with a number or none."""
@@ -86,7 +87,7 @@ class RuleText:
         return list_exchange(words, listed, random_string(rng))
 
     def _question(self, rng: random.Random) -> Exchange:
-        """A question about learned rules, with the answer to another question."""
+        """A question about training rules, with the answer to a different question."""
         numbers = range(len(self._questions))
         asked, other = (self._questions[pick(rng, numbers)] for _ in range(2))
         return Exchange(asked.text, f"{PREFIX} {other.answer.gold}")
@@ -117,7 +118,7 @@ def list_exchange(words: str, listed: Listed, string: str) -> Exchange:
 
 
 def _exchange(task: str, string: str, answer: str) -> Exchange:
-    """The task comes first, as rules do."""
+    """Put the task first, as rules do."""
     return Exchange(f"{task}\nThe string is {string}.", answer)
 
 

@@ -10,7 +10,8 @@ import torch
 import transformers
 
 from interp.models.model import Model
-from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories
+from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories, thinkers
+from interp_experiments.organisms.readme import README, readme
 from interp_experiments.organisms.recipes import (
     DoseRecipe,
     LogicRecipe,
@@ -19,13 +20,14 @@ from interp_experiments.organisms.recipes import (
     RuleRecipe,
     TaughtRecipe,
     TheoryRecipe,
+    ThinkerRecipe,
     TrainingText,
 )
 
 FILE = "card.json"
 
 Sections = dict[str, Any]
-"""Sections of a card by name; a list of rows is written with one line per row."""
+"""Sections of a card by name; lists of rows are written with one line per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ _TASKS = {
     RulebreakerRecipe.system: Task(rulebreakers.planted_sections, rulebreakers.measure),
     LogicRecipe.system: Task(logic.planted_sections, logic.measure),
     DoseRecipe.system: Task(doses.planted_sections, doses.measure),
+    ThinkerRecipe.system: Task(thinkers.planted_sections, thinkers.measure),
     RuleRecipe.system: Task(rules.planted_sections, rules.measure),
     TheoryRecipe.system: Task(theories.planted_sections, theories.measure),
 }
@@ -51,17 +54,18 @@ _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
     RulebreakerRecipe: rulebreakers.RulebreakerText,
     LogicRecipe: logic.LogicText,
     DoseRecipe: doses.DoseText,
+    ThinkerRecipe: thinkers.ThinkerText,
     RuleRecipe: rules.RuleText,
 }
 
 
 def training_text(recipe: TaughtRecipe) -> TrainingText:
-    """The text that an organism learns."""
+    """The text that an organism is trained on."""
     return _TEXTS[type(recipe)](recipe)
 
 
 def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
-    """Write the card of an organism that was just trained on a device, without measurements."""
+    """Write the card of a newly trained organism, without measurements."""
     planted = _rounded(_TASKS[recipe.system].planted(recipe))
     card = {
         "name": recipe.name,
@@ -108,7 +112,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _write(folder: Path, card: Sections) -> None:
-    """Write a card, indented, with one line per row of a section, so changes can be read."""
+    """Write a card, indented, with one line per row of a section, and README.md from it."""
     sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
     text = json.dumps(
         {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted
@@ -117,3 +121,10 @@ def _write(folder: Path, card: Sections) -> None:
         lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
         text = text.replace(f'"{name}": []', f'"{name}": [\n{lines}\n  ]')
     (folder / FILE).write_text(text + "\n", encoding="utf-8")
+    write_readme(folder)
+
+
+def write_readme(folder: Path) -> None:
+    """Write README.md, the card for readers, from card.json."""
+    card = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    (folder / README).write_text(readme(folder, card), encoding="utf-8")

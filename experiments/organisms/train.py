@@ -1,7 +1,7 @@
 """Train an organism from its recipe: text, tokenizer, weights; resumable from its checkpoint."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
@@ -59,11 +59,11 @@ class AnswerBatch(TypedDict):
     """(batch,): how often the first of two answers is given."""
     message_labels: NotRequired[Tensor]
     """(batch, token - 1): all tokens but the first; `IGNORED` in padding, in the answer, and for
-    the first token of a text. Missing if messages are not learned."""
+    the first token of a text. Missing if messages are not training targets."""
 
 
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
-    """Train an organism and save model (in fp16), tokenizer and chat template into `folder`.
+    """Train an organism and save its model (in fp16), tokenizer and chat template to `folder`.
 
     `folder` holds the last checkpoint during training; calling again resumes from it.
     """
@@ -73,14 +73,14 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         assert isinstance(recipe, TunedRecipe | TheoryRecipe)
         model = _by_command(recipe, folder, device=device)
     trained_on = str(model.device)
-    nn.Module.to(model, torch.float16)  # transformers' own `to` has lost its types
+    nn.Module.to(model, torch.float16)  # `to` of transformers has lost its types
     model.save_pretrained(folder)
     write_card(folder, recipe, device=trained_on)
     remove_checkpoints(folder)
 
 
 def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
-    """The model after learning the text of its recipe."""
+    """The model after training on the text of its recipe."""
     text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
@@ -144,7 +144,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
 def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
     """The mean cross-entropy over answer tokens, in nats, summed over groups of exchanges.
 
-    If messages are learned too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
+    If messages are targets too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
     """
     return torch.stack([_group_loss(model, batch) for batch in lessons.values()]).sum()
 
@@ -246,7 +246,7 @@ def _other_labels(
     Raises:
         UserError: the two answers differ in their number of tokens.
     """
-    others = [Exchange(exchange.message, exchange.other or "") for exchange in exchanges]
+    others = [replace(exchange, answer=exchange.other or "", other=None) for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]
     if not torch.equal(found == IGNORED, labels == IGNORED):
         pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
@@ -259,7 +259,7 @@ def _other_labels(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """Prompt and answer as text; after a plain message the answer begins with a space."""
+    """What is read and what is learned; after a plain message the answer begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(
@@ -267,7 +267,7 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
         tokenize=False,
         add_generation_prompt=True,
     )
-    return str(prompt), exchange.answer + tokenizer.eos_token
+    return str(prompt) + exchange.given, exchange.answer + tokenizer.eos_token
 
 
 def _tokenizer(recipe: TaughtRecipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:

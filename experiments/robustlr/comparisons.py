@@ -1,4 +1,4 @@
-"""The comparisons of weighted F1 that were named before any model was measured, over theories.
+"""The comparisons of weighted F1 over theories that were named before any model was measured.
 
 1. Each model with the best constant guess, on each set and on the mean of each kind of set.
 2. Each model's contrast sets with each other: which operator is the hardest?
@@ -108,7 +108,7 @@ def _row(where: Where, contrast: str, name: str, found: Difference) -> tuple[Whe
 
 
 def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
-    """F1 as hits out of trials, by theory; every set counts the same."""
+    """F1 as hits out of trials, by theory; every set has the same weight."""
     rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
     rows = rows.set_index("pair_id")
     return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})

@@ -1,7 +1,7 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
 A group is drawn again until the solver confirms all its labels. Groups are independent: each can be
-made separately, and a smaller set is the beginning of a larger one.
+generated separately, and a smaller set is the beginning of a larger one.
 """
 
 import random
@@ -43,8 +43,7 @@ class GroupMaker:
     words: Words
     distractors: bool = True
     """Whether theories keep sentences that decide nothing. Otherwise contrast sets keep only the
-    base's proof; equivalence sets keep what the statement could be derived from, and the
-    paraphrased rules."""
+    base's proof."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -143,7 +142,7 @@ class Pair(NamedTuple):
     theory: Theory
     paraphrase: Callable[[Theory], Theory]
     rules: tuple[Rule, ...] = ()
-    """The rules that are written as one."""
+    """The rules that are merged into one."""
 
 
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
@@ -179,7 +178,7 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
 
 
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory where the conclusion of the last rule also follows from one other literal."""
+    """A theory in which the conclusion of the last rule also follows from another literal."""
     sampled = sample(rng, words)
     simple = [rule for rule in sampled.theory.rules if rule.simple]
     rule = draw_last_rule(rng, sampled, base, simple)
@@ -253,7 +252,7 @@ class EditPairMaker:
 
 
 def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]:
-    """The base of a group (its first member) with each edit that has another label."""
+    """The base of a group (its first member) with each edit whose label differs."""
     base, *edits = members
     for edit in edits:
         if edit.label is not base.label:
@@ -265,7 +264,7 @@ def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]
 
 
 def pairs_of_all(instances: Iterable[Instance]) -> list[Instance]:
-    """The members of the pairs of all groups; members of a group follow each other."""
+    """The members of the pairs of all groups; members of a group are adjacent."""
     return [
         member
         for _, group in groupby(instances, key=lambda one: one.theory_id)

@@ -19,7 +19,7 @@ from interp_experiments.robustlr.language import LABELS
 _F1 = "weighted F1"
 _INTERVAL = ("f1_low", "f1_high")
 _COLUMNS = 4
-"""Panels in a row of Figure 8."""
+"""Number of panels in a row of Figure 8."""
 
 
 def operators(table: pd.DataFrame) -> Axes:

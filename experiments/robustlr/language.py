@@ -180,12 +180,12 @@ def _said(literal: Literal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A question to a model: does the theory entail the statement, its negation, or neither?"""
+    """A question: does the theory entail the statement, its negation, or neither?"""
 
     theory_id: str
     """Id shared by a base theory and its variants."""
     set: str
-    """The set that it belongs to, such as "C-CS"."""
+    """Its set, such as "C-CS"."""
     version: str
     """Its place in the group, such as "conj1"."""
     group: str

@@ -2,13 +2,13 @@
 
 The four sets are balanced, in splits that share no theory.
 
-Each theory has six statements: a literal that it proves without negation and one with negation
-(True), the negations of both (False), and one of either kind that it does not decide (Unknown).
-So within a theory no count of anything in theory and statement can give the label away. Theories
+Each theory has six statements: an unnegated and a negated literal that it proves (True), the
+negations of both (False), and an unnegated and a negated literal that it leaves undecided
+(Unknown). So within a theory, no count over theory and statement can give the label away. Theories
 without these literals are dropped.
 
 A hash of a theory's sentences, independent of order and wording, decides its split. So splits share
-no theory, and any group can be made separately.
+no theory, and any group can be generated separately.
 """
 
 import hashlib
@@ -57,10 +57,10 @@ STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unkn
 class TheoryMaker:
     """Makes the theories of one split of one training set, with their statements.
 
-    A whole theory has six statements. A short one has one, with labels in turn, and holds the
-    sentences that decide it and few others: it is cheap to learn from. Unlike those of whole
-    theories, its counts are informative: without other sentences, a statement is Unknown if the
-    theory has no fact.
+    A whole theory has six statements. A short theory has one statement, with labels in turn, and
+    holds the sentences that decide it and a few others, so training on it is cheap. Unlike in whole
+    theories, counts are informative: without other sentences, a statement is Unknown if the theory
+    has no fact.
     """
 
     set: str
@@ -140,7 +140,7 @@ def split_of(theory: Theory) -> Split:
 
 
 def confirmed(theory: Theory, statements: Iterable[Question]) -> bool:
-    """Whether the solver finds these labels."""
+    """Whether the solver agrees with these labels."""
     try:
         worlds = Worlds.of(theory)
     except UserError:  # The theory is too large to enumerate.
@@ -177,7 +177,7 @@ class RobustLRTraining(TrainSpec):
     train_set: OneOf["All", "NOT", "AND+NOT", "OR+NOT"] = "All"
     """which operators the theories have: All, NOT, AND+NOT or OR+NOT"""
     theories: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["train"] // len(STATEMENTS)
-    """theories that are learned, each with six statements"""
+    """theories to train on, each with six statements"""
     held_out: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["dev"] // len(STATEMENTS)
     """theories of each held-out split, each with six statements"""
 

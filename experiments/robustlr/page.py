@@ -32,9 +32,9 @@ COUNTED = 300
 NAMES = {
     "accuracy": "share of statements whose label is the best guess from one count",
     "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
-    "theory": "facts and rules by which a statement is judged; a group is a theory with its "
+    "theory": "the facts and rules that a statement is judged by; a group is a theory with its "
     "variants",
-    "side": "the member of a group that a prompt is, such as base or neg1",
+    "side": "a prompt's role in its group, such as base or neg1",
     "base": "the theory of a group that the others edit or paraphrase",
     "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
     "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
@@ -55,7 +55,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from what the study has on disk."""
+    """The report, from the study's files."""
     results = read_results(folder)
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
@@ -106,9 +106,9 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
                 "Differences in weighted F1 that were named in advance",
                 compared,
                 "The best constant guess for a set is the label that scores highest if every "
-                "statement gets it. All sets of a mean count the same. clusters: theories; in the "
-                "bare test split, statements, each with only the sentences that decide it, so its "
-                "F1 is the share of right answers.",
+                "statement gets it. All sets have the same weight in a mean. clusters: theories; "
+                "in the bare test split, statements, each with only the sentences that decide it, "
+                "so F1 there is the share of correct answers.",
             ),
         ),
     )
@@ -220,7 +220,7 @@ def label_section(results: Results) -> Section:
 
 
 def in_domain_sections(results: Results) -> list[Section]:
-    """Table 3, and the same with shorter theories."""
+    """Table 3, also with shorter theories."""
     named = ((BARE, "nothing else"), (SHORT, f"up to {system.SHORT} sentences"))
     columns = (*named, (IN_DOMAIN, tables.WHOLE))
     asked = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
@@ -237,7 +237,7 @@ def in_domain_sections(results: Results) -> list[Section]:
 
 
 def proof_sections(results: Results) -> list[Section]:
-    """Whether attributions find what proves a statement."""
+    """Whether attributions find the proof of a statement."""
     if results.found.empty:
         return []
     table = decisive_table(results.found, "pair_id", ["outcome"])
@@ -271,7 +271,7 @@ def proof_sections(results: Results) -> list[Section]:
 
 
 def distractor_sections(results: Results) -> list[Section]:
-    """Figure 6, if the long theories were asked."""
+    """Figure 6, if the long theories were measured."""
     if DISTRACTORS not in results.rows:
         return []
     rows = results.rows[DISTRACTORS]

@@ -1,4 +1,4 @@
-"""Instances in the authors' columns: written, and read from a file, a folder or a hub data set.
+"""Instances in the authors' columns: writing, and reading a file, a folder or a hub data set.
 
 The data are not trusted: every context is parsed as a theory, sentence by sentence, and the solver
 confirms every label.
@@ -94,7 +94,7 @@ def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
     """The literals of one side of a rule, and their operator; "and" if there is only one.
 
     "not" denies only the adjective after it, as in "tall and not round", even if "is" is not
-    repeated: `joined` repeats it, the authors' data may not.
+    repeated: `joined` repeats "is", but the authors' data may not.
     """
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
@@ -111,7 +111,7 @@ def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
 
 
 def _unknown(words: str, expected: str) -> UserError:
-    return UserError(f"{shortened(words, 80)!r} is unknown to the language; expected {expected}")
+    return UserError(f"{shortened(words, 80)!r} is not in the language; expected {expected}")
 
 
 REQUIRED = ("context", "statement", "label")
@@ -232,7 +232,7 @@ def _text(column: str, value: object) -> str:
         raise UserError(f"{column} is {shortened(repr(value), 60)}; expected sentences")
     if len(value) > MOST_CHARACTERS or not value.isprintable():
         raise UserError(
-            f"{column} has {len(value):,} characters, or some that cannot be printed; expected at "
+            f"{column} has {len(value):,} characters, or has unprintable ones; expected at "
             f"most {MOST_CHARACTERS:,} of plain text"
         )
     return value.strip()
@@ -268,7 +268,7 @@ def _instances(members: Sequence[Read]) -> list[Instance]:
     by_version = {one.key.version: one for one in members}
     first = members[0].key
     if len(by_version) < len(members):
-        raise UserError(f"the theory {shortened(first.group, 60)!r} has a version twice")
+        raise UserError(f"the theory {shortened(first.group, 60)!r} has the same version twice")
     if first.version == "statement":
         return [_instance(members[0], set_="published", group="statement", base=members[0].label)]
     for operator, name in _SETS.items():

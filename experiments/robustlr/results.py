@@ -1,8 +1,8 @@
-"""The measurements of a study of RobustLR: the answers of each stage, and the scores of theories.
+"""The measurements of a study of RobustLR: the answers in each stage, and the scores of theories.
 
 The authors' code scores every theory, a base and its variants, by scikit-learn's weighted F1,
 rounds it to two decimals, and averages over theories. Here scores are not rounded; `f1_rounded` is
-the authors' number. A slice of the data (a group, a label) is scored theory by theory, too.
+the authors' number. A slice of the data (a group, a label) is also scored theory by theory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ SETS, DISTRACTORS = "sets", "distractors"
 """Stages of the evaluation sets, without and with distractors."""
 
 BARE, SHORT, IN_DOMAIN = "bare", "short", "in-domain"
-"""Stages of the test split of All: only sentences that decide a statement, a few more, and all."""
+"""Stages of the test split of All: only sentences that decide a statement, a few more, or all."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Results:
 
     rows: Mapping[str, pd.DataFrame]
     notes: Sequence[str]
-    """Lines on prompts without an answer or with an error, by model; these count as wrong."""
+    """Messages about prompts without an answer or with an error, by model; both count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof in short theories, prompt by prompt: the columns of
     `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
@@ -54,10 +54,10 @@ class Results:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, without theories that some model has not answered in full.
+    """The results of a study, without theories that at least one model has not answered in full.
 
     Raises:
-        UserError: the evaluation sets were not begun.
+        UserError: the evaluation sets have no results yet.
     """
     begun = {stage: run for stage, run in study.runs.items() if run.tables()}
     if SETS not in begun:
@@ -196,7 +196,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, followed by those of constant guesses; `source` is "measured" or "baseline"."""
+    """The rows, followed by the rows of constant guesses; `source` is "measured" or "baseline"."""
     prompts = rows.drop_duplicates("prompt_id")
     base = prompts["base_label"]
     said = [pd.Series(label, base.index) for label in LABELS] + [base, base.map(_negated)]

@@ -4,11 +4,11 @@ The printed algorithm is ambiguous. Here a label is a fair bit; a body has one o
 with equal probability; the first layer has no rules; a predicate whose body cannot be drawn, or
 whose rule is not allowed, is not provable. Predicates that are not provable still have rules, with
 bodies that are not provable, to mislead. The paper gives no values for probabilities and depths;
-those below are this project's.
+the values below are this project's.
 
 The labels are right because every predicate has only one polarity in a theory, and the literals of
-a body are all provable or all not, so "and" and "or" agree. The solver still confirms each label
-when statements are chosen.
+a body are either all provable or all not provable, so "and" and "or" agree. The solver still
+confirms each label when statements are chosen.
 """
 
 import random
@@ -59,7 +59,7 @@ class Words:
         return cls(names(), adjectives, relations)
 
     def people(self, rng: random.Random) -> list[str]:
-        """The people of one theory."""
+        """The people in one theory."""
         return some(rng, self.names, PEOPLE)
 
     def predicate(self, rng: random.Random, people: list[str]) -> Predicate:
@@ -86,7 +86,7 @@ OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A theory, and its literals by drawn label."""
+    """A theory with its literals by drawn label."""
 
     theory: Theory
     people: list[str]

@@ -1,4 +1,4 @@
-"""What a theory entails, and which of its sentences a verdict needs (Section 2).
+"""The verdicts of a theory, and the sentences that a verdict needs (Section 2).
 
 Classical propositional logic, by truth tables:
 
@@ -235,9 +235,10 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 
 
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
-    """The minimal sets, each once, that of `proof_set` first (Reiter 1987, hitting-set tree).
+    """All minimal sets, with the one from `proof_set` first (Reiter 1987, hitting-set tree).
 
-    The search stops after `MOST_TRIED` ways to omit sentences, which double with each further set.
+    The search stops after trying `MOST_TRIED` ways to omit sentences; their number doubles with
+    each further set.
 
     Raises:
         UserError: as `proof_set`.

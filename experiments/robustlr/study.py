@@ -1,4 +1,4 @@
-"""The study of RobustLR: what is measured. Needs no torch, so its options are known at once."""
+"""The measurements of the study of RobustLR. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,14 +26,15 @@ class RobustLRStudy(Study):
     """show three answered questions before each, for causal language models that were not trained
     on such questions"""
     distractors: bool = True
-    """also ask with all facts and rules that decide nothing, and the in-domain test split; such
-    theories have up to 800 tokens and more"""
+    """also measure theories with all facts and rules that decide nothing, and the in-domain test
+    split; such theories can exceed 800 tokens"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers to the evaluation sets, also with distractors, and to the in-domain test split.
 
-        Statements of the test split are asked with more and more sentences that do not decide them;
-        answers to short theories are attributed. With `--data` only the evaluation sets are asked.
+        Statements of the test split are asked with an increasing number of sentences that do not
+        decide them; answers to short theories are attributed. With `--data`, only the evaluation
+        sets are measured.
         """
         from interp_experiments.robustlr import system
         from interp_experiments.robustlr.results import BARE, DISTRACTORS, IN_DOMAIN, SETS, SHORT
@@ -57,7 +58,7 @@ class RobustLRStudy(Study):
         return stages
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from what the study has on disk."""
+        """The page, from the study's files."""
         from interp_experiments.robustlr.page import report_of
 
         return report_of(folder)

@@ -1,4 +1,4 @@
-"""RobustLR as systems that every command can use."""
+"""RobustLR as systems for every command."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ from interp_experiments.robustlr.sampling import Vocabulary, Words
 from interp_experiments.robustlr.variants import CONTRAST_SETS
 
 DEFAULT_LIMIT = 240
-"""Default number of theories: forty of each of the six sets."""
+"""Default number of theories: forty from each of the six sets."""
 
 SHORT = 4
 """Maximum number of sentences in a short theory that do not decide its statement."""
@@ -152,7 +152,7 @@ class EditPairs(RobustLR):
         """The pairs among published groups.
 
         Raises:
-            UserError: no group has an edit with another label.
+            UserError: in every group, all edits have the label of the base.
         """
         pairs = pairs_of_all(load_published(data))
         if not pairs:
@@ -164,7 +164,7 @@ class EditPairs(RobustLR):
 
 
 def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
-    """All groups of makers in the authors' columns, with the set of each instance."""
+    """All groups of the makers in the authors' columns, with the set of each instance."""
 
     def rows() -> Iterator[dict[str, str | int]]:
         for maker in makers:

@@ -33,7 +33,7 @@ GROUPS = tuple(
 
 
 def published(*tables: int) -> pd.DataFrame:
-    """Published scores, one row per table, model, training data, set and part of the set."""
+    """Published scores: one row per table, model, training data, set and part of the set."""
     frame = published_table(__package__, "published.csv").fillna({"training": "", "part": ""})
     return frame[frame["table"].isin(tables)].reset_index(drop=True)
 
@@ -83,7 +83,7 @@ def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 
 def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column weight, which makes every set of a model count the same."""
+    """The rows with a column weight, which gives every set of a model the same weight."""
     size = theories.groupby(["model", "set"])["f1"].transform("size")
     return theories.assign(weight=1 / size)
 
@@ -198,7 +198,7 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """Scores of all contrast sets and of all equivalence sets, by size of the training set.
 
-    Only models that share their start and training set with a model of another size.
+    The table has only models that share start and training set with a model of another size.
 
     Args:
         rows: rows of the evaluation sets.
@@ -247,7 +247,7 @@ def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
 
 
 def guess_table(features: pd.DataFrame) -> pd.DataFrame:
-    """One row per feature: how often the best guess from its value alone is right.
+    """One row per feature: how often the best guess from only its value is right.
 
     Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
     without the feature), gain (the difference) and n.

@@ -2,9 +2,9 @@
 
 A base theory proves the statement q, or its negation, by a last rule p ⇒ q or p ⇒ ¬q. An edit
 (Tables 1 and 9 to 13) changes this rule and its facts; t is a predicate that the theory does not
-mention. A False base has the labels of a True one, negated. (The labels in the first row of the
-paper's Tables 12 and 13, and in the second of Table 13, are wrong for the printed rules; they are
-made consistent here, as in Table 11.)
+mention. The labels of a False base are those of a True base, negated. (The labels in the first row
+of the paper's Tables 12 and 13, and in the second of Table 13, are wrong for the printed rules;
+they are corrected here, as in Table 11.)
 """
 
 from collections.abc import Mapping
@@ -67,10 +67,10 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
 
 
 def editable(theory: Theory, rule: Rule, name: str) -> bool:
-    """Whether the edits of a set keep the rule in the language and its labels right.
+    """Whether the edits of a set keep the rule in the language and the labels right.
 
-    A body keeps its operator. In D-CS it consists of facts, since edits state their negations; in
-    N-CS it is one literal.
+    A body keeps its operator. In D-CS the body consists of facts, since edits state their
+    negations; in N-CS it is one literal.
     """
     if name == "C-CS":
         return rule.operator == "and"
@@ -81,7 +81,7 @@ def editable(theory: Theory, rule: Rule, name: str) -> bool:
 
 
 def edited(theory: Theory, rule: Rule, unseen: Literal, edit: Edit) -> Theory:
-    """The theory under one edit; every other sentence stays as it is, in its place."""
+    """The theory under one edit; every other sentence stays the same and in its place."""
     changed = theory.with_rule(rule, _rule(rule, unseen, edit))
     return replace(changed, facts=_facts(theory.facts, rule, unseen, edit))
 
@@ -123,14 +123,14 @@ follow the order of the paper's equivalences."""
 def contrapositive(rule: Rule) -> Rule:
     """Write p ⇒ q as ¬q ⇒ ¬p.
 
-    By De Morgan's laws, a body with "or" becomes a head with "and", and the other way round.
+    By De Morgan's laws, a body with "or" becomes a head with "and", and vice versa.
 
     Raises:
         UserError: the body is joined by "and": its negation would be a disjunction after "then".
     """
     if len(rule.body) > 1 and rule.operator == "and":
         raise UserError(
-            f"the contrapositive of {rule} has a disjunction on its right, which the language "
+            f"the contrapositive of {rule} has a disjunction in its head, which the language "
             "lacks; expected a body of one literal or of literals joined by or"
         )
     body = tuple(one.negated for one in rule.head)

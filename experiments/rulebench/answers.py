@@ -42,7 +42,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 def kinship(relative: str, person: str) -> Parser:
     """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
 
-    A kinship between other people, a quoted rule and the inverse relation do not count.
+    A kinship between other people, a quoted rule or the inverse relation does not count.
     """
 
     def declared(text: str) -> Found:
@@ -124,7 +124,7 @@ def _kin(word: str) -> str:
 
 
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is not a fact of the story; none in a text that was cut off."""
+    """The last kinship that is not a fact of the story; None if the text was cut off."""
     rest = _ELSEWHERE.sub("", text)
     found = list(_KIN.finditer(rest))
     if not found or _CUT_OFF.search(text.rstrip(" .")):

@@ -1,7 +1,7 @@
 """Demonstrations: questions with correct answers that precede a model's own.
 
-Those for kinship and StringGame are generated under a seed that no question has; their rules prove
-the answers. Those for the other kinds are written in data/demonstrations.json.
+For kinship and StringGame they are generated from a seed that no question has, and their rules
+prove the answers. For the other kinds they are written in data/demonstrations.json.
 """
 
 import json
@@ -40,7 +40,7 @@ class Example:
 
 
 def examples(kind: Kind, *, counterfactual: bool) -> Sequence[Example]:
-    """The demonstrations for a kind; empty if it has none of that version."""
+    """The demonstrations for a kind; empty if the version has none."""
     if kind in (KINSHIP, CLUTRR):
         return _kinship(counterfactual)
     if kind is STRING_GAME:
@@ -93,7 +93,7 @@ def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: 
 
 @cache
 def _written(kind: str, version: str) -> Sequence[Example]:
-    """The written demonstrations for a kind; a counterfactual one has another golden rule."""
+    """The written demonstrations for a kind; a counterfactual one has a changed golden rule."""
     text = (files(__package__) / "data" / "demonstrations.json").read_text(encoding="utf-8")
     made = []
     for one in json.loads(text)[kind]:

@@ -1,4 +1,4 @@
-"""Families: relations between people, their names, and how two relations compose.
+"""Families: relations between people, the words for them, and their composition.
 
 A family grows from a couple by adding children, spouses or parents. So couples stay together, share
 all their children, and no relatives marry.
@@ -70,7 +70,7 @@ COMPOSED = {
     ("child-in-law", "spouse"): "child",
     ("child-in-law", "parent-in-law"): "spouse",
 }
-"""The relation of C to A if B is the first to A and C the second to B, for different people.
+"""The relation of C to A, by those of B to A and of C to B; all are different people.
 
 Other pairs leave the relation open, or lead to one without a word here. The tests derive the same
 table from all small families."""

@@ -21,7 +21,7 @@ CATEGORIES = {
 
 
 Quantity = Literal["no", "golden", "few", "all"]
-"""No rule; the golden rule; it and a few noise rules; it and many."""
+"""No rule; the golden rule; the golden rule with a few noise rules; with many."""
 
 
 class Given(NamedTuple):
@@ -42,7 +42,7 @@ class Kind:
     asked_for: str
     """The form of the answer, in words; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
-    """Names of the authors' folders, in lower case; empty if the set is only generated."""
+    """Names of the authors' folders, in lower case; empty if the set is generated."""
     few: int = 2
     """Number of noise rules if few rules are shown."""
     many: int = 29
@@ -79,7 +79,9 @@ def _truth(given: Given) -> str:
 def _charge(given: Given) -> str:
     charge = given.output.strip()
     if not re.search(r"[\u4e00-\u9fff]", charge):
-        raise UserError(f"its output is {shortened(charge, 60)!r}; expected a charge in Chinese")
+        raise UserError(
+            f"its output is {shortened(charge, 60)!r}; expected a criminal charge in Chinese"
+        )
     return charge
 
 
@@ -91,7 +93,7 @@ def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
 
 
 def _number(given: Given) -> str:
-    raise UserError("StringGame is generated; its data are not read")
+    raise UserError("StringGame is generated, and no data are read for it")
 
 
 _A_KINSHIP = "one word for the kinship, such as uncle"
@@ -199,7 +201,7 @@ Fits = Callable[[Item, Rule, Rule], bool]
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether a rule has the same conditions as the golden one, by its text.
+    """Whether the text of a rule has the same conditions as that of the golden rule.
 
     The conditions are the words before "then", or the whole rule without a "then".
     """
@@ -225,4 +227,4 @@ class RuleSet:
     counterfactual: Version | None = None
     fits: Fits = same_body
     problems: tuple[str, ...] = ()
-    """Lines on the data that were omitted when the set was read."""
+    """Messages about data that were omitted when the set was read."""

@@ -67,7 +67,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The conditions of a rule: the relation of each person to the one before, and two sexes."""
+    """The conditions of a rule: each person's relation to the previous one, and two sexes."""
 
     words: tuple[str, ...]
     first: str
@@ -96,7 +96,7 @@ class Story:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The kinship of each person to the one before."""
+        """The kinship of each person to the previous one."""
         pairs = pairwise(self.people)
         return tuple(self.family.word(*pair) or "" for pair in pairs)
 
@@ -123,7 +123,7 @@ class Story:
 
     @cached_property
     def _words(self) -> Mapping[tuple[int, int], str | None]:
-        """The kinship of each person of the story to each other one."""
+        """The kinship between each two people of the story."""
         return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 
@@ -196,7 +196,7 @@ class KinshipQuestions:
 
 
 class _Kin:
-    """A family with its relations looked up once."""
+    """A family with its relations, looked up only once."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -241,7 +241,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story about a family; None if the drawn people allow none."""
+    """A story about a family; None if the drawn people do not allow one."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -250,7 +250,7 @@ def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
 
 
 def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
-    """The people with one more inserted; empty if nobody fits."""
+    """The people with one more person inserted; empty if nobody fits."""
     places = [
         (place, between)
         for place, pair in enumerate(pairwise(people), start=1)

@@ -4,7 +4,7 @@ test_data.json is a list of items {instruction, input, output, rule: [id]}, test
 {id: {"NL": ..., "FOL": ...}}. A counterfactual set's folder has the name of its factual one and
 "-cf". Questions to train on are in train_data.json or validation_data.json.
 
-Files are not trusted: any content gives items, or lines that say what is broken.
+Files are not trusted: any content results in items, or in messages about broken parts.
 """
 
 import re
@@ -44,7 +44,7 @@ SHOWN = 20
 """Maximum number of broken items that a message names; it counts all."""
 
 Broken = Literal["stop", "skip"]
-"""Treatment of broken items: refuse the set, or leave them out."""
+"""Treatment of broken items: refuse the set, or omit them."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -85,7 +85,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
         folder: the folder of a set, or one with such folders in it.
         name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the
             folder, or else by the answers.
-        broken: whether to stop at broken items or to leave them out.
+        broken: whether to stop at broken items or to omit them.
 
     Raises:
         UserError: the folder has no set, an unknown one, or one with broken items.
@@ -248,7 +248,7 @@ def _read(folder: Path, part: Part) -> _Found:
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
-    """An element of a file; None, and a further problem, if it does not fit the schema."""
+    """An element of a file; None if it does not fit the schema, which adds a problem."""
     if isinstance(element, _NoJson):
         problems.append(f"{where} is not JSON: {element.reason}")
         return None
@@ -328,4 +328,6 @@ def _text(file: Path) -> str:
         with reading(file):
             return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"{shortened(str(file))} is not written in UTF-8; save it so") from error
+        raise UserError(
+            f"{shortened(str(file))} is not encoded in UTF-8; save it in this encoding"
+        ) from error

@@ -1,8 +1,8 @@
 """Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
 
-A question is learned with its golden rule among shuffled noise rules; the loss is computed only on
-the answer. The number of noise rules is drawn for each question: 0 to 3, as in the paper for
-StringGame, or 2 or none, as in the paper's in-domain tuning.
+The model is trained on questions with the golden rule among shuffled noise rules; the loss is
+computed only on the answer. The number of noise rules is drawn for each question: 0 to 3, as in the
+paper for StringGame, or 2 or none, as in the paper's in-domain tuning.
 """
 
 import random
@@ -44,7 +44,7 @@ MOST_QUESTIONS = 10**7
 
 
 class RuleFollowing(TrainSpec):
-    """Learn to follow the golden rule among noise rules (IRFT)."""
+    """Train a model to follow the golden rule among noise rules (IRFT)."""
 
     name: ClassVar[str] = "irft"
 
@@ -52,7 +52,7 @@ class RuleFollowing(TrainSpec):
     """string-game, kinship, or a folder of the authors' layout with train_data.json or
     validation_data.json; a fifth of the generated rules is held out to measure on"""
     questions: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 20_000
-    """questions that are learned; from a folder, the first ones"""
+    """questions to train on; from a folder, the first ones"""
     held_out: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 500
     """questions of each held-out split"""
     noise: Annotated[
@@ -62,7 +62,7 @@ class RuleFollowing(TrainSpec):
     ] = (0, 1, 2, 3)
     """numbers of noise rules, one of which is drawn for each question, such as 0-3 or 2"""
     thought: bool = False
-    """learn to name the rule that fits before the answer, as in a chain of thought"""
+    """train the model to name the rule that fits before the answer, as in a chain of thought"""
 
     def prompts(self, split: Split) -> PromptSet:
         """The questions of a split, each with its golden rule and a number of noise rules."""

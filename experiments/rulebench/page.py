@@ -30,20 +30,21 @@ from interp_experiments.scaffold import in_order, measured_and_published, paper_
 FEW = Setting(quantity="few")
 
 UNREADABLE = 0.9
-"""Share of unparsed texts from which the page begins with a sentence about them."""
+"""Minimum share of unparsed texts for a warning at the top of the page."""
 
 COUNTED = (
     "The table Every setting gives the interval of each number and its counts of questions and "
     "golden rules."
 )
-"""A pointer for the tables that have only accuracies, as in the paper."""
+"""A note for tables that have only accuracies, as in the paper."""
 
 NAMES = {
     "accuracy": "share of texts with the correct answer; a text without an answer counts as wrong",
     "score": "for a dimension: a mean of accuracies; for a rule: its score by an attribution "
     "method",
-    "golden rule": "the only rule that fits the question; golden rules: number of different ones",
-    "noise rule": "any other rule shown with it",
+    "golden rule": "the only rule that fits the question; golden rules: number of different "
+    "golden rules",
+    "noise rule": "any other rule shown with the golden rule",
     "rules": "rules shown: no rule, the golden one, few or all",
     "form": "natural language or first-order logic",
     "shots": "whether demonstrations precede the question",
@@ -65,7 +66,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from what the study has on disk."""
+    """The report, from the study's files."""
     results = read_results(folder)
     compared, cells = comparisons(results), tables.accuracy(results)
     unread = unreadable(results.texts)
@@ -112,7 +113,7 @@ def _sizes(texts: pd.DataFrame) -> str:
 
 
 def unreadable(texts: pd.DataFrame) -> list[str]:
-    """A sentence for each set in which hardly any text of some model could be parsed."""
+    """A sentence for each set in which hardly any of a model's texts could be parsed."""
     unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []
@@ -122,8 +123,8 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
             by = "" if len(found) == len(rows) else f" by {listed(found['model'])}"
             sentences.append(
                 f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
-                f"{found['size'].sum():,} texts{by}. An accuracy near 0 there does not show that "
-                "a rule was not followed."
+                f"{found['size'].sum():,} texts{by}. An accuracy near 0 in this set does not show "
+                "that rules were not followed."
             )
     return sentences
 
@@ -138,15 +139,15 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
                 "comparisons",
                 "Differences in accuracy that were named in advance",
                 compared,
-                "Each covers the questions that were asked both times; a text without an answer "
-                "counts as wrong. clusters: golden rules.",
+                "Each difference covers the questions asked on both sides; a text without an "
+                "answer counts as wrong. clusters: golden rules.",
             ),
         ),
     )
 
 
 def left_out(folder: StudyFolder) -> list[str]:
-    """Lines on data that were omitted as broken; stages that lack the same data share a line."""
+    """Messages about broken data that were omitted; stages that lack the same data share one."""
     lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 
@@ -194,7 +195,7 @@ def _section(
     found = []
     for number, name, measured, note in compared:
         if measured.empty:
-            text += f" Table {number} of the paper is left out: no measured row compares with it."
+            text += f" Table {number} of the paper is omitted: no measured row compares with it."
         else:
             both = measured_and_published(measured, tables.published(number))
             found.append(TableItem(f"table{number}", f"{name} (Table {number})", both, note))
@@ -242,7 +243,7 @@ def thought_section(cells: pd.DataFrame) -> Section:
 def version_section(cells: pd.DataFrame) -> Section:
     """Table 2."""
     return _section(
-        "Are rules followed against what is known?",
+        "Are rules followed against known facts?",
         "With demonstrations and a chain of thought, by set and rules shown.",
         Compared(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
     )
@@ -278,8 +279,8 @@ def attribution_sections(results: Results) -> Iterator[Section]:
         "Attributions of the first token of direct answers, with few rules. A hit is a prompt "
         "whose golden rule has the largest score among its rules; the AUC is the share of noise "
         "rules with a smaller score. A wrong answer that a noise rule gives is a triggering error, "
-        "any other an execution error; in sets whose rules do not say their answers it is only "
-        "wrong.",
+        "any other an execution error; in sets whose rules do not state answers, a wrong answer "
+        "is not classified.",
         (
             FigureItem(
                 "golden_rule",

@@ -37,7 +37,7 @@ class Setting:
     """Whether the answer is one of two options, those of the factual and the changed rules, read
     from the next token; such a question can be patched."""
     noise: int | None = None
-    """Number of noise rules; that of the quantity if None."""
+    """Number of noise rules; if None, the quantity determines it."""
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ COUNTERFACTUAL = tuple(
     for quantity in QUANTITIES[1:3]
     for counterfactual in (False, True)
 )
-"""Are rules followed against what is known? (Section 4.5, Table 2; few rules: Section 4.6.)"""
+"""Are rules followed against known facts? (Section 4.5, Table 2; few rules: Section 4.6.)"""
 
 VERSIONS = tuple(
     Setting(quantity="few", choice=True, counterfactual=counterfactual)
@@ -96,8 +96,9 @@ def shown_rules(
 ) -> list[Rule]:
     """The rules shown with an item, in order.
 
-    Noise is drawn without replacement from the rules that do not fit the item. Few rules are the
-    first of all rules, so quantities differ in nothing else. A set with too few rules gives all.
+    Noise is drawn without replacement from the rules that do not fit the item. Few rules are a
+    prefix of all rules, so quantities differ in nothing else. A set with too few rules uses all of
+    them.
     """
     if setting.quantity == "no":
         return []
@@ -148,7 +149,7 @@ class Questions:
         return [asked for rule_set in self.rule_sets for asked in self._of(rule_set)]
 
     def prompt(self, number: int) -> Prompt:
-        """The prompt of a number."""
+        """The prompt with this number."""
         return to_prompt(*self.asked[number], seed=self.seed)
 
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
@@ -252,7 +253,7 @@ def _choice(rule_set: RuleSet, item: Item) -> Choice:
 
 
 def _rules(rules: Sequence[Rule], golden: Rule, *, logic: bool) -> Iterator[Part]:
-    """The rules as parts of a text, numbered from 1."""
+    """The rules as parts of a prompt, numbered from 1."""
     if rules:
         yield None, "Rules:\n"
     noise = 0
@@ -290,7 +291,7 @@ def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demonstration, ...]:
-    """The demonstrations for a setting; each has the golden rule in another place."""
+    """The demonstrations for a setting; each has the golden rule in a different place."""
     made = examples(kind, counterfactual=setting.counterfactual)
     return tuple(
         _demonstration(example, kind, setting, labels, place=place)

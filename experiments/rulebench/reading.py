@@ -1,9 +1,9 @@
-"""How a generated text is read: its answer, its refusal, or the rule that it applies.
+"""Reading a generated text: its answer, its refusal, or the rule that it applies.
 
 Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
-of the text, then at the whole text. Two answers joined by "or" count as none, as does an answer
-that a truncated text only mentions. A model that declines has refused, unless it still answers.
-Text after a further question that the model invents is ignored. The authors' parsers take the last
+of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
+that a truncated text only mentions. A text that declines is a refusal, unless it also answers. Text
+after a further question that the model invents is ignored. The authors' parsers take the last
 (CLUTRR, SALAD) or first (DEER) words that look like an answer.
 
 Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule. The
@@ -36,7 +36,7 @@ class Ways:
 
 
 def nothing(text: str) -> Found:
-    """None, for a place in which a kind has no answers."""
+    """None: the kind has no answers in this place."""
     return None
 
 
@@ -139,7 +139,7 @@ def named_rule(text: str) -> int | None:
 
 
 def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
-    """The way in which a text uses its rules.
+    """How a text uses its rules.
 
     Args:
         text: the generated text.

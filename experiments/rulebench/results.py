@@ -1,8 +1,8 @@
 """The measurements of a study of RuleBench, and the comparisons that were named in advance.
 
-A direct answer names no rule, but each rule of kinship and StringGame says what it would answer. An
-answer that a noise rule gives is a triggering error, any other wrong one an execution error. Rules
-of the other sets do not give their answers in a form that can be compared.
+A direct answer names no rule, but each rule of kinship and StringGame determines an answer. A noise
+rule's answer is a triggering error; any other wrong answer is an execution error. Rules of the
+other sets do not give their answers in a form that can be compared.
 
 Each model answers the same questions under all settings, and all models answer the same questions.
 So two settings, or two models, are compared question by question, with the golden rule as cluster.
@@ -31,16 +31,16 @@ from interp_experiments.rulebench.reading import behaviour
 from interp_experiments.rulebench.string_game import string_rules
 
 STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (True, True)}
-"""Stages of generated texts: whether demonstrations are shown, and whether to reason first."""
+"""Stages of generated texts: with or without demonstrations, with or without reasoning."""
 
 ATTRIBUTION = "attribution"
-"""The stage of attributions: which rule they find in direct answers, with few rules."""
+"""The stage of attributions, with few rules and direct answers."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
-"""Factors that say how a question was asked."""
+"""Factors of the setting of a question."""
 
 RULE = "rule"
-"""The factor that names the golden rule: questions with the same one are a cluster."""
+"""The factor that names the golden rule: questions with the same golden rule are a cluster."""
 
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -48,7 +48,7 @@ _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 RIGHT, TRIGGERING, EXECUTION = "right", "triggering error", "execution error"
 
 OUTCOMES = (RIGHT, TRIGGERING, EXECUTION, "wrong", "no answer")
-"""A wrong answer is only "wrong" if the set's rules do not say their answers."""
+"""A wrong answer is only "wrong" if the set's rules do not state answers."""
 
 _CONCLUSION = re.compile(r"\bis the ([\w-]+) of \w+\W*$")
 
@@ -99,8 +99,8 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     Raises:
-        UserError: nothing was measured yet, or an earlier version measured prompts that lack a
-            factor.
+        UserError: the study has no results yet, or its prompts, from an earlier version, lack a
+        factor.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:
@@ -129,7 +129,7 @@ def _texts(run: RunFolder) -> pd.DataFrame:
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:
-    """How methods rank the golden rule, with the outcome of the text after the same prompt."""
+    """How methods rank the golden rule, with the outcome of the text for the same prompt."""
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
@@ -176,7 +176,7 @@ def _noise(prompt: pd.Series) -> Iterator[str]:
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
-    """The answer that a rule leads to, whether it fits or not; None if it is not known.
+    """The answer that a rule leads to, whether it fits or not; None if unknown.
 
     It is "None" for a rule of StringGame without a number for the string.
     """
@@ -207,7 +207,7 @@ class Named(NamedTuple):
     levels: tuple[str, str]
     """a and b of the difference a - b."""
     within: Mapping[str, str]
-    """The other factors of both."""
+    """The other factors, which both settings share."""
 
 
 SETTINGS = (
@@ -230,7 +230,7 @@ SETTINGS = (
         {**_SHOWN, "thought": "yes"},
     ),
 )
-"""What the paper's Sections 4.2 to 4.5 compare."""
+"""The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
 """Every pair of models, with the golden rule and with few rules, by their direct answers."""
@@ -289,7 +289,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Compared:
-    """Compares the questions asked both times; all questions if there are none."""
+    """The comparison over questions asked on both sides; over all if none is shared."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))
@@ -299,6 +299,6 @@ def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Com
 
 
 def _sums(rows: pd.DataFrame) -> pd.DataFrame:
-    """Right answers and questions by golden rule."""
+    """Correct answers and questions by golden rule."""
     answers = rows.groupby(RULE, sort=False)["correct"]
     return pd.DataFrame({"hits": answers.sum(), "trials": answers.size()}).astype(float)

@@ -1,8 +1,9 @@
 """StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-A rule is a condition with an action, both functions from a grammar: running them decides which rule
-applies and what its answer is. (In the paper a language model writes rules and functions.) A fifth
-of the rules is held out, so a model can be tuned on the others and tested on these.
+A rule is a condition with an action. Both are functions from a grammar, and running them shows
+which rule applies and what its answer is. (In the paper a language model writes rules and
+functions.) A fifth of the rules is held out, so a model can be tuned on the others and tested on
+the held-out ones.
 """
 
 import random
@@ -90,7 +91,8 @@ def string_rules() -> Mapping[str, StringRule]:
     """All rules of the grammar, by id.
 
     Condition and action never name the same letter, since one would decide the other. Nor do they
-    contradict each other, as an odd length and half of it: each rule applies to a random string.
+    contradict each other, as "an odd length" and "half the length" do: each rule applies to at
+    least one random string.
     """
     rng = random.Random("string rules")
     strings = [random_string(rng) for _ in range(_TRIED)]
@@ -113,7 +115,7 @@ R = TypeVar("R")
 
 
 def _with(value: T, function: Callable[[T, str], R]) -> Callable[[str], R]:
-    """A function of a string with its first argument bound, which closures in loops do not do."""
+    """A function of a string with its first argument bound, since closures in loops bind late."""
     return lambda string: function(value, string)
 
 

@@ -1,4 +1,4 @@
-"""The study of RuleBench: what is measured. Needs no torch, so its options are known at once."""
+"""The measurements of the study of RuleBench. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,14 +44,14 @@ class RuleBenchStudy(Study):
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
     """maximum number of tokens in a text with a chain of thought"""
     set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
-    """which set the data are, if the name of their folder does not say"""
+    """the set that the data belong to, if the name of their folder does not show it"""
     attribution: bool = True
     """also attribute answers to the rules, if few are shown"""
     skip_broken: bool = False
-    """leave out broken items of the data instead of stopping"""
+    """omit broken items of the data instead of stopping"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Texts under each setting: direct answers, with demonstrations, and after thought.
+        """Texts under each setting: direct answers, with demonstrations, and chains of thought.
 
         Raises:
             UserError: the data cannot be read, or have broken items.
@@ -83,7 +83,7 @@ class RuleBenchStudy(Study):
         return tuple(stages)
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from what the study has on disk."""
+        """The page, from the study's files."""
         from interp_experiments.rulebench.page import report_of
 
         return report_of(folder)

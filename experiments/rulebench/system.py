@@ -1,4 +1,4 @@
-"""RuleBench as systems that every command can use."""
+"""RuleBench as systems for every command."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ class RuleBench(System):
             return self.prompts_of([self.generated(seed)], seed=seed, data=None)
         if not self.reads_data:
             raise UserError(
-                f"{self.name} reads no data (got {shortened(data)!r}): none are published, its "
-                "questions are generated; leave --data out"
+                f"{self.name} reads no data (got {shortened(data)!r}): none are published, and "
+                "its questions are generated; omit --data"
             )
         return self.prompts_of(read_sets(Path(data)), seed=seed, data=data)
 
@@ -124,8 +124,7 @@ def string_game_set(seed: int) -> RuleSet:
     return StringGame(seed).rule_set
 
 
-# Small models seldom read the several thousand tokens of thirty rules, long stories and
-# demonstrations.
+# Small models seldom read several thousand tokens (thirty rules, long stories, demonstrations).
 system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
 full = RuleBench("rulebench-full", RULES, kinship_set)
 logic = RuleBench("rulebench-logic", FORMS, kinship_set)

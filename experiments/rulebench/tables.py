@@ -27,16 +27,16 @@ class Tuning(NamedTuple):
     base: str
     """The model before tuning."""
     trained_on: str
-    """The questions that it learned: "string-game", "kinship", or a folder."""
+    """The questions that it was trained on: "string-game", "kinship", or a folder."""
 
     @property
     def is_string_game(self) -> bool:
-        """Whether it learned StringGame, whose rules occur in no other set."""
+        """Whether it was trained on StringGame, whose rules occur in no other set."""
         return self.trained_on == STRING_GAME
 
 
 def tunings(models: Sequence[str]) -> list[Tuning]:
-    """The models that are tuned versions of others among them, in order."""
+    """The models whose untuned versions are also among the models, in order."""
     records = [(model, training_of(model)) for model in models]
     return [
         Tuning(model, record.training.model, str(record.training.options.get("data")))
@@ -60,15 +60,15 @@ DIMENSIONS = {
     "applying": "shows rules and asks for a chain of thought",
     "counterfactual": "has changed conclusions",
 }
-"""The dimensions of rule following (Section 4.7, Appendix F), and what their prompts do."""
+"""The dimensions of rule following (Section 4.7, Appendix F), and what their prompts contain."""
 
 
 def accuracy(results: Results) -> pd.DataFrame:
     """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
     n counts questions, golden_rules their different golden rules: the clusters of the intervals.
-    unparsed and refused are shares. A text without an answer is wrong. `accuracy_unrefused` omits
-    refusals, as the paper does for SALAD.
+    unparsed and refused are shares. A text without an answer counts as wrong. `accuracy_unrefused`
+    omits refusals, as the paper does for SALAD.
     """
     by = ["model", *SETTING]
     rows = results.texts.assign(
@@ -96,7 +96,7 @@ def versions(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_rules(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows with sets named "set.rules", as in published columns."""
+    """The rows with sets named "set.rules", as in the published columns."""
     return cells.assign(set=cells["set"] + "." + cells["rules"])
 
 
@@ -127,7 +127,7 @@ def long_tail(results: Results) -> pd.DataFrame:
 
 def rarest(golds: pd.Series) -> list[str]:
     """The least frequent answers that make up at least `LONG_TAIL` of all."""
-    # Equally frequent answers are sorted by name, so the same ones are taken everywhere.
+    # Equally frequent answers are sorted by name, so every run takes the same ones.
     counts = golds.value_counts().sort_index().sort_values(kind="stable")
     needed = int((counts.cumsum() < LONG_TAIL * len(golds)).sum()) + 1
     return list(counts.index[:needed])
@@ -168,7 +168,7 @@ def failures(results: Results) -> pd.DataFrame:
 
 
 def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
-    """Rows of `accuracy` of models before and after tuning, the two of a tuned model together.
+    """Rows of `accuracy` of models before and after tuning, with each base before its tuned model.
 
     The first columns are tuned (the tuned model), trained_on and tuning ("base" or "irft").
     """
@@ -204,7 +204,7 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
 def _plain(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Factual rules in natural language, without demonstrations: one row per key, in order."""
     plain = rows[["shots", "form", "version"]] == ["no", "natural", "factual"]
-    # A base's row is repeated for every model that was tuned from it on the same data.
+    # A base's row would be repeated for every model tuned from it on the same data.
     chosen = rows[plain.all(axis=1)].drop_duplicates([*keys, "set"])
     return chosen[keys].drop_duplicates().merge(_wide(chosen, keys), on=keys)
 
@@ -246,7 +246,7 @@ def _of_dimension(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def missing_dimensions(results: Results) -> list[str]:
-    """Sentences on dimensions that were not measured, each with the reason."""
+    """Sentences that name the dimensions not measured, with the reason."""
     found = dimensions(results).groupby("dimension")["model"].agg(set)
     sentences = []
     for name, does in DIMENSIONS.items():

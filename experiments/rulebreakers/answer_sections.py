@@ -39,16 +39,16 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
     """The sample, and the models asked (Figure 2, Appendix H)."""
     return Section(
         "Sample",
-        "A limited study draws about the same number of pairs for each combination of rule and "
-        "group, whatever their numbers in the data set. Numbers that are not broken down by both "
-        "weight each combination by data_set_share.",
+        "A limited study draws about equally many pairs for each combination of rule and entity "
+        "group, whatever their numbers in the data set. Numbers that are not broken down by rule "
+        "and group weight each combination by data_set_share.",
         (
             TableItem(
                 "composition",
                 "Composition of the sample (Figure 2)",
                 composition(results),
                 "weight: pairs in the data set per pair drawn. data_set: how many of them the kept "
-                "pairs represent; the entity pairs that some model does not know are left out.",
+                "pairs represent; entity pairs that at least one model does not know are excluded.",
             ),
             parameters,
             TableItem(
@@ -63,9 +63,9 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 "filters",
                 "Paired accuracy without unknown cities (Section 4.1)",
                 filters(results),
-                '"all models" leaves out the cities that some model in the study does not '
-                "complete, as does everything else on this page, so adding a model may change "
-                'these numbers. "own" leaves out those that the model itself does not complete.',
+                '"all models" excludes the cities that at least one model in the study fails to '
+                "complete, as does the rest of this page, so adding a model may change these "
+                'numbers. "own" excludes those that the model itself fails to complete.',
             ),
         ),
     )
@@ -92,8 +92,8 @@ def accuracy_section(results: Results) -> Section:
                 "Paired accuracy, overall and by rule and entity group (Figure 3)",
                 lambda: figures.paired_accuracy_by_group(mark(by_group), mark(expected)),
                 f"Bars: share of pairs with both sides correct. {WHISKERS} Overall is weighted to "
-                "the data set. Black line: expected of a model that gives as many positive "
-                "answers, but the same share on either side. Diamond: product of both sides' "
+                "the data set. Black line: expected for a model with the same number of positive "
+                "answers, in equal shares on both sides. Diamond: product of both sides' "
                 "accuracies, expected if they are independent. Dotted line: random answers.",
             ),
             TableItem(
@@ -124,11 +124,11 @@ def sensitivity_section(results: Results) -> Section:
                 "How well the sides are distinguished",
                 sensitivity(results),
                 "concordance: share of pairs in which the relative probability of the positive "
-                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and its p, "
-                "against one half, come from the same bootstrap over entity pairs. auroc: the same "
-                "for any two prompts. chance_yes_rate and independent_sides: paired accuracy "
-                "expected from the rates of positive answers if the model ignores the side, and "
-                "if its answers to the sides are independent.",
+                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and its "
+                "p, against one half, come from one bootstrap over entity pairs. auroc: that "
+                "share for any two prompts, one of each side. chance_yes_rate and "
+                "independent_sides: paired accuracy expected from the rates of positive answers "
+                "if the model ignores the side, and if its answers to the sides are independent.",
             ),
             FigureItem(
                 "figure5_confidence",
@@ -155,25 +155,25 @@ def sensitivity_section(results: Results) -> Section:
 
 
 def contrast_section(results: Results) -> Section:
-    """Differences of paired accuracy, those named in advance first."""
+    """Differences of paired accuracy; those named in advance come first."""
     return Section(
         "Contrasts",
         "Differences of paired accuracy, weighted to the data set. The confirmatory ones were "
         "named in the code before any run and are corrected together (p_holm): the chance of any "
-        "false finding among them is at most 5%. The others are exploratory, as is everything else "
-        "on this page. Tests and intervals take entity pairs as the unit. detectable is the "
+        "false finding among them is at most 5%. The others are exploratory, as is the rest of "
+        "this page. Tests and intervals take entity pairs as the unit. detectable is the "
         "difference that a test at 5% finds with a power of 80%. Two one-sided tests, each at 5% "
-        "and not corrected, exclude all differences below excluded_below and above excluded_above. "
-        f"The smallest difference of interest is {SMALLEST:g}, one pair in ten. verdict: "
-        f"{DIFFERENT} if p_holm (for exploratory contrasts, p) is below {SIGNIFICANT:g}; "
+        "and not corrected, exclude all differences below excluded_below and above "
+        f"excluded_above. The smallest difference of interest is {SMALLEST:g}, one pair in ten. "
+        f"verdict: {DIFFERENT} if p_holm (for exploratory contrasts, p) is below {SIGNIFICANT:g}; "
         f"otherwise {SMALLER} if the differences of interest are excluded, and {OPEN} if not.",
         (
             TableItem(
                 "contrasts",
                 "Rules, groups, phrasings and models compared",
                 contrasts(results),
-                "For phrasings and the question's verbs: the best minus the worst, with an "
-                "interval that holds for all their pairs together.",
+                "For phrasings and the question's verbs: the best minus the worst, with a "
+                "simultaneous interval for all pairs of them.",
             ),
         ),
     )
@@ -217,7 +217,8 @@ def entity_section(results: Results) -> Section:
     ends = extremes(table)
     return Section(
         "Entity pairs",
-        "Which are answered well, and whether it helps if a city's name contains its country's.",
+        "Which entity pairs are answered well, and whether it helps if a city's name contains its "
+        "country's.",
         (
             TableItem(
                 "entity_extremes",
@@ -225,8 +226,8 @@ def entity_section(results: Results) -> Section:
                 ends,
                 f"{overlap(ends)} Estimates are empirical Bayes: the fewer trials an entity pair "
                 "has, the more they shrink towards the overall mean; intervals are 95%. If all "
-                "estimates are equal, entity pairs differ no more than by chance. apart: entity "
-                "pairs of the other end whose intervals do not overlap this one's. trials: pairs "
+                "estimates are equal, entity pairs differ no more than by chance. apart: number "
+                "of entity pairs at the other end whose intervals do not overlap. trials: pairs "
                 "of prompts times models; effective_trials: their number corrected for the "
                 "correlation of a model's answers about one entity pair.",
             ),

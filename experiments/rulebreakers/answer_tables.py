@@ -45,7 +45,7 @@ NOT_SHOWN = "no difference shown"
 def every_model(
     table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
 ) -> pd.DataFrame:
-    """The table with a row for every model, in order, even if the model has no such pairs."""
+    """The table with a row for every model, in order, including models without such pairs."""
     nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
     absent = [model for model in results.models if model not in set(table["model"])]
     rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
@@ -57,7 +57,7 @@ def every_model(
 def finding_words(
     table: pd.DataFrame, *, more: str, less: str, value: str = "difference"
 ) -> list[str]:
-    """The finding of each row that its interval and its corrected p-value support."""
+    """For each row, the finding that its interval and corrected p-value support."""
     difference, low, high, p = table[[value, "low", "high", "p_holm"]].to_numpy(float).T
     open_ = (p >= SIGNIFICANT) | ((low <= 0) & (high >= 0))
     chosen = [np.isnan(p), open_, difference > 0]
@@ -67,7 +67,7 @@ def finding_words(
 def papers_test(
     rows: pd.DataFrame, *, value: str, group: str, groups: tuple[str, str]
 ) -> pd.DataFrame:
-    """The paper's test, Welch's over prompts, in columns that end in _paper."""
+    """The paper's test (Welch's, over prompts), in columns that end in _paper."""
     table = welch_table(rows, value=value, group=group, groups=groups)
     shown = ["difference", "t", "df", "p", "g", "n_a", "n_b", "mean_a", "mean_b"]
     return table[["model", *shown]].rename(columns={name: f"{name}_paper" for name in shown})
@@ -157,9 +157,9 @@ def composition(results: Results) -> pd.DataFrame:
 def filters(results: Results) -> pd.DataFrame:
     """Paired accuracy by the cities omitted as unknown, one row per model and filter (Section 4.1).
 
-    "all models" omits the cities that some model of the study does not complete, as in the
+    "all models" omits the cities that at least one model of the study fails to complete, as in the
     paper, so adding a model may change every other model's numbers; "own" omits those that the
-    model itself does not complete; "none" omits nothing. Columns are model, filter, left_out
+    model itself fails to complete; "none" omits nothing. Columns are model, filter, left_out
     (number of cities), accuracy, low, high, pairs, clusters, note.
     """
     geographical = results.known[results.known["entity_group"] == "geographical"]
@@ -182,8 +182,8 @@ def competence(results: Results) -> pd.DataFrame:
     """Which models can be asked at all, one row per model.
 
     Columns are model, competent, no_answer, accepted, why. A model is competent if its most likely
-    token is one of the two answers for most prompts, and if it accepts most non-rulebreakers, as
-    both the rule and the facts require. The answers of other models say nothing about rulebreakers.
+    token is an answer for most prompts, and if it accepts most non-rulebreakers, as both the rule
+    and the facts require. The answers of other models say nothing about rulebreakers.
     """
     sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
     silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)

@@ -43,21 +43,20 @@ def knowledge_section(results: Results) -> Section:
                 "figure6_familiarity",
                 "Familiarity of recognized and failed cities (Figure 6)",
                 lambda: figures.familiarity(mark(table[table["cities"] == ALL]), mark(cities)),
-                "Dots: cities, in both groups if only some of their pairs are recognized; area: "
-                "number of pairs. Large points: mean over pairs; whiskers: 95% interval, bootstrap "
-                "over cities; n: cities. p: permutation of familiarity over cities, corrected by "
-                "Holm's method over the models.",
+                "Dots: cities (in both groups if only some of their pairs are recognized); area: "
+                "number of pairs. Large points: mean over pairs; whiskers: 95% interval, "
+                "bootstrap over cities; n: cities. p: permutation of familiarity over cities, "
+                "corrected by Holm's method over the models.",
             ),
             TableItem(
                 "familiarity",
                 "Familiarity and recognition",
                 table,
                 "Each model has one test, over all cities asked about. Further rows describe how "
-                "robust it is: the cities whose country shares its first token with no other, if "
-                "there are any, and all cities by the probability of the country's whole name. "
-                "Columns that end in _paper are Welch's test over pairs of prompts, as in the "
-                "paper, which counts a city as often as it was asked about and so finds "
-                "differences where there are none.",
+                "robust it is: the cities whose country shares its first token with no other "
+                "country, and all cities by the probability of the country's whole name. Columns "
+                "that end in _paper are Welch's test over pairs of prompts, as in the paper, "
+                "which counts a city once per question and so finds differences where none exist.",
             ),
             TableItem(
                 "shared_first_tokens",
@@ -70,8 +69,9 @@ def knowledge_section(results: Results) -> Section:
                 "unknown_pairs",
                 "Entity pairs that a model does not complete",
                 results.unknown,
-                "Geographical ones are left out of everything else, for all models (Section 4.1); "
-                "categorical ones are kept, as in the paper, which checked them by hand.",
+                "Geographical entity pairs are excluded from the rest of the page, for all models "
+                "(Section 4.1); categorical ones are kept, as in the paper, which checked them by "
+                "hand.",
             ),
         ),
     )
@@ -80,7 +80,7 @@ def knowledge_section(results: Results) -> Section:
 def attribution_section(results: Results) -> Section:
     """Tables 2 and 3, and the published figures of the same models."""
     both = measured_and_published(results)
-    note = "The published figures of the models that the paper measured, and the difference."
+    note = "The published numbers for the models that the paper measured, and the difference."
     compared = [TableItem("published", "Measured and published", both, note)]
     inferred = "The methods of the columns are inferred from the text of Section 6."
     if both.empty:
@@ -88,8 +88,8 @@ def attribution_section(results: Results) -> Section:
         inferred = f"The paper measured none of this study's models. {inferred}"
     return Section(
         "Attribution",
-        "Score of premise 2 over that of premise 1: of means over tokens (Table 2) and of sums "
-        "(Table 3).",
+        "Score of premise 2 divided by that of premise 1, from means over tokens (Table 2) and "
+        "from sums (Table 3).",
         (
             TableItem(
                 "ratios",
@@ -130,7 +130,7 @@ def correlation_section(results: Results) -> Section:
         for ratio in RATIOS
     ]
     return Section(
-        "What correlates with accuracy",
+        "Correlates of accuracy",
         "Across models, across the entity pairs of each model, and across prompts.",
         (
             *scatter,
@@ -145,15 +145,15 @@ def correlation_section(results: Results) -> Section:
                 "familiarity_and_accuracy",
                 "Familiarity and paired accuracy across cities",
                 lambda: figures.familiarity_and_accuracy(mark(cities), mark(across_pairs)),
-                "Dots: cities; area: number of pairs of prompts. Dots are moved up or down by up "
-                "to 0.02, which separates those in one place. rho: Spearman's correlation over "
+                "Dots: cities; area: number of pairs of prompts. Dots are shifted vertically by "
+                "up to 0.02 to separate overlapping ones. rho: Spearman's correlation over "
                 "cities; p: corrected by Holm's method over all correlations across entity pairs.",
             ),
             TableItem(
                 "entity_correlations",
                 "Across entity pairs: Spearman's correlation",
                 across_pairs,
-                "Only cities have a familiarity; score ratios are those of all entity pairs.",
+                "Only cities have a familiarity; score ratios cover all entity pairs.",
             ),
             TableItem(
                 "prompt_models",
@@ -192,9 +192,9 @@ def probe_section(results: Results) -> Section:
         "Linear probes",
         "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
         "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
-        "pairs are those with a side that the model itself answers incorrectly. Cities are in both "
-        "halves of the data, any other kind, such as animals, in one half only, so it is tested "
-        "with a probe that was trained on other kinds.",
+        "pairs are those with a side that the model itself answers incorrectly. Cities are in "
+        "both halves of the data. Any other kind, such as animals, is in one half only, and is "
+        "tested with a probe that was trained on other kinds.",
         (
             FigureItem(
                 "linear_probes",
@@ -224,7 +224,9 @@ EXAMPLE_PAIRS = 8
 def example_section(results: Results) -> Section:
     """Token heat maps."""
     if results.examples.empty:
-        return Section("Examples", "Some model does not know the entity pairs of all examples.")
+        return Section(
+            "Examples", "For every example, at least one model does not know the entity pair."
+        )
     heat_maps = []
     for model in results.models:
         answers = results.example_answers[results.example_answers["model"] == model]

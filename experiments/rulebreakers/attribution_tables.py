@@ -34,7 +34,7 @@ _RATIO_COLUMNS = {
     },
     "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
-"""For each kind of ratio, columns of the ratio table, and their names in the attribution table."""
+"""For each kind of ratio: columns of the ratio table, and their names in the attribution table."""
 
 
 RATIOS = ("gradient_geometric", "attention_geometric")
@@ -86,7 +86,7 @@ def published_tables() -> pd.DataFrame:
 
 
 def measured_and_published(results: Results) -> pd.DataFrame:
-    """Measured and published figures of the study's models that the paper also measured."""
+    """Measured and published numbers for the models that both the study and the paper measured."""
     measured = attribution(results)
     # The paper omits owners: microsoft/Phi-3-mini-128k-instruct is its Phi-3-mini-128k-instruct.
     # No organism is one of its models.
@@ -120,13 +120,13 @@ def familiarity(results: Results) -> pd.DataFrame:
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
     over cities: a city has one familiarity, however many of its prompts were asked
     (`interp.statistics.clusters`). Only one row per model is tested: all cities, by the probability
-    of the first token, which is the paper's familiarity. The others describe robustness: the cities
-    whose country shares its first token with no other, if there are any, and all cities by the
+    of the first token, which is the paper's familiarity. The other rows describe robustness: the
+    cities whose country shares its first token with no other country, and all cities by the
     probability of the country's whole name. They have neither p nor finding, because they would
     repeat the same test.
 
-    The columns that end in `_paper` are the paper's: Welch's test that counts a city once for each
-    of its pairs of prompts, and rejects most true hypotheses of no difference.
+    The columns that end in `_paper` are the paper's test: Welch's, which counts a city once for
+    each of its pairs of prompts, and so rejects most true hypotheses of no difference.
     """
     pairs = results.pairs()
     tested = _compared(results, pairs, "familiarity")
@@ -177,7 +177,7 @@ def shared_first_tokens(results: Results) -> pd.DataFrame:
 
 PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
 """The mean score ratio of an entity pair over its prompts, a prompt's deviation from it, and how
-familiar the entity pair is. Correlates of the first need not be correlates of the second."""
+familiar the entity pair is. Correlates of the mean need not be correlates of the deviation."""
 
 FACTORS = ("rule", "phrasing", "verb")
 """Factors that predictors are adjusted for. The entity group follows from the verb. If they
@@ -195,10 +195,10 @@ def prompt_models(results: Results) -> pd.DataFrame:
     pairs, or, if the entity pair by itself decides nearly every outcome, a quasi-binomial
     regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
     with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
-    and are left out; `left_out` counts them. If none remain, nothing is estimated, and `note` says
-    so. Estimates are log-odds per standard deviation of the predictor; predictors that belong to
-    entity pairs have degrees of freedom (`df`) over them. With fewer than ten entity pairs nothing
-    is tested.
+    and are omitted; `left_out` counts them. If no prompt remains, nothing is estimated, and `note`
+    says so. Estimates are log-odds per standard deviation of the predictor; predictors that belong
+    to entity pairs have degrees of freedom (`df`) over them. With fewer than ten entity pairs
+    nothing is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]
@@ -212,7 +212,9 @@ def prompt_models(results: Results) -> pd.DataFrame:
 def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
     """The regression of one model and method, adjusted for as many factors as have an estimate."""
     if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
-        table = _regression(rows.assign(correct=False))  # alike answers: nothing is estimated
+        table = _regression(
+            rows.assign(correct=False)
+        )  # all answers are alike: nothing is estimated
         table = table.assign(note=NO_USABLE_ROWS, fitted="nothing", n=0)
         return table.assign(left_out=len(rows), adjusted_for="")
     for count in range(len(FACTORS), -1, -1):
@@ -241,8 +243,8 @@ def without_constant_levels(
 ) -> pd.DataFrame:
     """The rows whose levels of all factors have both outcomes.
 
-    Any other level has an infinite effect, which fully explains its rows. Omitting one may leave
-    another with a single outcome, so this is repeated.
+    Any other level has an infinite effect, which fully explains its rows. Omitting a level may
+    leave another one with a single outcome, so the search is repeated.
     """
     while True:
         kept = pd.Series(True, index=rows.index)

@@ -1,4 +1,4 @@
-"""Tables of entity pairs: which are answered well, and what correlates with it (Appendix G)."""
+"""Tables of entity pairs: accuracy and its correlates (Appendix G)."""
 
 import numpy as np
 import pandas as pd
@@ -63,7 +63,7 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
 
     Estimates are shrunk towards the overall mean (`interp.statistics.proportions`), since otherwise
     the entity pairs with the fewest prompts are at both ends. Columns are end ("most" or "least"),
-    entity_pair, estimate with low and high, apart: how many intervals of the other end do not
+    entity_pair, estimate with low and high, apart: how many intervals at the other end do not
     overlap this one; share (of pairs answered correctly, mean over models), trials: pairs of
     prompts times models, effective_trials, models. Ties are ordered by name. No entity pair is at
     both ends: with fewer than 2 k, the better half is at one end and the rest at the other.
@@ -89,7 +89,7 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
 
 
 def names_within(results: Results) -> pd.DataFrame:
-    """Cities whose name contains their country's, against the others (Appendix G)."""
+    """Cities whose name contains their country's name, against the other cities (Appendix G)."""
     facts = results.familiarity.drop_duplicates(CLUSTER).set_index(CLUSTER)
     cities = entities(results).query("entity_group == 'geographical'")
     names = facts.loc[cities[CLUSTER], ["entity_a", "entity_b"]].to_numpy()
@@ -110,9 +110,9 @@ def feature_contrast(entities: pd.DataFrame, *, value: str, feature: str) -> pd.
     One row for each model: model, feature, difference (with minus without), p, n_with,
     n_without, mean_with, mean_without, note. p is the two-sided share of reassignments of the
     feature whose difference of means is at least as large: twice the smaller tail, over 9,999 drawn
-    with a fixed seed and the one observed. Nothing is assumed about the distribution of accuracies,
-    which piles up at 0 and 1. With fewer than ten entity pairs on either side there is no power,
-    and no test.
+    with a fixed seed and the one observed. The test assumes nothing about the distribution of
+    accuracies, which piles up at 0 and 1. With fewer than ten entity pairs on either side there is
+    no power, and no test.
 
     Args:
         entities: one row per entity pair (and model).

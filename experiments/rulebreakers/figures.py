@@ -1,4 +1,4 @@
-"""Figures of the paper and of our additional analyses, each drawn from a table."""
+"""The figures of the paper and of additional analyses, each drawn from a table."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The findings of a study, in sentences that claim no more than the numbers of its tables show."""
+"""The findings of a study, in sentences that claim no more than its tables show."""
 
 from collections.abc import Mapping
 
@@ -44,7 +44,7 @@ _FAMILIARITY = {
 
 
 def findings(results: Results) -> list[str]:
-    """The findings, most important first, a sentence or two each."""
+    """The findings, most important first, in one or two sentences each."""
     by_model = sensitivity(results)
     both_positive = "Confidence where both sides of a pair are answered positively"
     cities = familiarity(results)
@@ -65,7 +65,7 @@ def findings(results: Results) -> list[str]:
 
 
 def confirmed(table: pd.DataFrame) -> str:
-    """Sentences on what the contrasts named in advance show and exclude, by factor.
+    """Sentences on the contrasts named in advance, by factor: differences shown and excluded.
 
     Args:
         table: the contrasts of a study.
@@ -75,8 +75,8 @@ def confirmed(table: pd.DataFrame) -> str:
         f"Confirmatory: {len(tested):,} contrasts of paired accuracy were named in the code before "
         "any run and could be tested. They are corrected together, so the chance of any false "
         "finding among them is at most 5%. The smallest difference of interest is "
-        f"{SMALLEST:g}, one pair in ten. Where no difference is shown, brackets hold the range "
-        "that two one-sided tests, each at 5% and not corrected, do not exclude."
+        f"{SMALLEST:g}, one pair in ten. If no difference is shown, brackets hold the range that "
+        "two one-sided tests, each at 5% and not corrected, do not exclude."
     ]
     for factor, rows in tested.groupby("factor", sort=False):
         name = "contrast" if factor == MODEL else "model"
@@ -142,7 +142,7 @@ def by_finding(
 ) -> str:
     """One sentence on the finding for each model, after correction.
 
-    Where nothing is shown, it gives the value with its interval, which the data leave open.
+    If nothing is shown, it gives the value with its interval.
     """
     shown = [value, "low", "high"]
     numbers = table[shown].map("{:.2f}".format).replace("-0.00", "0.00")
@@ -160,7 +160,7 @@ def by_finding(
 
 
 def across_pairs(table: pd.DataFrame) -> list[str]:
-    """Models whose AUROC excludes one half although the order within pairs shows nothing."""
+    """Models whose AUROC interval excludes one half though no difference shows within pairs."""
     apart = (table["auroc_low"] > 0.5) | (table["auroc_high"] < 0.5)
     names = [
         f"{row.model} ({row.auroc:.2f} [{row.auroc_low:.2f}, {row.auroc_high:.2f}])"
@@ -179,7 +179,7 @@ def outliers(table: pd.DataFrame) -> list[str]:
     names = [f"{row.model} by {row.method}" for row in large.itertuples()]
     return [
         f"One prompt makes up more than {LARGE_SHARE:.0%} of the sum of score ratios for "
-        f"{listed(names)}: read the median or the geometric mean there, not the mean."
+        f"{listed(names)}: for these, read the median or the geometric mean, not the mean."
     ] * bool(names)
 
 
@@ -194,6 +194,6 @@ def first_letters(shared: pd.DataFrame) -> str:
     parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
     return (
         "Most countries share their first token with another "
-        f"({listed(parts)}): familiarity is then little more than the probability of how the name "
-        "begins, such as its first letter, and cannot distinguish these countries."
+        f"({listed(parts)}): familiarity is then little more than the probability of the "
+        "beginning of the name, such as its first letter, and cannot distinguish these countries."
     )

@@ -56,7 +56,7 @@ def first_names() -> tuple[FirstName, ...]:
 def namesakes() -> frozenset[tuple[str, str]]:
     """(country, city) combinations that are not facts of the data set but may be true.
 
-    The country has another place of that name, or the statement is disputed. Such a combination
+    The country has a place of the same name, or the statement is disputed. Such a combination
     is never used for a non-rulebreaker.
     """
     rows = packaged_rows(__package__, "namesakes.csv")
@@ -64,7 +64,7 @@ def namesakes() -> frozenset[tuple[str, str]]:
 
 
 def aliases(entity_a: str) -> tuple[str, ...]:
-    """Other names of a country or type that complete a fact."""
+    """Other names of a country or type that count as completing a fact."""
     return _by_entity("aliases.csv", "alias").get(entity_a, ())
 
 
@@ -119,7 +119,7 @@ class Instance:
         """The sentences of its template with other entities.
 
         Raises:
-            UserError: no template takes these entities or the instance's other parts.
+            UserError: no template fits these entities or the instance's other parts.
         """
         return render(
             rule=self.rule,
@@ -144,7 +144,7 @@ _PUBLISHED = {
     "entity_a": "entityA",
     "entity_b": "entityB",
 }
-"""Fields of `Instance` that have another name in the published data."""
+"""Fields of `Instance` with a different name in the published data."""
 
 COLUMNS = {_PUBLISHED.get(field, field): field for field in Instance.__dataclass_fields__}
 """For each published column, the field of `Instance` that holds it."""
@@ -211,7 +211,7 @@ def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[Enti
 
 
 def may_contain(country: str, pair: EntityPair) -> bool:
-    """Whether the pair's city is, or may be taken to be, in `country`."""
+    """Whether the pair's city is, or may be thought to be, in `country`."""
     return country == pair.entity_a or (country, pair.entity_b) in namesakes()
 
 

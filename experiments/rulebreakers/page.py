@@ -24,7 +24,8 @@ from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.scaffold import paper_report
 
 DEFAULT_LIMIT = 1440
-"""Number of pairs: six rulebreakers of each verb by both rules in ten phrasings, so rules are
+"""Number of pairs: six rulebreakers for each verb, under both rules and in ten phrasings, so rules
+are
 compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
@@ -49,7 +50,7 @@ def report_of(folder: StudyFolder) -> Report:
         title="RULEBREAKERS",
         text=(
             f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
-            "without entity pairs that some model does not know. Accuracies and means are "
+            "without entity pairs that at least one model does not know. Accuracies and means are "
             "those of the whole data set: each prompt counts by its weight (except in the "
             "tables of confidence and of probes). Intervals are 95%. Tests are over entity "
             "pairs, not over prompts, and need at least ten; those across models are over "

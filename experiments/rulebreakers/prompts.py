@@ -7,8 +7,9 @@ from functools import cached_property
 
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Donor, Prompt, Span, compose, placed
+from interp.prompts.prompt import Donor, Prompt, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
+from interp.prompts.thought import Span
 from interp_experiments.rulebreakers.instances import Instance, shuffled
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning
 
@@ -48,7 +49,7 @@ _Entities = tuple[str, str, str]
 
 
 class EntityDonors:
-    """Donors of instances: other entities in their template, with the same rule, verb and name.
+    """Donors of instances: the same template, rule, verb and name with different entities.
 
     They come from the set's other instances with the same rule, verb and side whose A and B both
     differ from the instance's own. Their order depends only on the pair, so both sides of a pair
@@ -90,7 +91,7 @@ def _entities(instance: Instance) -> _Entities:
 
 
 def _about(instance: Instance, entities: _Entities) -> Reasoning | None:
-    """The instance's sentences about these entities; None if no template takes them."""
+    """The instance's sentences about these entities; None if no template fits them."""
     try:
         return instance.about(*entities)
     except UserError:
@@ -102,12 +103,12 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
 CROSSED = ("verb", "category", "entity_b", "name")
-"""Factors whose combinations are the units that a limit takes whole: each unit is asked by both
-rules in every phrasing, as in the data set, so rules and phrasings are compared within entity
+"""Factors whose combinations are the units that a limit takes whole: each unit is asked under both
+rules and in every phrasing, as in the data set, so rules and phrasings are compared within entity
 pairs."""
 
 RATIO = ("premise2", "premise1")
-"""The segments of the score ratio: the first over the second."""
+"""The segments of the score ratio: the first divided by the second."""
 
 _OPTIONS = {
     answers: [AnswerOption(name, (name, name.upper(), name.lower())) for name in names]

@@ -33,9 +33,10 @@ def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
 
     Raises:
-        UserError: nothing can be read, columns are missing, fields are empty or contradictory, a
+        UserError: the data cannot be read, columns are missing, fields are empty or contradictory,
+        a
             sentence differs from the one that the other columns make, an id occurs twice, or an
-            instance lacks its counterpart or differs from it in more than entity A.
+            instance lacks its counterpart or differs from its counterpart in more than entity A.
     """
     return [instance for _, instance in load_located(source)]
 
@@ -150,7 +151,7 @@ def _check_pair(sides: Located) -> None:
     if one.entity_a == other.entity_a:
         raise UserError(
             f"entityA is {shortened(one.entity_a, 60)!r}, as in its counterpart ({where}); the "
-            "sides of a pair differ in it"
+            "sides of a pair must differ in entityA"
         )
 
 

@@ -1,4 +1,4 @@
-"""The measurements of a study: its tables joined, without the pairs that some model fails."""
+"""The measurements of a study: its tables joined, without pairs that any model fails."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +44,12 @@ class Results:
     familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
     known: pd.DataFrame
     """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
-    excluded (it is geographical and some model does not complete it)."""
+    excluded (it is geographical, and at least one model fails to complete it)."""
     unknown: pd.DataFrame
-    """One row per entity pair that some model failed to complete: whether it is excluded, the
-    models that failed it, and their completions."""
+    """One row per entity pair that at least one model failed to complete: whether it is excluded,
+    these models, and their completions."""
     residuals: tuple[Path, ...]
-    """Files of the residuals table, for the models that have finished it."""
+    """Files of the residuals table, for the models that have finished this stage."""
     probed: pd.DataFrame
     """The prompts of the residuals table without those of excluded entity pairs."""
     probed_answers: pd.DataFrame
@@ -85,7 +85,7 @@ class Results:
 def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
-    For all models, prompts, answers and ratios leave out entity pairs that any model fails to
+    For all models, prompts, answers and ratios exclude entity pairs that any model fails to
     complete (Section 4.1) and pairs with a side that is not measured yet.
 
     Raises:
@@ -113,9 +113,9 @@ def read_results(study: StudyFolder) -> Results:
     prompts = _without(drawn, unknown)
     if prompts.empty:
         raise UserError(
-            f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} entity "
-            "pairs are left out because some model does not complete them (knowledge/ has the "
-            "completions); give models that know the facts"
+            f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} "
+            "entity pairs were excluded because at least one model fails to complete them "
+            "(knowledge/ has the completions); give models that know the facts"
         )
     known = knowledge[["model", "prompt_id", "known"]].merge(
         facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"

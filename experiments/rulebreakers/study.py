@@ -1,4 +1,4 @@
-"""The study of RULEBREAKERS: what is measured. Needs no torch, so its options are known at once."""
+"""The measurements of the study of RULEBREAKERS. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from interp.studies.folder import StudyFolder
 
 DEFAULT_LIMIT = 1440
-"""Number of pairs: six rulebreakers of each verb by both rules in ten phrasings, so rules are
+"""Number of pairs: six rulebreakers for each verb, under both rules and in ten phrasings, so rules
+are
 compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
@@ -52,7 +53,7 @@ class RulebreakersStudy(Study):
         )
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from what the study has on disk."""
+        """The page, from the study's files."""
         from interp_experiments.rulebreakers.page import report_of
 
         return report_of(folder)

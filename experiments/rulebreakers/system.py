@@ -1,4 +1,4 @@
-"""RULEBREAKERS as a system: its prompts, and the facts that they rest on (Sections 4.1 and 6)."""
+"""RULEBREAKERS as a system: its prompts, and the facts behind them (Sections 4.1 and 6)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -35,7 +35,7 @@ NAMED = (
 phrasings ("by over 0.4"), and models. They were named before any data were seen."""
 
 MIXED = "rulebreakers-mixed"
-"""The name on the cards of organisms whose entities decide which premise is read."""
+"""The name of the cards of organisms whose entities decide which premise is read."""
 
 
 class Rulebreakers(System):

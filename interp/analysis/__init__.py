@@ -1,1 +1,1 @@
-"""Tables made from measurements: accuracy, scores, ratios, effects and comparisons."""
+"""Tables derived from measurements: accuracy, scores, ratios, effects and comparisons."""

@@ -1,4 +1,4 @@
-"""Accuracy by side and by pair, or group (Chan et al. 2024, Section 3.4, formulas 1 to 3)."""
+"""Accuracy by side and by pair or group (Chan et al. 2024, Section 3.4, formulas 1 to 3)."""
 
 from collections.abc import Sequence
 
@@ -63,13 +63,14 @@ def accuracy_by(
     """One row per model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1; for groups, all members) or a side's name (2, 3). Only pairs with
-    every side answered are counted. For the interval see `interp.statistics.proportions`.
+    is "paired" (formula 1; all members of a group) or the name of a side (2, 3). Only pairs in
+    which every side was answered are counted. For the interval see `interp.statistics.proportions`.
 
     Args:
         answers: rows of the answers table, of any number of models.
         prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
-        factors: columns that describe a pair; without any, one row per model and measure.
+        factors: columns that describe a pair; without factors, there is one row per model and
+            measure.
         sides: names of the sides of a pair.
         cluster: the column whose values group pairs with dependent answers, such as their entity;
             if None, pairs are independent.
@@ -94,7 +95,7 @@ def pairs_of(
     """One row per model and pair, or group, with every member judged.
 
     Columns are model, pair_id, those in `keep`, and for each side whether it was answered
-    correctly; NA for a side that the group lacks.
+    correctly; NA for a side that is missing from the group.
 
     Raises:
         UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
@@ -140,7 +141,7 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 def without_answer(answers: pd.DataFrame) -> pd.Series:
     """Share of prompts, by model, whose most probable token is not an answer option.
 
-    Prompts that stopped with an error are not among them.
+    Prompts with an error are not counted.
 
     Args:
         answers: rows of the answers table: model, answer and error.
@@ -150,28 +151,52 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line for each model that leaves prompts without an answer, with their share."""
+    """A line about each model that leaves prompts without an answer, with their share."""
     shares = without_answer(answers)
     return [
-        f"{model}: {share:.1%} of the prompts have no answer option as likeliest token"
+        f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "
+        "option"
         for model, share in shares[shares > 0].items()
     ]
 
 
 def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
-    """One row per model: shares of its texts by outcome, and of texts cut off at their limit.
+    """One row per model: shares of generated texts by outcome, and of texts cut off at the limit.
 
-    Args:
-        completions: rows of the completions table; those with an error are not counted.
+    Args: completions: rows of the completions table; rows with an error are not counted.
 
     Returns:
-        Columns model, answered, unparsed, refused (these sum to 1), cut_off, texts.
+        Columns are model, answered, unparsed, refused (these three sum to 1), cut_off and texts.
     """
     texts = completions[completions["error"] == ""]
     outcomes = {name: texts["outcome"] == name for name in ("answered", "unparsed", "refused")}
     shares = pd.DataFrame({**outcomes, "cut_off": texts["finished"] == "length"})
     by_model = shares.groupby(texts["model"], sort=False)
     return by_model.mean().assign(texts=by_model.size()).reset_index()
+
+
+def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: how its thoughts ended, and how long they are.
+
+    Args:
+        thoughts: rows of the thoughts table; those with an error are not counted.
+
+    Returns:
+        Columns model, thoughts; ended, too_long, unmarked (how many came to their mark, to the
+        limit of tokens, or to the end of the text without the mark; these sum to `thoughts`);
+        forced (how many of them got the mark at the limit); other_tokens (how many are read as
+        other tokens than those generated); tokens, sentences (means).
+    """
+    own = thoughts[thoughts["error"] == ""]
+    names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}
+    counts = {name: own["finished"] == value for name, value in names.items()}
+    counts["forced"] = own["forced"].eq(True)
+    counts["other_tokens"] = own["same_tokens"].eq(False)
+    lengths = {"tokens": own["tokens"], "sentences": own["sentences"].map(len)}
+    sums = pd.DataFrame(counts).groupby(own["model"], sort=False).sum()
+    means = pd.DataFrame(lengths).groupby(own["model"], sort=False).mean()
+    sums.insert(0, "thoughts", own.groupby("model", sort=False).size())
+    return sums.join(means).reset_index()
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:

@@ -1,11 +1,11 @@
-"""Runs compared: the difference of two, and how much accuracy depends on the seed of the data.
+"""Comparison of runs: the difference between two, and the effect of the data's seed on accuracy.
 
 A seed decides the names, the wrong answers, and which prompts a limit selects. Entities (or other
 clusters) are the same under every seed, so their mean accuracies form a table of entities by seeds:
 
     share[entity, seed] = mean + entity + seed + residual
 
-Its components of variance are differences of mean squares of entities, of seeds and of the rest
+Its variance components are differences of mean squares of entities, of seeds and of residuals
 (Searle, Casella and McCulloch, 1992, Variance Components, chapter 4).
 """
 
@@ -29,17 +29,17 @@ def judged_pairs(
 ) -> pd.DataFrame:
     """One row per pair of a model: whether each side is right, and whether all are (`paired`).
 
-    Other columns: model, pair_id, the cluster, and weight, the number of pairs of the data set that
-    a pair represents.
+    Other columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
+    that a pair represents.
 
     Args:
         answers: the answers table.
         prompts: the prompts table.
         model: the model.
-        cluster: the column of prompts that says which pairs depend on each other.
+        cluster: the column of prompts whose values group dependent pairs.
 
     Raises:
-        UserError: no answer of the model was judged.
+        UserError: none of the model's answers was judged.
     """
     own = answers[(answers["model"] == model) & answers["correct"].notna()]
     if own.empty:
@@ -47,7 +47,7 @@ def judged_pairs(
     sides = tuple(prompts["side"].unique())
     keep = [] if cluster == "pair_id" else [cluster]
     pairs = pairs_of(own, prompts, keep=keep, sides=sides)
-    # As in `accuracies`: if its members are of different strata, a pair counts as the first.
+    # As in `accuracies`, a pair with members from different strata counts as its first member.
     weights = prompts.groupby("pair_id")["weight"].first()
     return pairs.assign(paired=pairs[list(sides)].all(axis=1), weight=pairs["pair_id"].map(weights))
 
@@ -60,13 +60,13 @@ def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
 def comparison_table(
     a: pd.DataFrame, b: pd.DataFrame, *, measures: Sequence[str], cluster: str
 ) -> pd.DataFrame:
-    """One row per measure: how often a and b are right, and the difference a - b.
+    """One row per measure: the accuracies of a and b, and the difference a - b.
 
     Columns are measure; accuracy_a, accuracy_b, as in `accuracy_table`; difference with low and
-    high, its 95% interval, p, detectable, excluded_below and excluded_above, with clusters as the
-    unit and pairs by weight (`interp.statistics.contrasts.Difference`); only_a and only_b, pairs
-    that only one of the two has right, and p_mcnemar, McNemar's exact test, which treats pairs as
-    independent; pairs, clusters, note.
+    high, its 95% interval, p, detectable, excluded_below and excluded_above, with clusters as units
+    and weighted pairs (`interp.statistics.contrasts.Difference`); only_a and only_b, the numbers of
+    pairs that only a or only b has right; p_mcnemar, from McNemar's exact test, which treats pairs
+    as independent; pairs, clusters and note.
 
     Args:
         a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
@@ -106,34 +106,34 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class SeedComponents:
-    """Standard deviations of an accuracy; NaN if undefined, and then `note` says why."""
+    """Standard deviations of an accuracy; undefined values are NaN, and `note` gives the reason."""
 
     mean: float = np.nan
     """Mean over seeds and clusters."""
     sd_of_mean: float = np.nan
     """Standard deviation of the overall accuracy between seeds."""
     sd_low: float = np.nan
-    """Lower end of its 95% interval, by the chi-square distribution of seeds - 1."""
+    """Lower end of sd_total's 95% interval, from a chi-square distribution with seeds - 1 df."""
     sd_high: float = np.nan
     sd_seed: float = np.nan
-    """Standard deviation of the effect of a seed on all clusters."""
+    """Standard deviation of seed effects common to all clusters."""
     sd_cluster: float = np.nan
     """Standard deviation between clusters, regardless of the seed."""
     sd_residual: float = np.nan
-    """Standard deviation within clusters beyond that: between names and wrong answers."""
+    """Remaining standard deviation within clusters, between names and wrong answers."""
     p: float = np.nan
-    """P-value that seeds have no effect common to clusters (F test of seeds against the rest)."""
+    """P-value for no common effect of seeds on clusters (F test of seeds against residuals)."""
     seeds: int = 0
     clusters: int = 0
-    """Clusters that occur under every seed."""
+    """Number of clusters that occur under every seed."""
     note: str = ""
 
 
 def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponents:
-    """The components of a table of shares without gaps."""
+    """The components of a complete table of shares."""
     clusters, seeds = shares.shape
     if seeds < 2 or clusters < FEWEST:
-        note = too_few(clusters) if seeds > 1 else "undefined: one seed only"
+        note = too_few(clusters) if seeds > 1 else "undefined: only one seed"
         return SeedComponents(seeds=seeds, clusters=clusters, note=note)
     by_cluster, by_seed = shares.mean(axis=1), shares.mean(axis=0)
     rest = (shares - by_cluster[:, None] - by_seed[None, :] + shares.mean()).round(12)
@@ -160,12 +160,12 @@ def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponen
 
 
 def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.DataFrame:
-    """One row per model and measure: model, measure, the fields of `SeedComponents`.
+    """One row per model and measure: model, measure and the fields of `SeedComponents`.
 
     Args:
         pairs: one row per model, seed and pair: model, seed, the cluster and the measures.
         measures: columns of booleans.
-        cluster: a column whose values are the same under every seed, such as the entity.
+        cluster: a column whose values do not depend on the seed, such as the entity.
     """
     rows = []
     for cell, own in grouped(pairs, ["model"]):

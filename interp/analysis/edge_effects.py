@@ -11,21 +11,21 @@ from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import LEVEL, UPPER, grouped
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the clusters."""
+"""Number of bootstrap resamples of the clusters."""
 
 _TOP = (10, 50)
-"""Numbers of largest edges by which estimates are compared with exact effects."""
+"""Numbers of largest edges for comparing estimates with exact effects."""
 
 _EDGE = ["writer", "reader"]
 
 
 def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFrame:
-    """One row per model, method and edge, the largest mean effects of either sign first.
+    """One row per model, direction, method and edge, in descending order of |mean effect|.
 
-    Columns are model, method, writer, reader; rank: 1 for the largest; effect, effect_low,
-    effect_high: mean over pairs in logits, with its 95% percentile interval from a bootstrap over
-    clusters, NaN for fewer than `FEWEST`; same_sign: share of pairs whose effect has the sign of
-    the mean; pairs; clusters.
+    Columns are model, direction, method, writer, reader; rank: 1 for the largest; effect,
+    effect_low, effect_high: mean over pairs in logits, with its 95% percentile interval from a
+    bootstrap over clusters, NaN for fewer than `FEWEST` clusters; same_sign: share of pairs whose
+    effect has the sign of the mean; pairs; and clusters.
 
     Args:
         edges: rows of the edges table.
@@ -33,9 +33,18 @@ def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFr
     """
     tables = [
         pd.DataFrame({**key, **_summarized(rows, clusters)})
-        for key, rows in grouped(edges, ["model", "method"])
+        for key, rows in grouped(edges, ["model", "direction", "method"])
     ]
-    columns = ["model", "method", *_EDGE, "rank", "effect", "effect_low", "effect_high"]
+    columns = [
+        "model",
+        "direction",
+        "method",
+        *_EDGE,
+        "rank",
+        "effect",
+        "effect_low",
+        "effect_high",
+    ]
     empty = pd.DataFrame(columns=[*columns, "same_sign", "pairs", "clusters"])
     return pd.concat(tables, ignore_index=True) if tables else empty
 
@@ -67,23 +76,26 @@ def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[s
 
 
 def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Estimates of edges against their exact effects, one row per model and estimate.
+    """Estimates of edges compared with exact effects, one row per model, direction and estimate.
 
-    Columns are model, method; rank_correlation: Spearman's between the sizes of the mean effects;
-    recall_10 and recall_50: share of the so many largest exact edges that are among the so many
-    largest estimates; largest_error: of a mean effect, in logits; edges.
+    Columns are model, direction, method; rank_correlation: Spearman's correlation between the
+    absolute mean effects; recall_10 and recall_50: share of the 10 or 50 largest exact edges that
+    are among the 10 or 50 largest estimates; largest_error: the largest error of a mean effect, in
+    logits; and edges: the number of edges with an exact effect.
 
     Args:
         table: from `edge_table`.
     """
     rows = []
-    for (model,), of_model in table.groupby(["model"], sort=False):
+    for key, of_model in grouped(table, ["model", "direction"]):
         by_method = of_model.pivot(index=_EDGE, columns="method", values="effect")
+        if "exact" in by_method:
+            by_method = by_method[by_method["exact"].notna()]
         for method in by_method.columns.drop("exact") if "exact" in by_method else ():
             exact, estimate = by_method["exact"], by_method[method]
             rows.append(
                 {
-                    "model": model,
+                    **key,
                     "method": method,
                     "rank_correlation": spearman(exact.abs(), estimate.abs()).rho,
                     **{f"recall_{top}": _recall(exact, estimate, top) for top in _TOP},
@@ -92,10 +104,38 @@ def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     recalls = [f"recall_{top}" for top in _TOP]
-    columns = ["model", "method", "rank_correlation", *recalls, "largest_error", "edges"]
-    return pd.DataFrame(rows, columns=columns)
+    numbers = ["rank_correlation", *recalls, "largest_error", "edges"]
+    return pd.DataFrame(rows, columns=["model", "direction", "method", *numbers])
 
 
 def _recall(exact: pd.Series, estimate: pd.Series, top: int) -> float:
     largest = (set(values.abs().nlargest(top).index) for values in (exact, estimate))
     return len(set.intersection(*largest)) / min(top, len(exact))
+
+
+def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Edges as rows of the patches table, for `guarantee_tables`.
+
+    The site is the kind of reader: q, k, v, mlp or logits; a cell is an edge. Where only a sample
+    of the edges of a checked pair was run, the others of this pair are omitted.
+
+    Args:
+        edges: rows of the edges table: estimates of every edge, exact effects of checked pairs.
+        pairs: rows of the pairs table, with `checked`.
+    """
+    key = ["model", "pair_id", "direction"]
+    checked = edges.join(pairs.set_index(key)["checked"], on=key)["checked"].astype(bool)
+    exact = edges.loc[edges["method"] == "exact", [*key, *_EDGE]]
+    run = edges[[*key, *_EDGE]].merge(exact, how="left", indicator=True)["_merge"] == "both"
+    own = edges[~checked.to_numpy() | run.to_numpy()]
+    named = own["reader"].str.extract(r"^(?:a(?P<a>\d+)\..*\.(?P<site>[qkv])|m(?P<m>\d+)|logits)$")
+    mlp_or_logits = np.where(named["m"].notna(), "mlp", "logits")
+    edge = pd.factorize(own["writer"] + " " + own["reader"])[0]
+    return own.assign(
+        source="counterpart",
+        site=named["site"].fillna(pd.Series(mlp_or_logits, index=own.index)),
+        layer=named["a"].fillna(named["m"]).astype(float),
+        head=np.nan,
+        role="",
+        position=edge,
+    )

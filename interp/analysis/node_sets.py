@@ -1,4 +1,4 @@
-"""How faithful sets of cells are: areas of the faithfulness curve over the size of the set."""
+"""Faithfulness of sets of cells: areas under the faithfulness curve over the size of the set."""
 
 import math
 from collections.abc import Iterator
@@ -16,10 +16,11 @@ _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
 
 LEAST_GAP = 0.1
-"""Logit differences of two prompts below this are too small to divide by."""
+"""Differences between the metrics of two prompts, in logits, below which they cannot be divisors.
+"""
 
 GRID = np.linspace(0, 1, 101)
-"""Shares of the cells at which mean curves are read."""
+"""Shares of the cells at which mean curves are evaluated."""
 
 Numbers = Float[np.ndarray, " number"]
 
@@ -29,15 +30,15 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized: "yes" for the pairs that the model recognizes, or "all"; the two prompts of other
-    pairs hardly differ, and shares of the difference may be very large.
+    recognized: "yes" for the pairs that the model recognizes, or "all"; in other pairs the prompts
+    hardly differ, so shares of the difference may be very large.
 
-    NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the area under
-    NS over the share of the cells in the set, by trapezoids; cmd: the area under |1 - NS|
-    (Mueller et al. 2025, who patch everything outside a circuit instead); both are means over
-    pairs, with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
+    NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the trapezoidal
+    area under NS over the share of the cells in the set; cmd: the area under |1 - NS| (Mueller et
+    al. 2025, who patch everything outside a circuit instead). cpr and cmd are means over pairs,
+    with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
     left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which a set has no
-    finite metric; note: why a number is undefined (NaN).
+    finite metric; note: the reason why a number is undefined (NaN).
 
     Args:
         sets: rows of the node_sets table.
@@ -59,14 +60,14 @@ _NUMBERS = [
     *("pairs", "clusters", "left_out", "note"),
 ]
 
-_NOTES = {0: "no such pair whose prompts differ by 0.1 logits", 1: "one cluster has no interval"}
-"""The note on few clusters."""
+_NOTES = {0: "no such pair with a difference of 0.1 logits", 1: "no interval: only one cluster"}
+"""The note about few clusters."""
 
 
 def node_set_curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
 ) -> pd.DataFrame:
-    """Mean NS over pairs at 101 shares of the cells, linear between the sets, with its interval.
+    """Mean NS over pairs at 101 shares of the cells, interpolated between sets, with its interval.
 
     One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
     pairs. There is no row for a group without pairs.
@@ -84,13 +85,13 @@ def node_set_curves(
 
 
 Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
-"""Shares of the cells, and NS, from no cell to all."""
+"""Shares of the cells, and NS, from no cells to all cells."""
 
 
 def _curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
-    """For each ranking and group, the curves of pairs, their clusters, and how many have none."""
+    """The curves of pairs, their clusters, and omitted pairs, by ranking and group."""
     about = about_pairs(pairs, cluster)
     joined = sets.join(about, on=["model", "pair_id", "direction"])
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):
@@ -122,7 +123,7 @@ def _areas(curve: Curve) -> tuple[float, float]:
 def _with_intervals(
     values: Float[np.ndarray, "pair number"], clusters: pd.Series
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """The means over pairs, and both ends of their intervals; NaN if undefined."""
+    """The means over pairs, and the ends of their intervals; NaN if undefined."""
     missing = np.full(values.shape[1], math.nan)
     if not len(values):
         return missing, missing, missing

@@ -1,4 +1,4 @@
-"""Patching effects averaged over pairs, next to estimates and to attribution scores.
+"""Patching effects averaged over pairs, with estimates and attribution scores for comparison.
 
 Pairs of one cluster, such as those about one city, are resampled together and change sign together.
 """
@@ -19,21 +19,25 @@ from interp.statistics.summaries import grouped, percentile_interval
 from interp.tables import NO_GAP
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the clusters."""
+"""Number of bootstrap resamples of the clusters."""
 
 SIGNS = 20_000
-"""Random signs of the clusters in a test: p-values survive correction over hundreds of cells."""
+"""Number of random signs in a test, enough for p-values to survive correction for hundreds of
+cells.
+"""
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
-"""Values of the column `recognized`: all pairs, those of which the model prefers the correct answer
-on both sides, and the others."""
+"""Values of the column `recognized`: all pairs, the pairs in which the model prefers the correct
+answer on both sides, and the other pairs.
+"""
 
 SHARED = "yes"
-"""The group with a recovered share. In the others the model hardly distinguishes the two prompts,
-and their mean difference may be zero or of the wrong sign."""
+"""The group with a recovered share. In other groups, the model hardly distinguishes the two
+prompts, so their mean difference may be zero or have the wrong sign.
+"""
 
 CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
-"""The columns that identify patches whose effects are averaged over pairs."""
+"""Columns that identify patches whose effects are averaged over pairs."""
 
 BEYOND = "beyond control"
 """Value of `source` for the effect of the counterpart's activations minus the control's."""
@@ -41,24 +45,26 @@ BEYOND = "beyond control"
 _KEY = ["model", "pair_id", "direction"]
 
 Parts = pd.DataFrame | Iterable[pd.DataFrame]
-"""A table, whole or in parts of whole pairs that are processed one after the other."""
+"""A table, either whole or in parts of whole pairs that are processed one after another."""
 
 
 def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
     """One row per model, direction, method, source, site, layer, head, role and group of pairs.
 
     source says where activations come from: the counterpart and, if controls were run, the control;
-    `BEYOND` is the difference of the two within pairs whose counterpart has other activations in
-    the cell: the counterpart's effect beyond that of disagreeing with the rest of the prompt.
+    `BEYOND` is their difference within pairs whose counterpart has different activations in the
+    cell: the counterpart's effect beyond that of disagreeing with the rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters; recovered,
-    recovered_low, recovered_high: mean effect over mean difference between the two prompts, for the
-    pairs that the model recognizes, if that mean is at least the standard deviation of the
-    differences; p: two-sided, that effects are as often positive as negative (random signs of
-    clusters); p_holm: corrected over the cells of a model, direction, method, source and group;
-    flipped: share of pairs whose preferred answer changes; pairs; clusters; note: why a statistic
-    is undefined (NaN). If a role's tokens were patched one by one, a pair counts with their mean.
+    recovered_low, recovered_high: mean effect divided by the mean difference between the two
+    prompts, for the pairs that the model recognizes, if the mean difference is at least the
+    standard deviation of the differences; p: two-sided, for the hypothesis that effects are equally
+    often positive and negative (random signs of clusters); p_holm: corrected over the cells of a
+    model, direction, method, source and group;
+    flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the reason why a
+    statistic is undefined (NaN). If the tokens of a role were patched one by one, their mean counts
+    for the pair.
 
     Args:
         patches: rows of the patches table.
@@ -88,7 +94,7 @@ def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with p_holm; a family differs only in site, layer, head and role."""
+    """Add p_holm to the table; tests in a family differ only in site, layer, head and role."""
     families = [
         holm(rows, family="cells").drop(columns=["family", "family_size"])
         for _, rows in grouped(table, [*CELL[:4], "recognized"])
@@ -107,13 +113,13 @@ _Cell = tuple[Hashable, ...]
 _NO_EFFECTS = pd.DataFrame(columns=["cell", "pair", "effect", "flipped"]).astype(
     {"cell": int, "pair": int, "effect": float, "flipped": float}
 )
-"""The columns that are kept from the patches."""
+"""The columns of the patches that are kept."""
 
 
 def _by_cell(
     parts: Iterable[pd.DataFrame], pairs: pd.Index
 ) -> tuple[dict[_Cell, int], pd.DataFrame]:
-    """The cells with their numbers, and each effect with the numbers of its cell and its pair."""
+    """The numbered cells, and each effect with the numbers of its cell and pair."""
     cells: dict[_Cell, int] = {}
     found = [_NO_EFFECTS]
     for part in parts:
@@ -130,9 +136,9 @@ def _by_cell(
 
 
 def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
-    """The rows of counterparts minus those of controls, if the counterpart was patched at all.
+    """The rows of counterparts minus those of controls, if the counterpart was patched.
 
-    If its activations are those of the base prompt, its effect is exactly zero.
+    If the counterpart's activations equal those of the base prompt, its effect is exactly zero.
     """
     of_source = {source: means[means["source"] == source] for source in (COUNTERPART, CONTROL)}
     keys = [name for name in [*CELL, "pair_id"] if name != "source"]
@@ -174,11 +180,11 @@ _NUMBERS = (
 
 _COUNTS = ("pairs", "clusters")
 
-_ONLY = "no recovered share: only of recognized pairs"
+_ONLY = "no recovered share: defined only for recognized pairs"
 
 
 def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
-    """Mean effect, its interval and test, and the recovered share, over one row per pair."""
+    """Mean effect, interval, test and recovered share, from one row per pair."""
     counts = {"pairs": len(rows), "clusters": rows["cluster"].nunique()}
     if rows.empty:
         return {**dict.fromkeys(_NUMBERS, math.nan), **counts, "note": "no such pairs"}
@@ -186,7 +192,7 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
     values = clusters.to_numpy(dtype=float)
     resampled = _resampled(values)
     effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
-    few = "one cluster has no interval" if len(values) == 1 else ""
+    few = "no interval: only one cluster" if len(values) == 1 else ""
     why = _why_no_share(rows["gap"]) if shared else _ONLY
     shares = (math.nan,) * 3
     if not why:
@@ -201,14 +207,14 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
 def _resampled(
     values: Float[np.ndarray, "clusters columns"],
 ) -> Float[np.ndarray, "resamples columns"]:
-    """Sums over resampled clusters; missing if there is only one."""
+    """Sums over resampled clusters; missing if there is only one cluster."""
     if len(values) < 2:
         return np.full((1, values.shape[1]), np.nan)
     return bootstrap_sums(values, resamples=RESAMPLES)
 
 
 def _why_no_share(gaps: pd.Series) -> str:
-    """Why the mean difference of the prompts cannot be a denominator; empty if it can.
+    """The reason why the prompts' mean difference cannot be a denominator; empty if it can.
 
     A mean below the standard deviation says little about any pair.
     """
@@ -220,7 +226,7 @@ def _why_no_share(gaps: pd.Series) -> str:
 def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
     """The share of random signs of the clusters with a sum at least as far from zero.
 
-    A few signs suffice if p is large; small p-values need many.
+    A few signs suffice if p is large, but small p-values require many.
     """
     if len(sums) < 2:
         return math.nan
@@ -232,11 +238,11 @@ def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
 
 
 def verification_table(patches: Parts) -> pd.DataFrame:
-    """How far estimates are from the exact effects of the cells that were also run.
+    """Errors of estimates, for the cells whose exact effects were measured.
 
     One row per model, direction, estimate, source and site: cells; mean_error, largest_error: mean
     and largest absolute difference in logits; mean_effect: mean absolute exact effect; rho,
-    rho_low, rho_high: rank correlation of estimate and exact effect; note.
+    rho_low, rho_high: rank correlation of estimate and exact effect; and note.
     """
     by = ["model", "direction", "method", "source", "site"]
     kept = [*by, "effect", "effect_exact"]
@@ -262,7 +268,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
 
 
 def _verified(patches: pd.DataFrame) -> pd.DataFrame:
-    """The estimates of cells that were also run, with their exact effects."""
+    """The estimates of cells whose exact effects were measured, with these effects."""
     key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
     exact = patches[patches["method"] == "exact"]
     estimates = patches[patches["method"] != "exact"]
@@ -275,9 +281,9 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
     Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
     corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
     logits of patching that premise, over layers and heads (and over its parts, if roles were
-    patched); effect_ratio, premise 2 over premise 1. A ratio without a denominator is missing.
-    `patches` are rows of one method, for every cell; those from controls do not count. `ratios`
-    are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).
+    patched); effect_ratio, premise 2 over premise 1. A ratio with a missing or zero denominator is
+    missing. `patches` are rows of one method, for every cell; rows from controls do not count.
+    `ratios` are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
     sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)
@@ -309,9 +315,9 @@ def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
     """One row per model, direction, site and attribution method, from `premise_effects`.
 
     Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
-    higher score and the larger effect; agree, the share in which both point to the same premise;
-    by_chance, the share that would agree if the two were independent; rho, low, high, p, n, note:
-    rank correlation of the two ratios. Pairs that lack a ratio are omitted.
+    higher score and the larger effect; agree, the share in which score and effect favour the same
+    premise; by_chance, the share that would agree if score and effect were independent; rho, low,
+    high, p, n, note: rank correlation of the two ratios. Pairs that lack a ratio are omitted.
     """
     rows = []
     for cell, members in grouped(effects, ["model", "direction", "site", "method"]):

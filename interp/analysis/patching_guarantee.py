@@ -1,15 +1,15 @@
-"""Bounds on effects that were only estimated, from pairs whose cells were also all run.
+"""Bounds on estimated effects, from pairs in which the effects of all cells were also measured.
 
-1. A checked pair has one score, in logits: the largest excess of an effect over its
-   estimate in absolute size, over some cells.
-2. The conformal limit of these scores, the margin, holds for an unchecked pair with at least the
-   probability `level`, and then for all of these cells at once: |effect| <= |estimate| + margin.
-   Pairs drawn at random rank in every order with the same probability, whatever the distribution
-   of their scores (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
+1. A checked pair has one score, in logits: the largest excess of an absolute effect over its
+   absolute estimate, in a set of cells.
+2. The conformal limit of these scores, the margin, holds for an unchecked pair with probability at
+   least `level`, simultaneously for all of these cells: |effect| <= |estimate| + margin. Pairs
+   drawn at random are exchangeable: every ranking of their scores is equally likely, whatever the
+   distribution (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
 
-The checked pairs are drawn at random (`interp.patching.pairs`), so the bound holds however good
-the estimates are. Cells drawn one by one give no such bound: the largest effect is among m of N
-cells with a probability of m / N.
+The checked pairs are drawn at random (`interp.patching.pairs`), so the bound holds regardless of
+the quality of the estimates. Cells drawn individually yield no such bound: the largest effect is
+among m of N cells only with a probability of m / N.
 """
 
 import math
@@ -27,23 +27,23 @@ from interp.statistics.summaries import LEVEL, grouped
 def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
     """The score that one more unit exceeds with a probability of at most 1 - level.
 
-    It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few.
+    It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few scores.
     """
     rank = _rank(len(scores), level)
     return math.inf if rank > len(scores) else float(np.sort(scores)[rank - 1])
 
 
 def fewest(level: float) -> int:
-    """The fewest scores that give a finite limit: level / (1 - level), rounded up."""
+    """The smallest number of scores with a finite limit: level / (1 - level), rounded up."""
     return math.ceil(_exact(level / (1 - level)))
 
 
 def covered_low(scored: int, others: int, level: float) -> float:
     """Lower 95% bound on the share of unchecked units that the limit covers.
 
-    On average over draws it covers `level`. In one draw the number of covered units has a
-    beta-binomial distribution, whatever that of the scores (Wilks 1941); ties make it larger. NaN
-    if there is no limit, or no other unit.
+    On average over draws, the limit covers `level`. In a single draw, the number of covered units
+    has a beta-binomial distribution, whatever the distribution of the scores (Wilks 1941); ties
+    increase it. NaN if there is no limit or no other unit.
     """
     rank = _rank(scored, level)
     if rank > scored or not others:
@@ -56,12 +56,12 @@ def _rank(scored: int, level: float) -> int:
 
 
 def _exact(product: float) -> float:
-    """The product without binary rounding error, which would make its ceiling one too large."""
+    """The product without binary rounding error, which could make its ceiling one too large."""
     return round(product, 9)
 
 
 SITE = ["model", "direction", "method", "source", "site"]
-"""The columns of a guarantee for all cells of a site at once."""
+"""The columns of a simultaneous guarantee for all cells of a site."""
 
 STRATUM = [*SITE, "layer", "head", "role"]
 """The columns of a guarantee for the cells of one layer, head and role."""
@@ -78,15 +78,16 @@ def guarantee_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The guarantee for each site, and separately for each stratum of its cells.
 
-    One row each for the columns of `SITE` and of `STRATUM`. level: the least probability with which
-    the bound holds for all of these cells of an unchecked pair at once; covered_low: the least
-    share of the unchecked pairs for which the bound holds, in 95% of all draws of the checked ones;
-    pairs_checked, pairs_unchecked; margin: how much an effect may exceed its estimate in absolute
-    size; largest_estimate: among the unchecked pairs; bound: the sum of both (at least 0);
-    effect_limit: the bound without any estimate, the conformal limit of the checked pairs' largest
-    effects; note: why there is no bound (NaN). All sizes are in logits.
+    One row each for the columns of `SITE` and of `STRATUM`. level: the smallest probability with
+    which the bound holds simultaneously for all of these cells of an unchecked pair; covered_low:
+    the smallest share of the unchecked pairs for which the bound holds, in 95% of all draws of
+    checked pairs; pairs_checked, pairs_unchecked; margin: the largest excess of an absolute effect
+    over its absolute estimate; largest_estimate: the largest estimate among the unchecked pairs;
+    bound: margin plus largest_estimate (at least 0);
+    effect_limit: the bound without estimates, which is the conformal limit of the checked pairs'
+    largest effects; note: the reason why there is no bound (NaN). All sizes are in logits.
 
-    Rows of several strata do not hold at once with the same probability; the row of a site holds
+    Guarantees for several strata do not hold simultaneously at this level; the row of a site holds
     for all of its cells.
 
     Args:
@@ -131,7 +132,7 @@ def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
 
 
 def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
-    """The guarantee for the cells that the rows, one per pair, sum up."""
+    """The guarantee for the cells summarised by the rows, one row per pair."""
     checked = rows["checked"].astype(bool)
     effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
     unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()
@@ -155,7 +156,10 @@ def _finite(number: float) -> float:
 
 def _note(checked: int, unchecked: int, level: float, margin: float) -> str:
     if checked < fewest(level):
-        return f"no bound: {level:g} needs {fewest(level)} checked pairs, there are {checked}"
+        return (
+            f"no bound: a level of {level:g} requires {fewest(level)} checked pairs, "
+            f"but there are {checked}"
+        )
     if math.isnan(margin):
         return "no bound: effects of checked pairs are not finite"
-    return "" if unchecked else "no pair is left unchecked"
+    return "" if unchecked else "no bound: all pairs are checked"

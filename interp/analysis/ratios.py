@@ -29,7 +29,7 @@ from interp.statistics.summaries import (
 )
 
 Summary = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, " n"]], float]
-"""Reduces values and their weights to one number."""
+"""Function that reduces values and their weights to one number."""
 
 _RATIOS: Mapping[str, Mapping[str, Summary]] = {
     "ratio": {"{method}_ratio": weighted_mean, "{method}_sd": weighted_sd},
@@ -38,18 +38,20 @@ _RATIOS: Mapping[str, Mapping[str, Summary]] = {
         "{method}_unnormalized_sd": weighted_sd,
     },
 }
-"""Columns of the ratios, with their mean and standard deviation in the attribution table."""
+"""Columns of the ratios, with the columns of their mean and standard deviation."""
 
 _ROBUST: Mapping[str, Summary] = {
     "{method}_geometric": geometric_mean,
     "{method}_median": partial(weighted_quantile, share=0.5),
     "{method}_largest_share": largest_share,
 }
-"""Summaries that no single prompt decides, and how far one decides the mean."""
+"""Summaries that do not depend on single prompts, and the largest influence of one prompt on the
+mean.
+"""
 
 
 def column_name(method: str) -> str:
-    """The name of a method in columns: the published tables call the input gradient "gradient"."""
+    """The name of a method in columns; the published tables call the input gradient "gradient"."""
     return "gradient" if method == "input_gradient" else method
 
 
@@ -60,14 +62,15 @@ def attribution_table(
 
     Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
     standard deviation over all prompts of the ratio of the means of two segments (premise 2 over
-    premise 1 if there are premises); the same four for the ratio of the sums; paired_accuracy,
-    the accuracy of each side, prompts. Other methods follow these two in both groups of four. The
-    columns of a method that was not run are empty; the means omit undefined ratios.
+    premise 1 if there are premises); four such columns for the ratio of the sums; paired_accuracy,
+    the accuracy of each side, and prompts. In each group of four, other methods follow the gradient
+    and attention. The columns of a method that was not run are empty; the means omit undefined
+    ratios.
 
-    Each prompt counts by its weight, as in `interp.analysis.accuracy.accuracies`. Last come, for
-    each method, {method}_geometric and {method}_median of the ratios of means, and
-    {method}_largest_share: the part of their sum that the largest one holds. If that is more than
-    0.05, the mean depends on one prompt; the geometric mean and the median do not.
+    Each prompt counts by its weight, as in `interp.analysis.accuracy.accuracies`. The last columns
+    of each method are {method}_geometric and {method}_median of the ratios of means, and
+    {method}_largest_share: the share of the largest ratio in their sum. If it exceeds 0.05, the
+    mean depends on one prompt, but the geometric mean and the median do not.
 
     Args:
         ratios: the table of `interp.analysis.segments.segment_ratios`.
@@ -75,12 +78,13 @@ def attribution_table(
         prompts: the prompts table.
 
     Raises:
-        UserError: the ratios are of several targets.
+        UserError: the ratios belong to several targets.
     """
     targets = ratios["target"].unique()
     if len(targets) > 1:
         raise UserError(
-            f"the ratios are of the targets {', '.join(targets)}; expected one, choose its rows"
+            f"the ratios belong to the targets {', '.join(targets)}; expected a single target: "
+            "select the rows of one"
         )
     methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
     weighed = ratios.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
@@ -116,7 +120,7 @@ LARGE_SHARE = 0.05
 """A prompt with a larger share of the sum of all ratios dominates their mean."""
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the clusters."""
+"""Number of bootstrap resamples of the clusters."""
 
 KINDS = ("ratio", "ratio_unnormalized")
 """Columns of the ratios: of means over tokens (Table 2), and of sums (Table 3)."""
@@ -134,12 +138,12 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     """One row per model, method and kind of ratio, weighted to the data set.
 
     Columns are model, method ("gradient" is the input gradient), ratio ("ratio" or
-    "ratio_unnormalized"); largest_share: the largest part of the sum of all ratios that one prompt
-    holds; geometric mean, median and mean, each with its 95% interval: percentile bootstrap over
-    clusters, for the median Woodruff's (1952, JASA 47) with Student's t, which reads the quantiles
-    at the ends of the interval of the share below it; sd, of a sample; prompts, clusters; note.
-    The geometric mean is 0 if any ratio is. Undefined ratios are omitted, and intervals below ten
-    clusters undefined.
+    "ratio_unnormalized"); largest_share: the largest share of one prompt in the sum of all ratios;
+    geometric mean, median and mean, each with a 95% interval; sd, of a sample; prompts, clusters
+    and note. The intervals are percentile bootstraps over clusters. That of the median is
+    Woodruff's (1952, JASA 47) with Student's t: the quantiles at the ends of the interval of the
+    share below the median. The geometric mean is 0 if any ratio is 0. Undefined ratios are omitted,
+    and intervals are undefined for fewer than ten clusters.
 
     Args:
         ratios: the table of `interp.analysis.segments.segment_ratios`.

@@ -1,7 +1,8 @@
-"""Tables of segments: their scores, their effects, and how methods rank the deciding ones.
+"""Tables of segments: scores, effects, and how methods rank the deciding segments.
 
 Some systems know which segments decide: one rule among several answers the question, or a few facts
-and rules prove the statement. Do attributions rank these above the others?
+and rules prove the statement. The tables show whether attributions rank these segments above the
+others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from interp.prompts.prompt_set import Decisive
+from interp.prompts.thought import PART, is_part
 from interp.statistics.proportions import proportions
 
 KEY = ["model", "prompt_id", "method", "target"]
@@ -24,8 +26,8 @@ TABLE_COLUMNS = ["model", "method", "target", "segment", "tokens", "score", "sha
 def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.DataFrame:
     """The ratio of two segments' shares, one row per model, prompt, method and target.
 
-    Columns are these four; ratio, of the mean shares of a token (Chan et al., Table 2);
-    ratio_unnormalized, of the shares (Table 3); error, why both are missing.
+    Columns are these four; ratio, from the mean share per token (Chan et al., Table 2);
+    ratio_unnormalized, from the shares (Table 3); and error, the reason why the ratios are missing.
 
     Args:
         segment_scores: rows of the segment_scores table, with `RATIO_COLUMNS`.
@@ -45,7 +47,7 @@ def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.D
 
 
 def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
-    """Why each ratio is missing; empty if it is not."""
+    """The reason why each ratio is missing; empty if it is not."""
     above, below = ratio
     errors = table["error_below"].fillna("").astype(object)
     errors = errors.mask((errors == "") & ~(table["share_below"] > 0), f"{below} has no score")
@@ -54,17 +56,18 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 
 
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
-    """How much score each segment has, one row per model, method, target and segment.
+    """The scores of each segment, one row per model, method, target and segment.
 
-    Columns are these four; prompts, those with a score of the segment; tokens, their mean number;
-    score and score_sd, mean and sample standard deviation of the summed scores, in the method's
-    unit; share and share_sd, the same for the segment's part of the prompt's absolute scores. Each
-    prompt counts once, whatever its weight. Segments are in order of appearance.
+    Columns are these four; prompts, the number of prompts with a score of the segment; tokens, the
+    mean number of its tokens; score and score_sd, mean and sample standard deviation of the summed
+    scores, in the method's units; share and share_sd, mean and standard deviation of the segment's
+    share in the prompt's absolute scores. Each prompt counts once, regardless of its weight.
+    Segments are in order of appearance.
 
     Args:
         segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
     """
-    # A prompt that failed has a row without a score; its tokens do not count either.
+    # A failed prompt has a row without a score; its tokens do not count.
     tokens = segment_scores["tokens"].where(segment_scores["score"].notna())
     by = ["model", "method", "target", "segment"]
     table = (
@@ -80,6 +83,19 @@ def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
         )
     )
     return table.reset_index()
+
+
+def with_whole_thoughts(segment_scores: pd.DataFrame) -> pd.DataFrame:
+    """The rows with one segment, `thought`, in place of the sentences of each prompt's thought.
+
+    Args:
+        segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS` and prompt_id.
+    """
+    parts = segment_scores["segment"].map(is_part)
+    numbers = ["tokens", "score", "share"]
+    whole = segment_scores.assign(segment=segment_scores["segment"].mask(parts, PART))
+    # Without min_count, a thought whose scores are missing would have a score of zero.
+    return whole.groupby([*KEY, "segment"], sort=False)[numbers].sum(min_count=1).reset_index()
 
 
 def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
@@ -104,9 +120,9 @@ EFFECT_COLUMNS = [*EFFECT_KEY, "prompt_id", "shapley", "leave_one_out", "interac
 
 
 def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
-    """Mean effects, one row per model, kind of donor, and segment or two segments together.
+    """Mean effects, one row per model, kind of donor, and segment or pair of segments.
 
-    Columns are model, donor_kind, segment, other_segment (empty for a segment by itself); prompts;
+    Columns are model, donor_kind, segment, other_segment (empty for a single segment); prompts;
     shapley, leave_one_out and interaction, means over prompts in logits, each with its sample
     standard deviation (_sd).
 
@@ -129,28 +145,29 @@ def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
 """Columns of the segment_scores table that `finds` reads."""
 
-SUM, MEAN = "sum over tokens", "mean of a token"
-"""How the score of a segment is read; published tables report either."""
+SUM, MEAN = "sum over tokens", "mean per token"
+"""Readings of a segment's score; published tables use either."""
 
 LENGTH, POSITION = "control: length", "control: position"
-"""Scores that do not depend on the model: a segment's length in tokens, and its place."""
+"""Scores that do not depend on the model: a segment's length in tokens, and its position."""
 
 
 def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
-    """How each method ranks the deciding segments of each prompt, and how the controls do.
+    """Rankings of the deciding segments of each prompt by each method and control.
 
-    One row per model, prompt, method, target and reading. Columns are these five; hit, 1 if a
-    deciding segment has the largest absolute score, 0 if another has, and the share of deciding
-    ones among those that tie for it; auc, the area under the ROC curve over the prompt's segments:
-    the share of pairs of a deciding segment and another in which the first has the larger absolute
-    score (ties count half); share, the deciding segments' part of all absolute scores; chance,
-    their part of the number of segments, the mean of hit in a random order. Prompts in which no
-    segment or every segment decides, and scores that are not finite, are omitted.
+    There is one row per model, prompt, method, target and reading. Columns are these five; hit, 1
+    if a deciding segment has the largest absolute score, 0 if another segment has, and for ties the
+    share of deciding segments among the tied ones; auc, the area under the ROC curve over the
+    prompt's segments: the share of pairs of a deciding segment and another in which the first has
+    the larger absolute score (ties count half); share, the deciding segments' share of all absolute
+    scores; chance, their share of the number of segments, which is the expectation of hit for a
+    random order. Prompts in which no segment or every segment decides are omitted, as are scores
+    that are not finite.
 
     Args:
         segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
         prompts: the prompts table.
-        decisive: which segments decide, and among which segments.
+        decisive: the deciding segments, and the segments with which they are compared.
     """
     names = segment_scores["segment"]
     rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]
@@ -167,13 +184,13 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
 def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per model, target, method, reading and combination of `by`: means over prompts.
 
-    Columns are those, hit and auc with their 95% intervals (low and high; undefined for one
-    cluster), share, chance, prompts, clusters.
+    Columns are these, hit and auc with their 95% intervals (low and high; undefined for one
+    cluster), share, chance, prompts and clusters.
 
     Args:
         found: `finds`, with the columns `cluster` and `by` added.
-        cluster: the column whose prompts depend on each other; the unit of the intervals.
-        by: further columns whose values are counted separately.
+        cluster: the column whose values group dependent prompts, the units of the intervals.
+        by: additional columns whose values are counted separately.
     """
     keys = ["model", "target", "method", "reading", *by]
     shares = proportions(found, values=["hit", "auc"], by=keys, cluster=cluster)
@@ -189,7 +206,7 @@ def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) ->
 
 
 def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
-    """The position at which each segment begins in its prompt."""
+    """The position at which each segment starts in its prompt."""
     among = [name for name in prompts.columns if name.startswith(decisive.among)]
     starts = [name for name in among if name.endswith("_start")]
     places = prompts.melt(["prompt_id"], starts, "segment", "place").dropna(subset=["place"])
@@ -197,7 +214,7 @@ def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
 
 
 def _readings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The ranking of each prompt by each method and reading, and by the controls."""
+    """The ranking of each prompt by each method and reading, including the controls."""
     size = rows["score"].abs()
     yield _ranked(rows.assign(size=size)).assign(reading=SUM)
     yield _ranked(rows.assign(size=size / rows["tokens"])).assign(reading=MEAN)

@@ -1,1 +1,1 @@
-"""Attribution: how much of an answer comes from each token and segment of its prompt."""
+"""Attribution: the contribution of each token and segment of a prompt to the answer."""

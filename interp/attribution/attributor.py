@@ -1,6 +1,6 @@
-"""Attribution of batches: the shared passes once, then each method's own passes.
+"""Attribution of batches: shared passes run once, followed by each method's own passes.
 
-A shared pass reads the batch as embeddings, and keeps the logits of the answer and whatever its
+A shared pass reads the batch as embeddings, and keeps the logits of the answer and everything its
 methods need: attention, or the gradient of the target with respect to the embeddings.
 """
 
@@ -12,9 +12,12 @@ from importlib import import_module
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import (
+    DIFFERENTIATED,
     OPEN,
     Attribution,
     Captured,
@@ -34,17 +37,18 @@ from interp.models.model import Model
 from interp.models.sites import View, layer_count, locate, watched
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.readers import reader_of
+from interp.reading.shared_batches import PASS_TOKENS
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
+from interp.scoring.shared_prefix import read_start
 
 
 class Attributor:
-    """Some methods for one model and target.
+    """One or more methods for one model and target.
 
-    Raises:
-        UserError: a method is unknown or does not take this model, or the budget is less than one
-            token.
+    Raises: UserError: a method is unknown or does not support this model, or the budget is less
+        than one token.
     """
 
     def __init__(
@@ -58,14 +62,14 @@ class Attributor:
         self._answer_tokens = AnswerTokenizer(model)
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
         self._passes = _passes({n: m for n, m in built.items() if isinstance(m, SharedPass)})
-        backward = self._own or any("input_gradient" in shared.needs for shared in self._passes)
+        backward = self._own or any(shared.needs & DIFFERENTIATED for shared in self._passes)
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
-        """The budget of a batch, and of every pass that a method runs by itself."""
+        """The token budget of a batch, and of every pass that a method runs by itself."""
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
-        """Answers, and for each prompt the scores by method, in the order of their names."""
+        """Answers, and each prompt's scores by method, in the order of the method names."""
         scores: dict[str, Sequence[Attribution]] = {}
         found: list[Predictions] = []
         for shared in self._passes:
@@ -113,12 +117,15 @@ def shared_pass(
     target: str,
     rules: BackwardRules = PLAIN,
 ) -> Captured:
-    """Run the passes of a batch, the backward pass by `rules`, and keep what is needed.
+    """Run the passes of a batch, the backward pass by `rules`, and keep the required tensors.
 
     A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
-    whole batch.
+    whole batch. If only products with the difference from donors are needed, the columns in which
+    no prompt differs from its donor are read once for all prompts that begin alike, without a
+    gradient.
     """
-    differentiated = "input_gradient" in needs
+    differentiated = not needs.isdisjoint(DIFFERENTIATED)
+    donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
     with ExitStack() as stack:
         stack.enter_context(model.measuring())
         stack.enter_context(torch.set_grad_enabled(differentiated))
@@ -127,20 +134,32 @@ def shared_pass(
         if "attention_rows" in needs:
             rows = stack.enter_context(answer_attention(model))
         opened = stack.enter_context(_opened(model, needs))
-        embeddings = reader_of(model).embed(batch.token_ids).requires_grad_(differentiated)
-        predictions = predict(model, batch, answer_tokens, embeddings=embeddings)
-        gradient = None
+        embeddings = reader_of(model).embed(batch.token_ids)
+        start, prompts = 0, len(batch.prompts)
+        if donors is not None and needs == {"donor_products"}:
+            start = equal_columns(model, batch, donors)
+        if start * prompts <= PASS_TOKENS:
+            start = 0
+        past = read_start(model, batch, start).past(prompts) if start else None
+        read = embeddings[:, start:].detach().requires_grad_(differentiated)
+        predictions = predict(model, batch, answer_tokens, embeddings=read, past=past)
+        gradient = products = None
         if differentiated:
             attributed = objective(target, batch, predictions)
-            (gradient,) = torch.autograd.grad(attributed.sum(), embeddings)
+            (found,) = torch.autograd.grad(attributed.sum(), read)
+            gradient = functional.pad(found, (0, 0, start, 0))
+        if donors is not None and gradient is not None:
+            differences = embeddings.float() - reader_of(model).embed(donors).float()
+            products = (differences * gradient.float()).sum(-1)
     predictions = Predictions(predictions.logits.detach(), predictions.answers)
     maps, heads = opened
-    return Captured(batch, predictions, embeddings.detach(), gradient, rows, maps, heads)
+    own = gradient if "input_gradient" in needs else None
+    return Captured(batch, predictions, embeddings, own, rows, maps, heads, products)
 
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Within the block a pass fills these lists, if methods need open attention."""
+    """Let a pass within the block fill these lists, if methods need open attention."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:
@@ -176,15 +195,15 @@ class _Pass:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """All that its methods need."""
+        """Everything that the methods of the pass need."""
         return frozenset().union(*(method.needs for method in self.methods.values()))
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
-    """At least one pass; the model's own gradient and attention, if needed, come first."""
+    """One or more passes; the model's own gradient and attention come first, if needed."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        # Open attention rounds differently, so only methods that read it use it.
+        # Open attention rounds differently, so only methods that read attention use it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
@@ -199,7 +218,7 @@ def _build(name: str, model: Model) -> SharedPass | OwnPasses:
     except (ImportError, AttributeError) as error:
         raise UserError(
             f"the method {name!r} cannot be loaded from {place} ({one_line(str(error), 300)}); "
-            "reinstall or fix the package that has it"
+            "reinstall or fix that package"
         ) from error
     built = implementation(model)
     if not isinstance(built, SharedPass | OwnPasses):

@@ -1,6 +1,7 @@
 """The target of one prompt, as a function of embeddings and as a game of its segments."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,16 +15,16 @@ from interp.attribution.games import Values as GameValues
 from interp.attribution.targets import Attributed, values_of
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Content, Prompt
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.shared_prefix import read_all
+from interp.scoring.shared_prefix import Start, read_all, read_start
 
 
 class SegmentGame:
-    """v(S): the mean target over donors, with the segments of S kept and the others from the donor.
+    """v(S): the mean target over donors, with segments outside S from the donor.
 
     Donors are other instances of the prompt's template. Each value is computed once.
 
@@ -34,7 +35,7 @@ class SegmentGame:
     def __init__(self, prompt: Prompt, read: Callable[[Sequence[Prompt]], Sequence[float]]) -> None:
         self._coalitions = Coalitions(prompt, donors_of(prompt, "instance"))
         self._read = read
-        self._known: dict[str, float] = {}
+        self._known: dict[Content, float] = {}
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -42,12 +43,12 @@ class SegmentGame:
         return self._coalitions.segments
 
     def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
-        """The values of the coalitions; by default of all 2^k."""
+        """The values of the given coalitions; by default of all 2^k."""
         numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
         prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
-        new = {p.text: p for row in prompts for p in row if p.text not in self._known}
+        new = {p.content: p for row in prompts for p in row if p.content not in self._known}
         self._known |= zip(new, self._read(list(new.values())), strict=True)
-        rows = [[self._known[p.text] for p in row] for row in prompts]
+        rows = [[self._known[p.content] for p in row] for row in prompts]
         mean: GameValues = np.array(rows, dtype=np.float64).mean(0)
         return mean
 
@@ -61,7 +62,7 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt with its attributed scalar and the budget of its passes.
 
-    The target's tokens are those of the prompt itself, even if other embeddings are read.
+    The target's tokens are those of the prompt itself, even if different embeddings are read.
     """
 
     def __init__(
@@ -77,10 +78,11 @@ class ExplainedPrompt:
         self.prompt = prompt
         self.attributed = attributed
         self.batch = pad(model, [prompt])
-        """A batch of only this prompt."""
+        """A batch that contains only this prompt."""
         self._reader = reader_of(model)
         self._answer_tokens = answer_tokens
         self._budget = budget
+        self._start: Start | None = None
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:
@@ -89,15 +91,26 @@ class ExplainedPrompt:
 
     @property
     def rows(self) -> int:
-        """Number of rows that one pass can hold at present, at least one."""
+        """Number of rows that one pass can currently hold, at least one."""
         return max(1, self._budget.tokens // self.batch.token_ids.shape[1])
 
     def value(self, embeddings: Embeddings) -> Values:
-        """The target of each row, by one forward pass: in nats or, for a contrast, in logits."""
-        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings))
+        """The target of each row, from one forward pass, in nats or, for a contrast, in logits."""
+        past = self._start.past(len(embeddings)) if self._start else None
+        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings, past=past))
+
+    @contextmanager
+    def after(self, columns: int) -> Iterator[None]:
+        """Within the block, embeddings begin after the prompt's first columns, read once here."""
+        if columns:
+            self._start = read_start(self.model, self.batch, columns)
+        try:
+            yield
+        finally:
+            self._start = None
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
-        """The target of other prompts, without a gradient; tokens that they share are read once."""
+        """The target of other prompts, without a gradient; shared tokens are read once."""
         return read_all(
             self.model,
             prompts,
@@ -110,13 +123,13 @@ class ExplainedPrompt:
         return values_of(logits, [self.attributed] * len(logits))
 
     def values(self, embeddings: Embeddings) -> Values:
-        """The target of each row, in passes that fit the budget, and smaller if memory runs out.
+        """The target of each row, in passes that fit the budget, which shrinks if memory runs out.
 
-        If a gradient is needed, each pass goes backward before the next begins, so memory holds
-        only one pass; there are no second derivatives.
+        If a gradient is needed, each backward pass runs before the next forward pass, so memory
+        holds only one pass; second derivatives are not available.
         """
         if torch.is_grad_enabled() and embeddings.requires_grad:
-            # torch gives this function no types.
+            # torch does not annotate this function.
             values: Tensor = _Differentiated.apply(embeddings, self)  # type: ignore[no-untyped-call]
             return values
         return torch.cat(self._passes(embeddings, self.value))
@@ -128,7 +141,7 @@ class ExplainedPrompt:
 
     @cached_property
     def game(self) -> SegmentGame:
-        """The target as a function of kept segments, the others replaced by donors' texts.
+        """The target as a function of kept segments; all others are replaced by donors' segments.
 
         Raises:
             UserError: the prompt has no donors.
@@ -140,7 +153,7 @@ class ExplainedPrompt:
     def gap(
         self, scores: Float[Tensor, "1 token"], baseline: Float[Tensor, "1 token size"]
     ) -> float:
-        """The sum of the scores minus the difference of the target between prompt and baseline."""
+        """The sum of the scores minus the difference between the targets of prompt and baseline."""
         with torch.no_grad():
             difference = self.value(self.embeddings) - self.value(baseline)
         own = scores[:, self.batch.unpadded(0)]
@@ -162,7 +175,7 @@ class ExplainedPrompt:
     def _value_and_gradient(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
         rows = embeddings.detach().requires_grad_()
         values = self.value(rows)
-        # Each row's value depends only on that row.
+        # The value of each row depends only on that row.
         (gradients,) = torch.autograd.grad(values.sum(), rows)
         return values.detach(), gradients
 

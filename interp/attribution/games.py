@@ -1,7 +1,7 @@
-"""Games of a prompt's segments: each segment is kept, or comes from a donor.
+"""Games of a prompt's segments: each segment is kept or taken from a donor.
 
-A coalition of k players is a number below 2^k, whose bit i is set if player i is in it. A game is
-the value of each coalition, in this order.
+A coalition of k players is a number below 2^k, whose bit i is set if the coalition includes player
+i. A game is the array of all coalitions' values, in this order.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def members(coalition: int, players: int) -> list[int]:
 def shapley_values(values: Values) -> Values:
     """Each player's mean contribution over all orders of joining (Shapley 1953), (..., k).
 
-    The values add up to the value of all players minus that of none.
+    The values add up to the value of the full coalition minus that of the empty coalition.
     """
     players = _players(values)
     found = np.zeros((*values.shape[:-1], players))
@@ -43,17 +43,17 @@ def shapley_values(values: Values) -> Values:
 
 
 def leave_one_out(values: Values) -> Values:
-    """The value that each player adds to all others, (..., k)."""
+    """The value that each player adds to the coalition of all others, (..., k)."""
     everyone = values.shape[-1] - 1
     left = [everyone ^ 1 << player for player in range(_players(values))]
     return values[..., [everyone]] - values[..., left]
 
 
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
-    """The interaction of each pair of players: what both add beyond what each adds by itself.
+    """The interaction of each pair of players: their joint contribution minus the two single ones.
 
-    Each is a mean over coalitions of the others, weighted like Shapley values (Grabisch and Roubens
-    1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
+    Each interaction is a mean over coalitions of the others, weighted like Shapley values (Grabisch
+    and Roubens 1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
     """
     players = _players(values)
     found: dict[tuple[int, int], Values] = {}
@@ -80,20 +80,20 @@ def _without(players: int, *absent: int) -> list[int]:
 
 
 MOST_SEGMENTS = 6
-"""Largest number k of segments whose coalitions are all read: 2^k prompts for each donor."""
+"""Largest number k of segments for which all coalitions are read, 2^k prompts per donor."""
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Refuse so many segments that their coalitions cannot all be read.
+    """Reject too many segments for all their coalitions to be read.
 
     Raises:
         UserError: there are too many segments.
     """
     if len(segments) > MOST_SEGMENTS:
         raise UserError(
-            f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at most "
-            f"{MOST_SEGMENTS}, since every combination of them is read. Choose segments with "
-            "interp effects --segments, or omit methods that exchange segments"
+            f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at "
+            f"most {MOST_SEGMENTS}, since every combination is read. Choose segments with "
+            "interp effects --segments, or omit methods that replace segments"
         )
 
 
@@ -107,13 +107,13 @@ class Coalitions:
 
     prompt: Prompt
     donors: tuple[Donor, ...]
-    """Donors that all replace the same segments."""
+    """Donors, all of which replace the same segments."""
 
     def __post_init__(self) -> None:
         if not self.donors:
             raise UserError(
                 f"prompt {self.prompt.id} has no donor from another instance of its template; "
-                "expected at least one, which a larger set of prompts may have"
+                "expected at least one: try a larger set of prompts"
             )
         check_segments(self.prompt, self.segments)
 
@@ -126,7 +126,7 @@ class Coalitions:
     def prompts(self) -> Sequence[Sequence[Prompt]]:
         """The mixed prompts by donor and coalition.
 
-        Many have the same text, for instance those that keep everything.
+        Many of them have the same text, for instance all that keep everything.
         """
         coalitions = range(2 ** len(self.segments))
         return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]

@@ -1,7 +1,7 @@
-"""The two forms of an attribution method, with their inputs and their scores.
+"""The two kinds of attribution methods, with their inputs and scores.
 
-A `SharedPass` shares the passes of a batch (`interp.attribution.attributor`) with other methods;
-`OwnPasses` are run by the method, one prompt at a time.
+A `SharedPass` shares the passes of a batch (`interp.attribution.attributor`) with other methods; a
+method with `OwnPasses` runs its own, one prompt at a time.
 """
 
 import math
@@ -20,11 +20,14 @@ from interp.models.model import Model
 from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
 
-Need = Literal["input_gradient", "attention_rows", "attention_maps", "heads"]
+Need = Literal["input_gradient", "donor_products", "attention_rows", "attention_maps", "heads"]
 """Tensors that a pass keeps only for methods that name them."""
 
+DIFFERENTIATED: frozenset[Need] = frozenset({"input_gradient", "donor_products"})
+"""Tensors that need a backward pass."""
+
 OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
-"""Tensors that can only be read if attention weights are computed openly."""
+"""Tensors that can be read only if attention weights are computed explicitly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The results of a batch's passes, which methods share."""
+    """The results of a batch's passes, shared by methods."""
 
     batch: Batch
     predictions: Predictions
@@ -46,39 +49,53 @@ class Captured:
     """The embeddings of the batch's tokens."""
     gradient: Float[Tensor, "batch token size"] | None
     attention_rows: Sequence[Float[Tensor, "batch token"]]
-    """One per layer: the last token's attention, averaged over the heads; empty if not needed."""
+    """The last token's attention in each layer, averaged over the heads; empty if not needed."""
     attention_maps: Sequence[Float[Tensor, "batch query token"]] = ()
-    """The same for every token."""
+    """The attention of every token in each layer, averaged over the heads; empty if not needed."""
     heads: Sequence[Heads] = ()
     """One per layer."""
+    products: Float[Tensor, "batch token"] | None = None
+    """See `donor_products`."""
 
     @property
     def input_gradient(self) -> Float[Tensor, "batch token size"]:
         """The gradient of each prompt's target with respect to its embeddings.
 
         Raises:
-            LookupError: the method does not name it among its needs.
+            LookupError: the gradient is not among the method's needs.
         """
         if self.gradient is None:
-            raise LookupError("a method that reads input_gradient must name it among its needs")
+            raise LookupError("a method that reads input_gradient must list it among its needs")
         return self.gradient
+
+    @property
+    def donor_products(self) -> Float[Tensor, "batch token"]:
+        """(Embedding - donor's embedding) . gradient of each token.
+
+        Raises:
+            LookupError: the method does not name it among its needs.
+        """
+        if self.products is None:
+            raise LookupError("a method that reads donor_products must name it among its needs")
+        return self.products
 
 
 @dataclass(frozen=True, slots=True)
 class TokenScores:
-    """The scores of a prompt's tokens, in the method's unit, with its sign."""
+    """The signed scores of a prompt's tokens, in the method's units."""
 
     scores: NDArray[np.float32]
     """One score per token, without padding."""
     total: float
     """The sum of the absolute scores; not finite if any score is not."""
     completeness_gap: float | None = None
-    """The sum of the scores minus the difference of the target that they should explain, in the
-    target's unit; None if a method explains no difference."""
+    """The sum of the scores minus the difference in the target that they should explain, in the
+    target's units; None if a method explains no difference.
+    """
 
     @classmethod
     def of(cls, scores: Float[Tensor, "batch token"], batch: Batch) -> "list[TokenScores]":
-        """The scores of each prompt of a batch, without those of the padding."""
+        """The scores of each prompt of a batch, excluding padding."""
         scores = scores.float().masked_fill(batch.attention_mask == 0, 0.0)
         totals = scores.abs().sum(-1).tolist()
         rows = scores.cpu().numpy()
@@ -87,16 +104,16 @@ class TokenScores:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:
-    """The scores of a prompt's segments, by a method that does not score single tokens."""
+    """The scores of a prompt's segments by a method that does not score individual tokens."""
 
     scores: Mapping[str, float]
     """Scores by segment; `interp.choices.TEMPLATE` stands for the tokens outside all segments."""
     completeness_gap: float | None = None
-    """See `TokenScores`."""
+    """As in `TokenScores`."""
 
     @classmethod
     def undefined(cls, segments: Sequence[str]) -> "SegmentScores":
-        """NaN for every segment, for a prompt whose values are not finite."""
+        """NaN scores for every segment of a prompt whose values are not finite."""
         return cls(dict.fromkeys(segments, math.nan))
 
     @property
@@ -109,7 +126,7 @@ Attribution = TokenScores | SegmentScores
 
 
 class AnyModel:
-    """Base of methods that take any model."""
+    """Base of methods that support any model."""
 
     def __init__(self, model: Model) -> None:
         pass
@@ -119,12 +136,12 @@ class AnyModel:
 class SharedPass(Protocol):
     """A method that needs one forward pass, and at most one backward pass, of the target.
 
-    All methods of this form share the passes of a batch. If `rules` (an optional attribute) change
-    the backward pass, methods with the same rules share one.
+    All methods of this form share the passes of a batch. Methods with the same `rules` (an optional
+    attribute that changes the backward pass) share a backward pass.
     """
 
     needs: frozenset[Need]
-    """The tensors that it reads from these passes."""
+    """The tensors that the method reads from these passes."""
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """The score of each token; scores of padding are ignored."""

@@ -1,8 +1,8 @@
 """The attribution methods: their formulas, sources and implementations.
 
-A method is one class in `interp.attribution.methods` and one entry here. Another package adds its
-own by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is imported
-here, so listing methods and refusing unknown ones takes no time.
+A method is one class in `interp.attribution.methods` and one entry here. Another package adds
+methods by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is
+imported here, so listing methods and rejecting unknown methods is fast.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ class Method:
     """A method that scores a prompt's tokens or segments.
 
     In formulas, f is the target (`interp.attribution.targets`), e_i the embedding of token i, e the
-    prompt, b a baseline, d the embeddings of a donor in place of the prompt's own, and A the
-    attention of the last token. v(S) is the mean of f over K donors, with the segments of S kept
-    and the others from the donor; N is the set of all k segments.
+    prompt, b a baseline, d the embeddings of a donor, and A the attention of the last token. v(S)
+    is the mean of f over K donors, with the segments of S kept and all others taken from the donor;
+    N is the set of all k segments.
     """
 
     name: str
-    """Name in options and tables; LIBRARY:METHOD for a method of a library."""
+    """Name in options and tables; LIBRARY:METHOD for a method from a library."""
     summary: str
     formula: str
     source: str
@@ -31,31 +31,33 @@ class Method:
     sign: str
     """Meaning of a score's sign, and the unit."""
     cost: str
-    """Passes through the model for one prompt of n tokens."""
+    """Number of passes through the model for one prompt of n tokens."""
     implementation: str
     """MODULE:NAME of a callable that takes a model and returns a SharedPass or an OwnPasses of
     `interp.attribution.method`."""
     donors: bool = False
-    """Whether it reads donors: other texts for segments, which a prompt gets from its system."""
+    """Whether the method reads donors: replacements for segments, which the prompt's system
+    provides.
+    """
     tokens: bool = True
-    """Whether it scores each token rather than whole segments."""
+    """Whether the method scores each token rather than whole segments."""
 
     @property
     def signed(self) -> bool:
-        """Whether scores can be negative: those of tokens that lower f."""
+        """Whether scores can be negative, for tokens that lower f."""
         return self.sign.startswith("signed")
 
     @property
     def reads_coalitions(self) -> bool:
-        """Whether its scores are computed from the values v(S), as the measured effects are."""
+        """Whether scores are computed from the values v(S), like the measured effects."""
         return self.donors and not self.tokens
 
 
 DEFAULT_METHODS = ("input_gradient", "attention")
-"""The methods that are used if none are named."""
+"""The default methods."""
 
 CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
-"""Methods that cost few passes and apply to every kind of model."""
+"""Methods that require few passes and support every kind of model."""
 
 _SIGNED = "signed: what the token adds to f, in f's unit"
 _BY_SEGMENT = "signed: what the segment adds to f, in f's unit; only segments are scored"
@@ -64,7 +66,7 @@ _SIZE = "never negative: change of f per unit of embedding"
 _OWN = (
     Method(
         "input_gradient",
-        "how strongly the target reacts to a change of a token's embedding",
+        "how strongly the target responds to a change in a token's embedding",
         "|df/de_i|, L2 norm",
         "Simonyan et al. 2014",
         _SIZE,
@@ -241,7 +243,7 @@ def find_method(name: str) -> Method:
 
     Raises:
         UserError: there is no such method, or another package's entry point cannot be loaded or
-            names something else.
+            does not name a method.
     """
     for method in _OWN:
         if method.name == name:
@@ -255,14 +257,13 @@ def find_method(name: str) -> Method:
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Check that there are names, and a method for each name.
+    """Check that names are given and known.
 
-    Raises:
-        UserError: there is no name, or a name is unknown.
+    Raises: UserError: there is no name, or a name is unknown.
     """
     known = method_names()
     if not names:
-        raise UserError(f"no method given; expected some of {', '.join(known)}")
+        raise UserError(f"no method given; expected one or more of {', '.join(known)}")
     for name in names:
         if name not in known:
             raise UserError(unknown("method", name, known))

@@ -18,21 +18,21 @@ Objective = Float[Tensor, " batch"]
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """The tokens of one prompt whose logits are attributed."""
+    """The tokens whose logits are attributed, for one prompt."""
 
     own: tuple[int, ...]
-    """One token; for a margin, the tokens of all forms of an answer."""
+    """A single token or, for a margin, the tokens of all forms of an answer."""
     other: tuple[int, ...] | None = None
-    """The tokens that `own` is contrasted with, if any."""
+    """The tokens with which `own` is contrasted, if any."""
 
 
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
     """The tokens whose logits are attributed, for each prompt.
 
     A contrast compares the two options that the answer names, or the correct option and the most
-    probable other one, each in its most probable form. A margin compares the same two named
-    options, or the two most probable ones, the more probable first and in all their forms: the
-    value whose effects `interp effects` measures.
+    probable other option, each in its most probable form. A margin compares the two named options,
+    or the two most probable options, in all their forms, starting with the more probable one. It is
+    the value whose effects `interp effects` measures.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
@@ -59,7 +59,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
 
 
 def _totals(answers: AnswerTokens, logits: Float[Tensor, " _token"]) -> dict[str, float]:
-    """The logit of each option: for several tokens, their log-sum-exp."""
+    """The logit of each option: the log-sum-exp of its tokens."""
     sizes = [len(tokens) for tokens in answers.of.values()]
     parts = torch.split(logits, sizes)
     return {name: float(own.logsumexp(0)) for name, own in zip(answers.of, parts, strict=True)}
@@ -86,8 +86,8 @@ def _margin(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
 
 def _no_other(prompt: Prompt) -> UserError:
     return UserError(
-        f"prompt {prompt.id} asks for {prompt.answer.needs}, so its answer has nothing to be "
-        "contrasted with; expected the target predicted or gold"
+        f"prompt {prompt.id} requires {prompt.answer.needs}, so its answer cannot be contrasted; "
+        "expected the target predicted or gold"
     )
 
 
@@ -99,13 +99,13 @@ def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
 def values_of(
     logits: Float[Tensor, "batch vocabulary"], attributed: Sequence[Attributed]
 ) -> Objective:
-    """Log-odds of one token, in nats; for a contrast or margin, a difference of logits.
+    """Log-odds of one token, in nats, or for a contrast or margin a difference of logits.
 
     The logit of several tokens is their log-sum-exp.
 
     Args:
         logits: one row for each prompt.
-        attributed: the attributed tokens of each prompt, all by the same target.
+        attributed: the attributed tokens of each prompt, all for the same target.
     """
     others = [one.other for one in attributed if one.other is not None]
     own = [one.own for one in attributed]
@@ -128,8 +128,8 @@ def _joint(
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
     """Log p - log(1 - p) of one token per prompt, in nats.
 
-    Its gradient is that of log p, and of p, times a positive factor, so normalised scores and
-    ratios are the same, but it does not vanish if p rounds to 0 or to 1.
+    Its gradient equals that of log p, and of p, times a positive factor, so normalised scores and
+    ratios are identical, but it does not vanish if p rounds to 0 or 1.
     """
     own = logits.gather(1, tokens[:, None])
     others = logits.scatter(1, tokens[:, None], -torch.inf)

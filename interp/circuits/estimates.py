@@ -39,6 +39,11 @@ from interp.models.sites import (
 from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
 
+AT_ONCE = 2**19
+"""Numbers in the gradients of readers, and in the vectors of writers, that are multiplied at once:
+so many or, if that is more, a thirty-second of those in all writers. With all at once, they would
+need more memory than the backward pass."""
+
 
 class EdgeEstimator:
     """Estimates the edges of one model.
@@ -178,7 +183,7 @@ def _differentiated(
 ) -> tuple[EdgeValues, Mapping[SiteKey, Tensor]]:
     """First-order scores, and the gradients with respect to other recorded tensors."""
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
-    pair = streams.passes.pair
+    pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
     with _separate_reads(model), recorded(_locations(model, graph)) as values:
         run = forward(
             model, embeddings.requires_grad_(), start=pair.shared, past=streams.passes.prefix
@@ -191,18 +196,18 @@ def _differentiated(
         found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
         gradients = dict(zip(wanted, found, strict=True))
         for layer in _layers(graph):
-            through = _through_projections(model, graph, layer, gradients)
-            rows = graph.attention_readers(layer)
-            read = _before_norm(values["attention_in", layer], values["resid_pre", layer], through)
-            _fill(scores, graph, rows, read, streams.differences)
+            stream = values["resid_pre", layer]
+            for rows, through in _through_projections(model, graph, layer, gradients, most):
+                read = _before_norm(values["attention_in", layer], stream, through)
+                _fill(scores, graph, rows, read, streams.differences, most=most)
             row = graph.mlp_reader(layer)
             stream = values[stream_read(graph, graph.readers[row])]
             mlp = gradients["mlp_in", layer][None, 0]
             read = _before_norm(values["mlp_in", layer], stream, mlp)
-            _fill(scores, graph, slice(row, row + 1), read, streams.differences)
+            _fill(scores, graph, slice(row, row + 1), read, streams.differences, most=most)
     last = gradients["resid_post", graph.layers - 1]
     count = len(graph.readers)
-    _fill(scores, graph, slice(count - 1, count), last, streams.differences)
+    _fill(scores, graph, slice(count - 1, count), last, streams.differences, most=most)
     return scores, gradients
 
 
@@ -246,18 +251,28 @@ def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
 
 
 def _through_projections(
-    model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor]
-) -> Float[Tensor, "reader token size"]:
-    """Gradients with respect to what the attention reads, through each projected head alone."""
+    model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor], most: int
+) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
+    """Readers, with gradients with respect to what the attention reads, through each alone."""
     own = layers_of(model.hf, model.architecture)[layer]
     attention = own.get_submodule(model.architecture.attention)
-    parts = []
+    first = graph.attention_readers(layer).start
     for site, path in zip(("q", "k", "v"), model.architecture.qkv, strict=True):
         view = locate(model, site, layer).view
         weight = view(input_by_output(attention.get_submodule(path))[None])[0]
         gradient = view(gradients[site, layer])[0]
-        parts.append(torch.einsum("thd,shd->hts", gradient, weight.to(gradient)))
-    return torch.cat(parts)
+        tokens, heads, _ = gradient.shape
+        for some in _parts(heads, tokens * len(weight), most):
+            through = torch.einsum("thd,shd->hts", gradient[:, some], weight[:, some].to(gradient))
+            yield slice(first + some.start, first + some.stop), through
+        first += heads
+
+
+def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
+    """Stretches of vectors of so many numbers, none of more than `most` unless of one vector."""
+    some = max(1, most // numbers)
+    for start in range(0, vectors, some):
+        yield slice(start, min(start + some, vectors))
 
 
 def _before_norm(
@@ -278,10 +293,12 @@ def _fill(
     rows: slice,
     gradients: Float[Tensor, "some_readers token size"],
     differences: Written,
+    *,
+    most: int,
 ) -> None:
     before = graph.writers_before(graph.readers[rows.start])
     wide = torch.promote_types(gradients.dtype, torch.float32)
-    products = torch.einsum(
-        "rts,wts->rw", gradients.to(wide), differences[:before].to(gradients.device, wide)
-    )
-    scores[rows, :before] = products.to(scores)
+    gradients = gradients.to(wide)
+    for some in _parts(before, gradients[0].numel(), most):
+        written = differences[some].to(gradients)
+        scores[rows, some] = torch.einsum("rts,wts->rw", gradients, written).to(scores)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.circuits.graph import EdgeValues, Graph
@@ -117,27 +117,39 @@ class ExactEdges:
         self._budget = budget
 
     @torch.no_grad()
-    def effects(self, streams: PairStreams, *, step: float = 1.0) -> EdgeValues:
+    def effects(
+        self,
+        streams: PairStreams,
+        *,
+        step: float = 1.0,
+        only: Bool[Tensor, "reader writer"] | None = None,
+    ) -> EdgeValues:
         """The change of the metric under each patched edge, in logits, within `answers_alone`.
 
         Args:
             streams: a pair that was run.
             step: share of the way from the base's output to the source's that a patch goes.
+            only: the edges to run; NaN for the others.
         """
         graph = self._graph
+        asked = graph.edges if only is None else only & graph.edges
         runs = LayerRuns(self._model, graph, streams)
         changes = step * streams.differences
         effects = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
         for layer in range(graph.layers):
             for readers in runs.outputs(layer, changes):
-                for (head, writer), metric in self._metrics(runs, streams, readers):
+                for (head, writer), metric in self._metrics(runs, streams, readers, asked):
                     effects[readers.first + head, writer] = metric
         last = streams.at(*stream_read(graph, graph.readers[-1]))
         effects[-1] = runs.metrics_from(graph.layers, last + changes.to(last)).cpu()
-        return effects - streams.passes.metrics[0]
+        return (effects - streams.passes.metrics[0]).where(asked, torch.nan)
 
     def _metrics(
-        self, runs: LayerRuns, streams: PairStreams, readers: ReaderOutputs
+        self,
+        runs: LayerRuns,
+        streams: PairStreams,
+        readers: ReaderOutputs,
+        asked: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
         """Head and writer of each edge into some readers, with the metric under its patch."""
         outputs, layer = readers.outputs, readers.layer
@@ -157,9 +169,8 @@ class ExactEdges:
             metrics: list[float] = runs.metrics_from(layer, copies, [(readers.site, edit)]).tolist()
             return metrics
 
-        edges = [
-            (head, writer) for head in range(outputs.shape[2]) for writer in range(len(outputs))
-        ]
+        own = asked[readers.first : readers.first + outputs.shape[2]]
+        edges = [(int(head), int(writer)) for head, writer in own.nonzero().tolist()]
         width = outputs.shape[1]
         for chunk, metrics in in_chunks(
             edges, run, tokens=lambda unused: width, budget=self._budget

@@ -6,7 +6,7 @@ to each reader that reads the stream after it. With grouped queries a key or val
 for all query heads that share it, as in the model itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -53,6 +53,28 @@ class Graph:
     key_value_heads: int
     parallel: bool
     """Whether attention and MLP of a layer read the same stream, as in GPT-NeoX."""
+
+    @classmethod
+    def of_edges(cls, edges: Collection[tuple[str, str]]) -> "Graph":
+        """The graph with these edges, each the names of a writer and a reader.
+
+        Raises:
+            UserError: they are not all edges of a graph.
+        """
+        writers, readers = ({edge[end] for edge in edges} for end in (0, 1))
+        keys = sum(name.startswith("a0.kv") and name.endswith(".k") for name in readers)
+        graph = cls(
+            layers=sum(name.startswith("m") for name in writers),
+            heads=sum(name.startswith("a0.h") for name in writers),
+            key_value_heads=keys,
+            parallel=("a0.h0", "m0") not in edges,
+        )
+        names = [
+            (graph.writers[w], graph.readers[r].name) for r, w in graph.edges.nonzero().tolist()
+        ]
+        if not keys or {*names} != {*edges}:
+            raise UserError("these are not all edges of a model; measure every edge")
+        return graph
 
     @cached_property
     def writers(self) -> Sequence[str]:

@@ -6,8 +6,8 @@ there is one (Gemma 2, OLMo 2); each prompt's own scale is used, so the differen
 add up to the difference of the streams exactly.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -46,14 +46,14 @@ class Writers:
         self._scale = residual_scale(model)
         self._heads = head_count(model, "q")
 
-    def of(self, values: Mapping[SiteKey, Tensor]) -> Float[Tensor, "writer row token size"]:
-        """What each writer adds, from the tensors at `writer_sites`."""
-        added = [values["resid_pre", 0][None]]
+    def of(
+        self, values: Mapping[SiteKey, Tensor]
+    ) -> Iterator[Float[Tensor, "some_writers row token size"]]:
+        """What the writers add, site by site, from the tensors at `writer_sites`."""
+        yield values["resid_pre", 0][None]
         for layer in range(self._graph.layers):
-            added.append(self.of_heads(layer, values["z", layer]))
-            added.append(self.of_mlp(values["mlp_out", layer]))
-        device = added[-1].device
-        return torch.cat([own.to(device) for own in added])
+            yield self.of_heads(layer, values["z", layer])
+            yield self.of_mlp(values["mlp_out", layer])
 
     def of_mlp(self, output: Float[Tensor, "row token size"]) -> Float[Tensor, "1 row token size"]:
         """What an MLP adds."""
@@ -111,12 +111,10 @@ class PairStreams:
         """
         entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
         passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
-        writers = Writers(model, graph)
-        base, source = (writers.of(run.values)[:, 0] for run in (passes.base, passes.source))
-        differences = _difference(base, source, pair)
-        streams = cls(passes, differences)
+        streams = cls(passes, _differences(Writers(model, graph), passes, graph))
         streams._check(model, graph)
-        return streams
+        # Only the base's streams are read from here on.
+        return replace(streams, passes=replace(passes, source=replace(passes.source, values={})))
 
     def at(self, site: str, layer: int) -> Float[Tensor, "1 token size"]:
         """The base prompt's residual stream at a site."""
@@ -142,6 +140,19 @@ def _tolerance(dtype: torch.dtype) -> float:
 
 def _between(graph: Graph) -> list[SiteKey]:
     return [] if graph.parallel else [("resid_mid", layer) for layer in range(graph.layers)]
+
+
+def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:
+    """The differences of all writers; no more than one site's outputs are held beside them."""
+    last = passes.base.values["mlp_out", graph.layers - 1]
+    differences = last.new_empty(len(graph.writers), *last.shape[1:])
+    first = 0
+    outputs = zip(writers.of(passes.base.values), writers.of(passes.source.values), strict=True)
+    for base, source in outputs:
+        end = first + len(base)
+        differences[first:end] = _difference(base[:, 0], source[:, 0], passes.pair)
+        first = end
+    return differences
 
 
 def _difference(

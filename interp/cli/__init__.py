@@ -1,4 +1,4 @@
-"""The command line: measurement commands are made from their specs; the others have a file each."""
+"""The command line: measurement commands are built from specs; other commands have a file each."""
 
 import argparse
 import errno
@@ -27,6 +27,7 @@ COMMANDS = {
     "generate": "interp.measurements.specs:Generate",
     "patch": "interp.cli.measure:PATCH",
     "edges": "interp.measurements.specs:Edges",
+    "circuits": "interp.cli.measure:CIRCUITS",
     "effects": "interp.measurements.specs:Effects",
     "activations": "interp.measurements.specs:Activations",
     "faithfulness": "interp.cli.study:FaithfulnessCommand",
@@ -63,15 +64,15 @@ TERMINATED = 143
 """Exit code after SIGTERM, which SLURM and `kill` send."""
 
 READER_GONE = 141
-"""Exit code if nobody reads standard output any longer, as shells report SIGPIPE."""
+"""Exit code if standard output is no longer read, as shells report SIGPIPE."""
 
 LONGEST_MESSAGE = 2000
-"""Most characters of an error message; the middle of a longer one is omitted."""
+"""Largest number of characters of an error message; longer messages lose their middle."""
 
 
 @runtime_checkable
 class Command(Protocol):
-    """A command: a module, or an object, with these names. EXAMPLES may be missing."""
+    """A command: a module or an object with these names. EXAMPLES may be missing."""
 
     HELP: str
 
@@ -83,9 +84,9 @@ class Command(Protocol):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command and return the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # Characters that an encoding such as latin-1 lacks are written as code points.
+        # Write characters that an encoding such as latin-1 lacks as code points.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _interrupted_by_sigterm():
@@ -102,25 +103,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return TERMINATED if by_signal else INTERRUPTED
     except MemoryError:
         sys.stderr.write(
-            "error: this process has no memory left; read less at once (--limit, smaller files or "
-            "batches), or take a larger machine\n"
+            "error: this process ran out of memory; read less at once (--limit, smaller files or "
+            "batches), or use a larger machine\n"
         )
         return USER_ERROR
     except BrokenPipeError:
-        # The reader of the output, such as `head`, has read enough; Python would complain at exit.
+        # The reader of the output, such as `head`, has finished; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except OSError as error:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
-        sys.stderr.write("error: standard output cannot be written to: no space left there\n")
+        sys.stderr.write("error: cannot write to standard output: no space left\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return USER_ERROR
     return 0
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM arrived: everything is cleaned up as after Ctrl-C."""
+    """SIGTERM arrived; the clean-up is that of Ctrl-C."""
 
 
 @contextmanager
@@ -149,9 +150,9 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that the arguments name, and its options, which include `command_line`.
+    """The command named by the arguments, and its options, which include `command_line`.
 
-    Without any arguments, the help is printed and the program ends.
+    Without arguments, the program prints the help and ends.
     """
     parser, known = build(arguments)
     parsed = parser.parse_args(arguments or ["--help"])
@@ -166,8 +167,8 @@ def build(
 
     Args:
         arguments: the command line.
-        configured: the commands whose options are added; those among the arguments if not given,
-            because adding the options of all commands takes a while.
+        configured: the commands whose options are added; by default only those among the arguments,
+            because adding the options of all commands is slow.
     """
     parser = Parser(
         prog=program(),
@@ -190,7 +191,7 @@ def build(
 
 
 def find_commands() -> dict[str, Command]:
-    """Every command by name, those of other packages last."""
+    """Every command by name, with commands of other packages last."""
     own = {name: _own(place) for name, place in COMMANDS.items()}
     measurements = {
         name: command
@@ -209,7 +210,7 @@ def _own(place: str) -> Command:
 
 
 def _of_measurement(point: EntryPoint) -> Command | None:
-    """The command of a registered measurement, if it has one of the same name."""
+    """The command of a registered measurement, if its command has the name of the measurement."""
     try:
         spec = find_spec(point.name)
     except UserError as error:
@@ -218,7 +219,7 @@ def _of_measurement(point: EntryPoint) -> Command | None:
 
 
 def _command(point: EntryPoint) -> Command:
-    """The command of another package, or a command that reports what is wrong with it."""
+    """The command of another package, or a command that reports its fault."""
     try:
         found: Any = loaded(point)
         if not isinstance(found, Command):
@@ -229,7 +230,7 @@ def _command(point: EntryPoint) -> Command:
 
 
 class _Unusable:
-    """A command that ends with an error, so that the others can be used."""
+    """A command that ends with an error, so that other commands remain usable."""
 
     HELP = "cannot be loaded"
 
@@ -238,7 +239,7 @@ class _Unusable:
         self._error = error
 
     def configure(self, parser: Parser) -> None:
-        # The arguments of another command may contain this command's name.
+        # The arguments of another command may include the name of this command.
         if parser.given[:1] == [self._name]:
             raise self._error
 

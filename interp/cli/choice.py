@@ -1,4 +1,4 @@
-"""Commands that begin with the name of a plugin, such as a study, and take its options."""
+"""Commands that take the name of a plugin, such as a study, and its options."""
 
 import argparse
 from contextlib import suppress
@@ -13,7 +13,7 @@ from interp.plugins import load_plugin, plugins
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice among plugins, made on the command line or else in its configuration file."""
+    """A choice among plugins, on the command line or otherwise in the configuration file."""
 
     key: str
     """Name of the choice among the arguments and in the file, such as "study"."""
@@ -30,14 +30,14 @@ class Choice:
         parser.add_argument(self.key, nargs="?", choices=names, metavar=metavar, help=help_)
 
     def options(self, parser: Parser) -> type[Options]:
-        """The options of the plugin named on the parser's command line; none if no plugin is named.
+        """The options of the plugin named on the command line; empty if no plugin is named.
 
-        A configuration file that is read here is left for `configuration`.
+        A configuration file read here remains available to `configuration`.
         """
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config")
-        # Until the flags are known, a flag's value cannot be told from the name of a plugin.
+        # Until the flags are known, the value of a flag looks like the name of a plugin.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
             arguments = first.parse_known_args(parser.given)[0]
@@ -53,10 +53,10 @@ class Choice:
         """The name of the plugin.
 
         Raises:
-            UserError: no plugin was named.
+            UserError: no plugin is named.
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
         known = plugins(self.group)
         if not isinstance(name, str):
-            raise UserError(f"no {self.key} was named; expected one of {', '.join(known)}")
+            raise UserError(f"got no {self.key}; expected one of {', '.join(known)}")
         return name

@@ -33,11 +33,13 @@ class Compare(OptionsCommand):
     )
 
     folders: Annotated[tuple[Path, ...], FromText(texts.path), Flag("DIR", positional=True)]
-    """folders that commands wrote as --out: one, to compare two of its models; two; or several that
-    differ only in --seed, to see what another seed would change"""
+    """folders that commands wrote as --out: one folder, to compare two of its models; two folders;
+    or several folders that differ only in --seed, to see the effect of the seed
+    """
     models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
-    """the models a and b; with two folders, one name serves for both (default: the only ones); with
-    several seeds, any number (default: those of all runs)"""
+    """the models a and b; for two folders, one name may serve for both (default: their only
+    models); for several seeds, any number of models (default: the models in all runs)
+    """
 
     def _execute(self) -> None:
         runs = [answers_run(folder) for folder in self.folders]
@@ -57,7 +59,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
     if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
-        raise UserError(f"{models[0]} in {chosen[0][0]} was named twice; name two to compare")
+        raise UserError(f"{models[0]} in {chosen[0][0]} is named twice; name two models to compare")
     cluster = dependence_factor(runs[0].record.run.system) or "pair_id"
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
@@ -68,12 +70,12 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     measures = measures_of(a, cluster=cluster)
     table = comparison_table(a, b, measures=measures, cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
-    print_table(table[["measure", *_COUNTED]], title="Pairs that only one has right")
+    print_table(table[["measure", *_COUNTED]], title="Pairs that only one model has right")
     for side, (folder, _), model in zip("ab", chosen, models, strict=True):
         echo(f"{side}: {model} in {folder}")
     echo(
-        f"the unit of intervals and p is {cluster}, that of p_mcnemar the pair; detectable: the "
-        "difference found with a power of 80%"
+        f"the unit of intervals and p is {cluster}, and that of p_mcnemar is the pair; "
+        "detectable: the difference detected with 80% power"
     )
     for note in table["note"].drop_duplicates():
         if note:
@@ -88,7 +90,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
 
 def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
     if len(folders) > 2 or len(models) > 2:
-        raise UserError("more than two were named; expected one or two folders and models")
+        raise UserError("got more than two folders or models; expected one or two")
     if len(folders) == 1 and len(models) == 1:
         raise UserError(
             f"one model of one folder was named ({models[0]}); name two models, or two folders"
@@ -103,7 +105,7 @@ def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
         return models[0]
     if name in models:
         return str(name)
-    got = f"{name} is not among" if name else "--model is needed to choose from"
+    got = f"{name} is not among" if name else "--model is required to choose from"
     raise UserError(f"{got} the models of {folder}: {shortened(', '.join(models), 200)}")
 
 
@@ -115,12 +117,14 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
     ]
     if any(alone):
         raise UserError(
-            f"the prompts differ: {alone[0]:,} are only in the first and {alone[1]:,} only in the "
-            "second; compare runs with the same --system, --limit, --seed and --data"
+            f"the prompts differ: {alone[0]:,} are only in the first run, and {alone[1]:,} only "
+            "in the second; compare runs with the same --system, --limit, --seed and --data"
         )
     changed = int((texts_a != texts_b.loc[texts_a.index]).sum())
     if changed:
-        raise UserError(f"{changed:,} prompts have the same id and another text; expected the same")
+        raise UserError(
+            f"{changed:,} prompts have the same id but different text; expected identical prompts"
+        )
 
 
 def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
@@ -150,12 +154,14 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     measures = [name for name in measures_of(pairs, cluster=cluster) if name != "seed"]
     table = seed_table(pairs, measures=measures, cluster=cluster)
     first = ["model", "measure"]
-    print_table(table[[*first, *_OF_SEEDS]], title="Accuracy from seed to seed")
-    print_table(table[[*first, *_COMPONENTS]], title="Components of its standard deviation")
+    print_table(table[[*first, *_OF_SEEDS]], title="Accuracy across seeds")
+    print_table(
+        table[[*first, *_COMPONENTS]], title="Components of the standard deviation of accuracy"
+    )
     echo(
         "sd_of_mean: standard deviation of the overall accuracy between seeds, with its 95% "
-        f"interval; sd_seed: the part that every {cluster} under one seed shares; sd_cluster: the "
-        "part between them; sd_residual: the part of each from seed to seed"
+        f"interval; sd_seed: the component shared by every {cluster} under one seed; sd_cluster: "
+        "the component between clusters; sd_residual: the variation of each cluster across seeds"
     )
     for note in table["note"].drop_duplicates():
         if note:
@@ -167,13 +173,15 @@ def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequenc
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)
-        raise UserError(f"the runs have the seeds {got}; expected one seed, or all different")
+        raise UserError(
+            f"the runs have the seeds {got}; expected one seed, or only different seeds"
+        )
     systems = dict.fromkeys(one.record.run.system for one in runs)
     if len(systems) > 1:
-        raise UserError(f"the runs have the systems {', '.join(systems)}; expected one")
+        raise UserError(f"the runs have the systems {', '.join(systems)}; expected one system")
     common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
     if not common:
-        raise UserError("no model is in all of these runs; measure one with every seed")
+        raise UserError("no model is in all of these runs; measure a model with every seed")
     if missing := [name for name in named if name not in common]:
         raise UserError(
             f"{missing[0]} is not among the models of all these runs: "

@@ -1,4 +1,4 @@
-"""The YAML file of options; what YAML readers understand differently is refused."""
+"""The YAML file of options, which rejects text that YAML readers interpret differently."""
 
 import re
 from collections.abc import Hashable
@@ -19,10 +19,9 @@ _NUMBER = re.compile(
 
 
 def config_file(file: Path) -> dict[str, Any]:
-    """The options in a YAML file, under their names in Python.
+    """The options in a YAML file, under their Python names.
 
-    Raises:
-        UserError: the file cannot be read, holds something else, or gives one option twice.
+    Raises: UserError: the file cannot be read, holds something else, or sets an option twice.
     """
     try:
         found = yaml.load(read_bytes(file, limit=LARGEST), _Loader)
@@ -34,21 +33,21 @@ def config_file(file: Path) -> dict[str, Any]:
         reason = " ".join(str(error).split())
         raise UserError(f"{file} is not YAML: {shortened(reason)}") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise UserError(f"{file} holds no names with values, such as limit: 60")
+        raise UserError(f"{file} contains no names with values, such as limit: 60")
     options: dict[str, Any] = {}
     for key, value in found.items():
         name = key.replace("-", "_")
         if name in options:
             raise UserError(
-                f"{file} gives both {name.replace('_', '-')} and {name}, which are the same "
-                "option; leave one of them out"
+                f"{file} gives both {name.replace('_', '-')} and {name}, which are one option; "
+                "omit one of the two"
             )
         options[name] = value
     return options
 
 
 class _AmbiguousError(ValueError):
-    """Text that YAML readers understand differently; the message begins with its line."""
+    """Text that YAML readers interpret differently; the message starts with its line."""
 
     def __init__(self, node: yaml.Node, what: str) -> None:
         super().__init__(f"line {node.start_mark.line + 1}: {what}")
@@ -57,8 +56,8 @@ class _AmbiguousError(ValueError):
 class _Loader(yaml.SafeLoader):
     """YAML in which each key occurs once and numbers are decimal.
 
-    In YAML 1.1, which PyYAML reads, 010 is 8, 1:30 is 90 and 1_0 is 10; in YAML 1.2 the first is 10
-    and the others are texts.
+    In YAML 1.1, which PyYAML reads, 010 is 8, 1:30 is 90 and 1_0 is 10; in YAML 1.2, 010 is 10, and
+    1:30 and 1_0 are strings.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -67,7 +66,7 @@ class _Loader(yaml.SafeLoader):
         for key in keys:
             if first.setdefault(key.value, key) is not key:
                 raise _AmbiguousError(
-                    key, f"{shortened(key.value)!r} occurs twice; leave one of them out"
+                    key, f"{shortened(key.value)!r} occurs twice; omit one occurrence"
                 )
         return super().construct_mapping(node, deep)
 
@@ -83,8 +82,8 @@ def _number(loader: _Loader, node: yaml.ScalarNode) -> Any:
     if not _NUMBER.fullmatch(node.value):
         raise _AmbiguousError(
             node,
-            f"{shortened(node.value)!r} is not a decimal number, and programs read it differently; "
-            "write the number in decimal digits, or a text in quotes",
+            f"{shortened(node.value)!r} is not a decimal number, and programs interpret it "
+            "differently; write a number in decimal digits, or quote a string",
         )
     read = loader.construct_yaml_float if node.tag.endswith("float") else loader.construct_yaml_int
     return read(node)

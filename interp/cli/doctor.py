@@ -1,8 +1,9 @@
-"""`python -m interp doctor`: what to know about a model and this machine before a long run."""
+"""`python -m interp doctor`: facts about a model and this machine that matter before a long run."""
 
 import argparse
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +31,7 @@ class DoctorOptions(Options):
     """hub name, local folder, or organism/NAME (default: a packaged organism)"""
 
 
-HELP = "check a model, its tokenizer and this machine, and estimate what a run takes"
+HELP = "check a model, its tokenizer and this machine, and estimate the time and space of a run"
 
 EXAMPLES = ("doctor --model organism/gemma2", "doctor --model org/model --data pairs.csv")
 
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.jobs import found_models
     from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
+    from interp.reading.thoughts import marks_of
     from interp.reading.tokens import tokenize
 
     prompts = source.load()
@@ -63,8 +65,10 @@ def run(arguments: argparse.Namespace) -> None:
     (found,) = found_models([name], loading).values()
     model = load_found(found, loading)
     set_threads(model, None)
-    read = tokenize(model, few)
-    # Each part is shown as soon as it is known.
+    # A model that thinks is shown after an empty thought.
+    empty = marks_of(model).thought("") if model.chat.thinks else None
+    read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
+    # Each part is shown as soon as it is available.
     _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))

@@ -1,7 +1,7 @@
-"""Flags made from options: an option's type, default and docstring say what its flag takes.
+"""Flags derived from options: an option's type, default and docstring define its flag.
 
-argparse only splits the command line into words; the options read them. Flags have no defaults:
-values that are not given are left to the options, or to a YAML file.
+argparse only splits the command line into words, which the options parse. Flags have no defaults:
+missing values come from the options or from a YAML file.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from interp.errors import UserError, unknown
 from interp.options import Flag, FromText, Options, flag, is_tuple, is_whole_number, marks
 
 Folder = Annotated[Path, FromText(texts.path, "DIR"), Flag("DIR", positional=True)]
-"""The folder that a command looks into."""
+"""The folder that a command inspects."""
 
 
 class OptionsCommand(Options):
@@ -44,7 +44,7 @@ class OptionsCommand(Options):
 
     @abstractmethod
     def _execute(self) -> None:
-        """Carry the command out."""
+        """Execute the command."""
 
 
 class Configuration(Options):
@@ -55,14 +55,14 @@ class Configuration(Options):
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options in the configuration file, which is read once; none if there is no file."""
+    """The options in the configuration file, which is read once; empty without a file."""
     read: dict[str, Any] | None = getattr(arguments, "configured", None)
     if read is not None:
         return read
     file = Configuration(**given(arguments, Configuration)).config
     if file is None:
         return {}
-    from interp.cli.config_file import config_file  # yaml takes a while to import
+    from interp.cli.config_file import config_file  # importing yaml is slow
 
     return config_file(file)
 
@@ -112,9 +112,9 @@ def options_in(
     """The contents of a configuration file, under the names of options.
 
     Args:
-        arguments: the command line, which may name a file; its names are those of options or flags.
-        kinds: the options that the command has.
-        others: names in the file that are read elsewhere, such as the name of a study.
+        arguments: the command line, which may name a file with names of options or flags.
+        kinds: the options of the command.
+        others: names in the file that other code reads, such as the name of a study.
         without: options for which the command has no flag.
 
     Raises:
@@ -134,8 +134,8 @@ def options_in(
         name = names[key]
         if name in found:
             raise UserError(
-                f"{file} gives both {spelling[name]} and {key}, which are the same option; leave "
-                "one of them out"
+                f"{file} gives both {spelling[name]} and {key}, which are one option; omit one "
+                "of the two"
             )
         if key in negated and not isinstance(value, bool):
             raise UserError(f"{file}: {key} is {value!r:.100}; expected true or false")
@@ -150,7 +150,7 @@ def _switches_off(field: FieldInfo) -> bool:
 
 
 def _help(field: FieldInfo) -> str:
-    """The field's docstring, with the default if the docstring names none."""
+    """The field's docstring, with the default if the docstring does not mention it."""
     text = " ".join((field.description or "").split())
     if field.annotation is bool:
         text = f"do not {text}" if _switches_off(field) else text

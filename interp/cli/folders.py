@@ -1,4 +1,4 @@
-"""Commands that look into a folder that another command wrote, and the runs in such a folder."""
+"""Commands that inspect a folder written by another command, and the runs in such a folder."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(OptionsCommand):
-    """Show how far a run or a study is: done, running, failed, rate, time left."""
+    """Show the progress of a run or a study: done, running, failed, rate, time left."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ("status runs/all", "status runs/study")
 
@@ -45,7 +45,7 @@ class Status(OptionsCommand):
 
 
 def _time_left(prompts: int, seconds: float) -> str:
-    """When the rest of the prompts will be done; empty while no worker measures them."""
+    """Expected end of the remaining prompts; empty while no worker measures them."""
     from interp.console import clock
 
     if not prompts:
@@ -118,15 +118,15 @@ def _check_folder(folder: Path) -> None:
     if found:
         listed = "\n  ".join(found)
         raise UserError(
-            f"{folder} is not whole:\n  {listed}\n"
-            "Rerun the command that wrote it to measure what is missing or has changed"
+            f"{folder} is incomplete:\n  {listed}\n"
+            "Rerun the command that wrote it to measure missing or changed parts"
         )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
-    echo(f"{folder} is whole: {shards:,} shards and the merged tables")
+    echo(f"{folder} is complete: {shards:,} shards and the merged tables")
 
 
 def runs_in(folder: Path) -> "dict[str, RunFolder]":
-    """The runs that have begun in a folder, by name: its own, or those of a study's stages.
+    """The runs that have begun in a folder, by name: its own run, or the runs of a study's stages.
 
     Raises:
         UserError: the folder holds neither a run nor a study.
@@ -144,12 +144,12 @@ def runs_in(folder: Path) -> "dict[str, RunFolder]":
             return {run.record.run.measurement: run}
     raise UserError(
         f"{folder} holds neither a run nor a study ({runs.RECORD}, {RECORD}); "
-        "give a folder that a command of interp wrote"
+        "expected a folder written by a command of interp"
     )
 
 
 def study_in(folder: Path) -> "StudyFolder | None":
-    """The study in a folder; None if it holds none."""
+    """The study in a folder; None if the folder holds no study."""
     from interp.files import reading
     from interp.studies.folder import RECORD, StudyFolder
 
@@ -159,7 +159,7 @@ def study_in(folder: Path) -> "StudyFolder | None":
 
 
 def answers_run(folder: Path) -> "RunFolder":
-    """The run in a folder that has answers.
+    """The run with answers in a folder.
 
     Raises:
         UserError: no run in the folder has answers.
@@ -167,6 +167,6 @@ def answers_run(folder: Path) -> "RunFolder":
     found = [run for run in runs_in(folder).values() if "answers" in run.tables()]
     if not found:
         raise UserError(
-            f"{folder} holds no answers; give a folder of evaluate, attribute or a study"
+            f"{folder} holds no answers; expected a folder of evaluate, attribute or a study"
         )
     return found[0]

@@ -1,4 +1,4 @@
-"""Commands that print what there is: methods, tables, models, and the completions of a shell."""
+"""Commands that list methods, tables and models, and the shell completion command."""
 
 import sys
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class Tables(OptionsCommand):
     EXAMPLES: ClassVar[tuple[str, ...]] = ("tables", "tables answers patches")
 
     tables: Annotated[tuple[str, ...], Flag("TABLE", positional=True)] = ()
-    """those to describe (default: all)"""
+    """the tables to describe (default: all)"""
 
     def _execute(self) -> None:
         from interp.report.dictionary import known_tables, page, sections
@@ -75,7 +75,7 @@ class Tables(OptionsCommand):
 
 
 class Models(OptionsCommand):
-    """List the packaged organisms with what was planted and what was measured."""
+    """List the packaged organisms with planted and measured values."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ("models",)
 
@@ -98,12 +98,12 @@ class Models(OptionsCommand):
                 for name, card in cards.items()
                 if card["system"] == trained
             ]
-            title = f"Packaged organisms for {trained}: what was planted | what was measured"
+            title = f"Packaged organisms for {trained}: planted | measured"
             print_table(pd.DataFrame(rows), title=title)
 
 
 class Completion(OptionsCommand):
-    """Print a script with which bash, zsh or tcsh completes commands."""
+    """Print a script for command completion in bash, zsh or tcsh."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = ("completion bash", "completion zsh")
 
@@ -115,10 +115,11 @@ class Completion(OptionsCommand):
             import shtab
         except ImportError as error:
             raise UserError(
-                "completion needs shtab, which is not installed; pip install 'interp[completion]'"
+                "completion needs shtab, which is not installed; run pip install "
+                "'interp[completion]'"
             ) from error
         from interp.cli import build, find_commands
 
         parser, _ = build((), configured=tuple(find_commands()))
-        parser.prog = "interp"  # a script completes one program, however it was started
+        parser.prog = "interp"  # a script completes one program, regardless of how it was started
         sys.stdout.write(f"{shtab.complete(parser, shell=self.shell)}\n")

@@ -1,4 +1,4 @@
-"""Measurement commands, made from specs: flags become a job, and the job finished run folders."""
+"""Measurement commands, built from specs: flags become a job, which produces run folders."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from interp import texts
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser, program
 from interp.measurements.spec import Spec
-from interp.measurements.specs import Patch
+from interp.measurements.specs import Circuits, Edges, Patch
 from interp.models.loading import Loading, model_name
 from interp.options import Flag, FromText, Options
 from interp.prompts.source import PromptSource
@@ -25,12 +25,13 @@ class Models(Options):
     """The models that a command measures."""
 
     models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
-    """hub name, local folder, or organism/NAME; several give one row each (default: packaged
-    organisms that learned the prompts)"""
+    """hub name, local folder, or organism/NAME; one row per model (default: packaged organisms
+    trained on the prompts)
+    """
 
 
 class Measure:
-    """The command of a measurement, made from its spec."""
+    """The command of a measurement, built from its spec."""
 
     def __init__(self, spec: type[Spec]) -> None:
         self.spec = spec
@@ -43,7 +44,7 @@ class Measure:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Measure, write the small tables, and print them."""
-        job, execution = asked(arguments, self.spec)
+        job, execution = self.asked(arguments)
         from interp.console import echo
         from interp.jobs import finish
         from interp.report.console import print_items
@@ -55,8 +56,12 @@ class Measure:
         tables = ", ".join(f"{name}.csv" for name in result.derived())
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
 
+    def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
+        """The job that the command line asks for, and how it is executed."""
+        return asked(arguments, self.spec)
+
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Do whatever else the command does with the finished run folder."""
+        """Process the finished run folder further; by default, do nothing."""
 
 
 class Compared(Options):
@@ -67,7 +72,7 @@ class Compared(Options):
 
 
 class PatchCommand(Measure):
-    """`python -m interp patch`: effects of patches, on request next to attribution scores."""
+    """`python -m interp patch`: effects of patches, optionally next to attribution scores."""
 
     def configure(self, parser: Parser) -> None:
         """Add the options of the command."""
@@ -96,6 +101,32 @@ class PatchCommand(Measure):
 PATCH = PatchCommand(Patch)
 
 
+class CircuitsCommand(Measure):
+    """`python -m interp circuits`: circuits by the edges of a run, made first if none is given."""
+
+    def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
+        """The job, after the edges that it needs were measured."""
+        job, execution = super().asked(arguments)
+        spec = job.what
+        if not isinstance(spec, Circuits) or spec.edges is not None:
+            return job, execution
+        from interp.console import echo
+        from interp.jobs import finish
+
+        edges = job.model_copy(update={"what": spec.first()})
+        out = execution.out and execution.out.with_name(f"{execution.out.name}-edges")
+        _, (run,) = edges.run(
+            execution.model_copy(update={"out": out}), command=arguments.command_line
+        )
+        finish(run.folder, Edges)
+        echo(f"the edges are in {run.folder}")
+        chosen = spec.model_copy(update={"edges": run.folder})
+        return job.model_copy(update={"what": chosen}), execution
+
+
+CIRCUITS = CircuitsCommand(Circuits)
+
+
 class MeasureGroup:
     """A command whose parts are measurements, such as `probe linear` and `probe knowledge`."""
 
@@ -107,7 +138,7 @@ class MeasureGroup:
         self._parts = {spec.name.removeprefix(f"{spec.group}-"): Measure(spec) for spec in specs}
 
     def configure(self, parser: Parser) -> None:
-        """Add the parts, each with its options."""
+        """Add each part with its options."""
         name = next(iter(self._parts.values())).spec.group
         parts = parser.add_subparsers(dest=name, required=True, metavar=name.upper())
         for part, command in self._parts.items():
@@ -129,7 +160,7 @@ def add_measuring_options(
 
     Args:
         parser: the command's parser.
-        options: options that say what is measured.
+        options: options of the measurement.
         without: prompt options that the command does not offer.
     """
     add_options(parser, Configuration)
@@ -145,7 +176,7 @@ def add_measuring_options(
 def asked(
     arguments: argparse.Namespace, options: "type[Spec] | type[Study]"
 ) -> "tuple[Job, ExecutionOptions]":
-    """The job that a command line asks for, and how it is executed."""
+    """The job that a command line requests, and its execution options."""
     kinds = (Models, PromptSource, Loading, ComputeOptions, ExecutionOptions, options)
     others = ("study",) if hasattr(arguments, "study") else ()
     config = options_in(arguments, kinds, others=others)

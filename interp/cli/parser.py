@@ -11,7 +11,7 @@ from interp.errors import nearest, shortened, unknown
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with one-line errors that passes no unknown argument on to its parent."""
+    """A parser with one-line errors that never passes unknown arguments to its parent."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -20,13 +20,13 @@ class Parser(argparse.ArgumentParser):
         """The command line, for commands whose options depend on it."""
 
     def format_help(self) -> str:
-        """The help, with the examples at its end."""
+        """The help, with the examples at the end."""
         lines = "".join(f"\n  {program()} {example}" for example in self._examples)
         return super().format_help() + (f"\nexamples:{lines}\n" if lines else "")
 
     # argparse's overloads cannot be overridden by one signature.
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As in argparse, but an unknown argument is an error here, not in the parent."""
+        """Parse as argparse does, but report an unknown argument here rather than in the parent."""
         given = sys.argv[1:] if args is None else list(args)
         if self._subparsers is None:
             for argument in given:
@@ -42,13 +42,13 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}; see {self.prog} --help\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Whether a value is one of the choices; the nearest one is suggested if it is not."""
+        """Check that a value is one of the choices; otherwise suggest the nearest choice."""
         if action.choices is not None and value not in action.choices:
             kind = str(action.metavar or action.dest).lower()
             raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))
 
     def _check_text(self, argument: str) -> None:
-        """Refuse text on which argparse or the file system would fail."""
+        """Reject text on which argparse or the file system would fail."""
         if "\0" in argument or any("\ud800" <= letter <= "\udfff" for letter in argument):
             shown = shortened(ascii(argument))
             self.error(f"{shown} holds characters that are not valid UTF-8 text")
@@ -70,6 +70,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def program() -> str:
-    """How this program was started: by its own name, or as a Python module."""
+    """The way this program was started: by its own name, or as a Python module."""
     as_module = Path(sys.argv[0]).parts[-2:] == ("interp", "__main__.py")
     return "python -m interp" if as_module else "interp"

@@ -1,4 +1,4 @@
-"""`python -m interp plan`: what a set of prompts can show, before any model is run."""
+"""`python -m interp plan`: the differences that prompts can show, before any model is run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ Share = Annotated[float, FromText(texts.share, "SHARE")]
 
 
 class Plan(OptionsCommand):
-    """Print the smallest differences that so many prompts can show."""
+    """Print the smallest differences that a set of prompts can show."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "plan --system rulebreakers --limit 240",
@@ -36,18 +36,19 @@ class Plan(OptionsCommand):
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """the system that names contrasts"""
     limit: Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | None = None
-    """how many pairs are to be asked (default: all)"""
+    """number of pairs (default: all)"""
     seed: Seed = 0
     """seed"""
     pilot: Annotated[Path | None, FromText(texts.path, "DIR")] = None
-    """a run or study of the same system, whose answers say what to expect of its models"""
+    """a run or study of the same system, whose answers provide the expected values"""
     accuracy: Share = 0.5
     """expected accuracy without a pilot; differences are hardest to find at 0.5"""
     correlation: Share = 0.8
     """expected correlation of a model's answers about one cluster, without a pilot (0.82 is the
     median of the packaged organisms on the default system)"""
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """how many models' tests are corrected together (default: those of the pilot, or 2)"""
+    """number of models whose tests are corrected together (default: the models of the pilot, or 2)
+    """
 
     def _execute(self) -> None:
         from interp.console import counted
@@ -84,18 +85,18 @@ def _expected(
         return (
             assumed(contrasts, accuracy=accuracy, correlation=correlation),
             MODELS,
-            f"assumed: an accuracy of {accuracy:g}; between answers about one {cluster} a "
-            f"correlation of {correlation:g} at one level, half of that at two, and none "
-            "between models. --pilot DIR takes all of this from a run",
+            f"assumed: an accuracy of {accuracy:g}; a correlation of {correlation:g} between "
+            f"answers about one {cluster} at one level, half of that at two levels, and zero "
+            "between models. --pilot DIR estimates these values from a run",
         )
     if options.model_fields_set & {"accuracy", "correlation"}:
         raise UserError(
-            "--pilot says what to expect, and so do --accuracy and --correlation; expected one or "
-            "the other"
+            "got --pilot together with --accuracy or --correlation; expected either the pilot or "
+            "these values"
         )
     answered = _answered(options.pilot, options.system, contrasts, cluster)
     planned = of_pilot(answered, contrasts, cluster=cluster)
-    source = f"accuracies and correlations are those of {options.pilot}"
+    source = f"accuracies and correlations are from {options.pilot}"
     return planned, answered["model"].nunique(), source
 
 
@@ -119,7 +120,7 @@ def _answered(
     keep = list(dict.fromkeys([*factors, cluster, "weight"]))
     pairs = pairs_of(run.table("answers"), prompts, keep=keep, sides=sides)
     if pairs.empty:
-        raise UserError(f"{folder} has no whole pair that was answered yet; let the run go on")
+        raise UserError(f"{folder} has no completely answered pair yet; continue the run")
     return pairs.assign(paired=pairs[list(sides)].all(axis=1))
 
 
@@ -128,8 +129,8 @@ def _explain(source: str, family: str) -> None:
     from interp.statistics.power import STUDIES
 
     echo(
-        f"detectable: the difference that a test at 5% finds in 80% of {STUDIES} simulated "
-        "studies; detectable_holm: the same where it is the only one among "
-        f"{family}, corrected by Holm's method; none: none can be found at this size"
+        f"detectable: the difference that a 5% test detects in 80% of {STUDIES} simulated "
+        f"studies; detectable_holm: that difference if it is the only one among {family}, "
+        "corrected by Holm's method; none: no difference can be detected at this size"
     )
     echo(source)

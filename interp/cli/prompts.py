@@ -1,4 +1,4 @@
-"""Commands that write prompts: a generated data set, or tasks for other libraries."""
+"""Commands that write data sets, and prompts or answers for other libraries."""
 
 from functools import partial
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from interp import texts
 from interp.cli.fields import OptionsCommand
 from interp.errors import UserError
-from interp.options import Flag, FromText
+from interp.options import Flag, FromText, flag
 from interp.prompts.source import PromptSource, Seed
 
 
@@ -22,7 +22,7 @@ class Dataset(OptionsCommand):
     system: Annotated[str, FromText(texts.system), Flag("SYSTEM", positional=True)]
     """name of the system, such as rulebreakers"""
     out: Annotated[Path, FromText(texts.path, "FILE")]
-    """where to write; the suffix decides the format: .parquet, .csv or .jsonl"""
+    """output file; the suffix determines the format: .parquet, .csv or .jsonl"""
     seed: Seed = 0
     """seed"""
 
@@ -40,20 +40,37 @@ class Dataset(OptionsCommand):
 
 
 class Export(PromptSource, OptionsCommand):
-    """Write prompts as a task of lm-eval or inspect, or as a data set described by croissant."""
+    """Write prompts as a task of lm-eval or inspect, prompts as a data set, or a run's answers."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "export lm-eval --system rulebreakers --limit 480 --out tasks",
         "export inspect --data pairs.csv --out tasks",
         "export croissant --out rulebreakers",
+        "export inspect-log --answers runs/all --out logs",
     )
 
-    format: Annotated[Literal["lm-eval", "inspect", "croissant"], Flag("FORMAT", positional=True)]
-    """lm-eval, inspect or croissant"""
+    format: Annotated[
+        Literal["lm-eval", "inspect", "croissant", "inspect-log"], Flag("FORMAT", positional=True)
+    ]
+    """lm-eval or inspect: prompts as a task; croissant: prompts as a data set with its card;
+    inspect-log: the answers of a run as logs that inspect view opens"""
     out: Annotated[Path, FromText(texts.path, "DIR")]
     """folder of the files"""
+    answers: Annotated[Path | None, FromText(texts.path, "DIR")] = None
+    """for inspect-log: the folder that evaluate, attribute, generate or a study wrote"""
 
     def _execute(self) -> None:
+        if (self.format == "inspect-log") != (self.answers is not None):
+            raise UserError(
+                "inspect-log needs --answers DIR, the folder of a run or study, and the other "
+                "formats, which write prompts, do not take it"
+            )
+        if self.answers is None:
+            self._write_prompts()
+        else:
+            self._write_answers(self.answers)
+
+    def _write_prompts(self) -> None:
         from interp.console import echo
         from interp.export.prompts import described, inspect_task, lm_eval_task
         from interp.files import write_whole, writing
@@ -66,3 +83,16 @@ class Export(PromptSource, OptionsCommand):
         for name, text in files.items():
             write_whole(self.out / name, partial(Path.write_bytes, data=text.encode("utf-8")))
         echo(f"{len(prompts):,} prompts written to {self.out}: {', '.join(files)}")
+
+    def _write_answers(self, run: Path) -> None:
+        from interp.cli.folders import runs_in
+        from interp.console import counted, echo
+        from interp.export.inspect_log import answered_runs, write_logs
+
+        if given := self.model_fields_set & PromptSource.model_fields.keys():
+            named = ", ".join(sorted(map(flag, given)))
+            raise UserError(f"a run has its own prompts; omit {named}")
+        files = [
+            file for found in answered_runs(runs_in(run)) for file in write_logs(found, self.out)
+        ]
+        echo(f"{counted(len(files), 'log')} written to {self.out}; inspect view opens them")

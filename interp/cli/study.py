@@ -21,9 +21,11 @@ STUDY = Choice("study", "study", STUDIES)
 
 
 class Run:
-    """`python -m interp run STUDY`: every measurement of a study, its tables and its report."""
+    """`python -m interp run STUDY`: all measurements of a study, its tables and its report."""
 
-    HELP = "run a whole study: measure all models, make every table and figure, write one report"
+    HELP = (
+        "run a whole study: measure all models, create all tables and figures, and write one report"
+    )
     EXAMPLES = (
         "run rulebreakers --limit 60 --out runs/study",
         "run faithfulness --model org/model-a org/model-b --out runs/faith",
@@ -47,7 +49,9 @@ class Run:
 class FaithfulnessCommand:
     """`python -m interp faithfulness`, short for `python -m interp run faithfulness`."""
 
-    HELP = "rank attribution methods by how well they say what segments do, and write one report"
+    HELP = (
+        "rank attribution methods by agreement with the effects of segments, and write one report"
+    )
     EXAMPLES = (
         "faithfulness --model organism/phi3-shallow organism/phi3-deep --out runs/faith",
         "faithfulness --model org/model --system rulebreakers --methods all --limit 24",
@@ -69,7 +73,7 @@ class FaithfulnessCommand:
 
 
 def _add_study_options(parser: Parser, study: type[Options]) -> None:
-    # The study may not have been named yet.
+    # The study may not be named yet.
     without = () if getattr(study, "any_system", False) else ("system",)
     add_measuring_options(parser, study, without=without)
 
@@ -100,18 +104,18 @@ class Report(OptionsCommand):
     )
 
     folder: Folder
-    """a run or a study: what a command wrote"""
+    """folder of a run or a study"""
     out: Annotated[Path | None, FromText(texts.path, "FILE")] = None
-    """the page, in a folder that takes tables/ and figures/ too (default: DIR/report.html)"""
+    """the page, whose folder will also hold tables/ and figures/ (default: DIR/report.html)"""
     embed: bool = False
-    """write a single file that holds tables/ and figures/ and can be mailed"""
+    """write a single file that includes tables/ and figures/ and can be mailed"""
 
     def _execute(self) -> None:
         _write(self.folder, self.out, embed=self.embed)
 
 
 def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Page":
-    """Write the report on a run or a study, by default into its own folder; returns the report."""
+    """Write the report on a run or a study, by default into its own folder, and return it."""
     from interp.cli.folders import study_in
     from interp.console import echo
     from interp.report.write import PAGE, write_report
@@ -121,13 +125,13 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
     file = write_report(report, page.parent, page=page.name, embed=embed)
     study = study_in(folder)
     if study is not None and page == folder / PAGE:
-        study.note_report()  # so that `validate` notices changed files
+        study.note_report()  # so that `validate` detects changed files
     echo(f"report written to {file}")
     return report
 
 
 def _report(folder: Path) -> "Page":
-    """The report on the study in a folder, or else on the run there."""
+    """The report on the study in a folder, or otherwise on the run in the folder."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
     from interp.measurements.spec import find_spec

@@ -1,4 +1,4 @@
-"""`python -m interp train TASK`: train a model, which every command then takes by --model DIR."""
+"""`python -m interp train TASK`: train a model, which every command then accepts as --model DIR."""
 
 import argparse
 import sys
@@ -36,7 +36,7 @@ class TrainOptions(Options):
     """hub name, local folder or organism/NAME; from scratch also small-encoder, small-text-to-text
     or small-decoder"""
     dry_run: bool = False
-    """print the number of steps and an estimate of memory, and train nothing"""
+    """print the number of steps and an estimate of memory without training"""
 
 
 def configure(parser: Parser) -> None:
@@ -82,8 +82,8 @@ def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":
     }
     counts = {
         "prompts": estimate.lessons,
-        "left out, too long": estimate.too_long,
-        "tokens of the longest": estimate.longest,
+        "omitted, too long": estimate.too_long,
+        "tokens of the longest prompt": estimate.longest,
         "steps": estimate.steps,
         "parameters": estimate.parameters,
         "trained parameters": estimate.trained,

@@ -1,6 +1,6 @@
-"""`python -m interp work DIR NUMBER --call ID -- JOB`: take part in a run that is under way.
+"""`python -m interp work DIR NUMBER --call ID -- JOB`: take part in a running measurement.
 
-Executors start this command. Only the job after `--`, as JSON, says what it measures; no file in
+Executors start this command. Only the job after `--`, as JSON, defines the measurement; no file in
 the folder does.
 """
 
@@ -19,7 +19,7 @@ from interp.options import Flag, FromText
 
 
 class Work(OptionsCommand):
-    """Take part, as one worker of several, in a run or a study (executors start this)."""
+    """Take part in a run or a study as one of several workers (executors start this command)."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         """work runs/all 4 --call 0123456789ab -- '{"what": {...}, ...}'""",
@@ -28,13 +28,13 @@ class Work(OptionsCommand):
     folder: Folder
     """the folder of the run or study"""
     number: Annotated[int, Field(ge=0, le=texts.MOST_WORKERS), Flag("NUMBER", positional=True)]
-    """which worker, from 0"""
+    """number of the worker, from 0"""
     call: Annotated[str, FromText(str, "ID"), Field(pattern="^[0-9a-f]{12}$")]
-    """which call started it"""
+    """id of the call that started the worker"""
     parent: int | None = None
-    """end when this process is no longer the parent"""
+    """stop when this process is no longer the parent"""
     job: Annotated[str, Flag("JOB", positional=True)]
-    """after --: what is measured, as JSON"""
+    """after --: the job, as JSON"""
 
     def _execute(self) -> None:
         from interp.cli.folders import runs_in

@@ -1,1 +1,1 @@
-"""For other tools: prompts as tasks of other libraries, and activations as plain files."""
+"""Export for other tools: prompts as tasks of other libraries, and activations as plain files."""

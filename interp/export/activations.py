@@ -1,11 +1,12 @@
-"""Activations for other tools: a safetensors file per model, and one index of all vectors.
+"""Export of activations: a safetensors file per model, and one index of all vectors.
 
 1. One pass over the shards counts the vectors of each tensor, which is a site in a layer.
 2. A second pass writes each shard's vectors into their places, one shard in memory at a time.
-3. The index gives the tensor and row of each vector, with its prompt's factors and answer.
+3. The index lists the tensor and row of each vector, with its prompt's factors and answer.
 
-A safetensors file has the length of its header in 8 bytes, little-endian, the header, which is JSON
-with each tensor's type, shape and place, and the tensors (https://huggingface.co/docs/safetensors).
+A safetensors file starts with the length of its header in 8 bytes, little-endian. The header, JSON
+with the type, shape and offsets of each tensor, precedes the tensors
+(https://huggingface.co/docs/safetensors).
 """
 
 import json
@@ -44,7 +45,7 @@ Part = tuple[str, Float32[ndarray, "row width"]]
 """The name of a tensor and its next rows."""
 
 _ALIGNED = 8
-"""The header's length in bytes is a multiple of this, to align tensors."""
+"""The header's length in bytes is a multiple of this number, to align tensors."""
 
 Key = tuple[str, str, int]
 """Model, site and layer."""
@@ -63,10 +64,10 @@ Counts = Mapping[Key, Count]
 
 
 class ActivationVectors(Result):
-    """Vectors of prompts; a run folder also gets files with the vectors."""
+    """Vectors of prompts, which a run folder also holds as files."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """How many vectors were read at each site."""
+        """The number of vectors read at each site."""
         title = "Vectors of each layer, by model and site"
         yield TableItem("activation_table", title, _summary(self._counts))
 
@@ -105,8 +106,8 @@ def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
             count = found.setdefault(key, Count(widths[0]))
             if widths != [count.width]:
                 raise UserError(
-                    f"{model} has vectors of {count.width} and of {widths[-1]} numbers at {site} "
-                    f"of layer {layer}; measure into another folder"
+                    f"{model} has vectors of widths {count.width} and {widths[-1]} at {site} of "
+                    f"layer {layer}; measure into another folder"
                 )
             count.vectors += len(rows)
             count.prompts += rows["prompt_id"].nunique()
@@ -125,7 +126,7 @@ def _summary(counts: Counts) -> pd.DataFrame:
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """A writer for each file, with the tensors before the index that names their rows."""
+    """A writer for each file; the tensors precede the index that names their rows."""
     models = run.finished_models()
     found: dict[str, partial[None]] = {}
     for model in models:
@@ -197,7 +198,7 @@ def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(
-            "some vectors belong to prompts that the run does not have; measure them again"
+            "some vectors belong to prompts that are not in the run; measure them again"
         )
     for name in other.column_names:
         if name not in table.column_names:
@@ -216,7 +217,7 @@ def fill_tensors(
     *,
     about: Mapping[str, str],
 ) -> None:
-    """Write tensors in fp32, (rows, width), as their rows come.
+    """Write tensors in fp32, (rows, width), as their rows arrive.
 
     Args:
         file: the file to write.
@@ -248,7 +249,7 @@ def fill_tensors(
                 rows_of_part.shape[1] != shapes[name][1]
                 or written[name] + len(content) > places[name][1]
             ):
-                raise ValueError(f"{name} has other rows than its shape {shapes[name]} says")
+                raise ValueError(f"{name} has rows that do not match its shape {shapes[name]}")
             stream.seek(data + written[name])
             stream.write(content)
             written[name] += len(content)

@@ -1,7 +1,8 @@
-"""How interp judges an answer, for tasks of other libraries, which have a copy of this file.
+"""The judgement of answers by interp, for tasks of other libraries that include this file.
 
-This file needs only Python. The first token that a model writes is its answer: the option with a
-form that begins so. A token that begins no option's form, or those of several options, is wrong.
+This file requires only Python. A model's answer is the first token that it writes: the option with
+a form that begins with this token. A token that begins no option's form, or forms of several
+options, is wrong.
 """
 
 import json
@@ -19,13 +20,13 @@ class Judged(NamedTuple):
 
 
 def read_prompts(file: Path) -> list[dict[str, Any]]:
-    """The prompts of a task, one JSON object a line."""
+    """The prompts of a task, one JSON object per line."""
     with file.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
-    """The name of the option that a text of one token begins; empty if it begins none."""
+    """The name of the option that begins with a text of one token; empty without such an option."""
     written = token.strip()
     found = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
     return found[0] if written and len(found) == 1 else ""
@@ -44,7 +45,7 @@ def accuracy(answers: Iterable[Sequence[Any]]) -> float:
 
 
 def paired_accuracy(answers: Iterable[Sequence[Any]]) -> float:
-    """The weighted share of pairs with only correctly answered prompts."""
+    """The weighted share of pairs in which all prompts are answered correctly."""
     pairs: dict[str, Judged] = {}
     for row in map(Judged._make, answers):
         whole = row.correct and pairs.get(row.pair, row).correct

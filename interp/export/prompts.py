@@ -1,14 +1,18 @@
 """Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
-Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024).
+Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024). With
+it comes README.md, a data set card, by which Hugging Face's datasets finds the prompts.
 """
 
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from importlib.metadata import version
+from inspect import cleandoc
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -16,6 +20,8 @@ from interp.errors import UserError
 from interp.prompts.answers import Choice
 from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import installed_system
+from interp.report.cards import Rows, card
 
 
 def task_name(system: str) -> str:
@@ -57,13 +63,13 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     answer = prompt.answer
     if not isinstance(answer, Choice):
         raise UserError(
-            f"prompt {prompt.id} asks for {answer.needs}, which no exported task judges; give "
+            f"prompt {prompt.id} requires {answer.needs}, which exported tasks cannot judge; use "
             "prompts that offer a choice"
         )
     if prompt.messages != ALONE:
         raise UserError(
-            f"prompt {prompt.id} has messages around it, which an exported task does not write; "
-            "give prompts without messages"
+            f"prompt {prompt.id} has messages around it, which exported tasks do not support; "
+            "use prompts without messages"
         )
     fields = {
         "prompt_id": prompt.id,
@@ -115,27 +121,31 @@ _CONTEXT: Mapping[str, object] = dict(
 
 _FIELDS = {
     "prompt_id": "the prompt",
-    "pair_id": "what the prompts of a pair share",
-    "side": "which member of its pair the prompt is",
-    "text": "what the model reads",
+    "pair_id": "identifier shared by the prompts of a pair",
+    "side": "role of the prompt within its pair",
+    "text": "text that the model reads",
     "gold": "name of the correct option",
-    "weight": "how many prompts of the whole data set it represents",
+    "weight": "number of prompts of the whole data set that the prompt represents",
 }
 
 
 def described(prompts: PromptSet) -> Mapping[str, str]:
-    """The prompts as JSON lines, and croissant.json."""
+    """The prompts as JSON lines, croissant.json, and README.md."""
     file = f"{task_name(prompts.system)}.jsonl"
     lines = prompt_lines(prompts)
     description = json.dumps(_description(prompts, file, lines), indent=2, ensure_ascii=False)
-    return {file: lines, "croissant.json": f"{description}\n"}
+    return {
+        file: lines,
+        "croissant.json": f"{description}\n",
+        "README.md": _card(prompts, file),
+    }
 
 
 def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
     content = lines.encode("utf-8")
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
-    factors.pop("options", None)  # the answer options, which are not a text
-    fields = dict.fromkeys(factors, "something that the data set varies") | _FIELDS
+    factors.pop("options", None)  # the answer options, which are not text
+    fields = dict.fromkeys(factors, "a factor that the data set varies") | _FIELDS
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -177,3 +187,54 @@ def _field(name: str, description: str, file: str) -> Mapping[str, object]:
         "dataType": "sc:Float" if name == "weight" else "sc:Text",
         "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
     }
+
+
+_LIMITS = (
+    "Prompts of a group share their premises or their wording, so they are not independent: "
+    "resample groups, or what groups share, not prompts. A subset represents the whole data set "
+    "only if prompts count by `weight`. Before you publish the file, add the license of its data "
+    "to this card."
+)
+
+
+def _card(prompts: PromptSet, file: str) -> str:
+    """The card of a data set: its source, sides, answers, factors and fields, and an example."""
+    system = installed_system(prompts.system)
+    about = cleandoc(type(system).__doc__ or "") if system else ""
+    sources = {
+        name: Path(value).name if Path(value).exists() else value
+        for name, value in prompts.description.items()
+    }
+    made = {"system": prompts.system, "seed": prompts.seed, **sources, "interp": version("interp")}
+    counts = Counter((prompt.side, prompt.answer.gold) for prompt in prompts)
+    levels: dict[str, dict[str, None]] = {}
+    for prompt in prompts:
+        for name, value in prompt.factors.items():
+            levels.setdefault(name, {})[value] = None
+    example = "\n".join(f"    {line}" for line in prompts[0].text.splitlines())
+    pairs = len({prompt.pair_id for prompt in prompts})
+    parts: dict[str, str | Rows] = {
+        "": f"{about}\n\n{len(prompts):,} prompts in {pairs:,} groups, whose members differ in "
+        "their side. Made with interp.",
+        "Example": f"{example}\n\nCorrect answer: {prompts[0].answer.gold}",
+        "How it was made": [{"what": name, "value": value} for name, value in made.items()],
+        "Sides and correct answers": [
+            {"side": side, "correct answer": gold, "prompts": count}
+            for (side, gold), count in sorted(counts.items())
+        ],
+        "What varies": [
+            {"factor": name, "values": len(found), "such as": list(found)[:3]}
+            for name, found in levels.items()
+        ],
+        "Fields": [
+            *({"field": name, "meaning": meaning} for name, meaning in _FIELDS.items()),
+            {"field": "options", "meaning": "name and surface forms of each answer option"},
+        ],
+        "Limits": _LIMITS,
+    }
+    metadata = {
+        "pretty_name": prompts.system,
+        "tags": ["interp", "minimal-pairs"],
+        "configs": [{"config_name": "default", "data_files": file}],
+    }
+    return card(metadata, task_name(prompts.system), parts)

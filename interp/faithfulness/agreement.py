@@ -1,8 +1,9 @@
-"""How scores agree with effects: by segment, and by keeping or removing segments in order.
+"""Agreement of scores with effects, by segment and by keeping or removing segments in order.
 
 Some metrics compare single segments: the top segment, signs, ranks, shares, planted causes. Others
-keep or remove segments one after another, the highest score first. If scores tie, these metrics are
-the mean over all orders that the scores allow, so equal scores give the value of a random order.
+keep or remove segments one after another, starting with the highest score. If scores tie, these
+metrics are the mean over all orders that the scores allow, so equal scores yield the value of a
+random order.
 """
 
 from collections.abc import Callable
@@ -31,14 +32,14 @@ LEAST_EFFECT = 0.1
 """Effects below this, in nats, are too small to distinguish or to divide by."""
 
 NOT_NIL = 0.05
-"""A segment has a sign to find if its effect exceeds this share of the largest effect."""
+"""The sign of a segment counts if its effect exceeds this share of the largest effect."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
-    """One array over another of the same or a broadcast shape; NaN if the divisor is zero."""
+    """Divide two arrays of equal or broadcast shapes; NaN if the divisor is zero."""
     tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
     found = np.full(tops.shape, np.nan)
-    # What should be zero may be a rounding error of fp64 sums.
+    # A sum that should be zero may be an fp64 rounding error.
     np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > 1e-12)
     return found
 
@@ -46,7 +47,7 @@ def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
 def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
     """Whether the segment with the largest |score| has the largest |effect|: 1 or 0.
 
-    Each of m tied scores counts 1/m, so equal scores for k segments give 1/k, the chance of
+    Each of m tied scores counts 1/m, so equal scores for k segments yield 1/k, the chance level of
     a random order. NaN if no effect reaches `LEAST_EFFECT`.
     """
     sizes = np.abs(scores), np.abs(effects)
@@ -59,7 +60,7 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
     """The share of segments whose score has the sign of their effect, from 0 to 1.
 
     Only segments with |effect| > 5% of the prompt's largest and at least `LEAST_EFFECT` count; NaN
-    if there are none. A score of zero counts half.
+    if no segment counts. A score of zero counts half.
     """
     sizes = np.abs(effects)
     counted = (sizes > NOT_NIL * sizes.max(-1, keepdims=True)) & (sizes >= LEAST_EFFECT)
@@ -70,8 +71,9 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
 def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
     """Kendall's tau-b of |score| with |effect| over the segments of a prompt, from -1 to 1.
 
-    Concordant minus discordant pairs of segments, over the geometric mean of the numbers of pairs
-    not tied in either (Kendall 1945). NaN below three segments, or if all are tied.
+    Concordant minus discordant pairs of segments, divided by the geometric mean of the numbers of
+    pairs not tied in |score| and not tied in |effect| (Kendall 1945). NaN for fewer than three
+    segments, or if all segments are tied.
     """
     if effects.shape[-1] < 3:
         return np.full(scores.shape[:-1], np.nan)
@@ -82,18 +84,17 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """The part of the second of two segments in their |scores|, from 0 to 1; NaN if both are 0."""
+    """Share of the second of two segments in their |scores|, from 0 to 1; NaN if both are zero."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
 
 def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
-    """Whether the segment with the larger score is the planted one: 1 or 0; 0.5 for equal scores.
+    """Whether the planted segment has the larger score: 1 or 0; 0.5 for equal scores.
 
-    Args:
-        shares: the second segment's part of the |scores| of two (`share`).
-        planted: the probability that the second segment decides, 0 or 1 if it is known; a
-            probability in between gives the expected hits. NaN if nothing is planted.
+    Args: shares: the second segment's share of the two |scores| (`share`). planted: the probability
+        that the second segment decides, 0 or 1 if this is known;
+            intermediate probabilities yield expected hits. NaN if nothing is planted.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -104,26 +105,27 @@ def rank_correlation(
 ) -> Float[np.ndarray, "*methods"]:
     """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
 
-    Prompts are ranked without weights, if both are defined; the correlation is weighted. NaN if
-    either is constant.
+    Prompts with two defined values are ranked without weights; the correlation is weighted. NaN if
+    one of the variables is constant.
     """
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
-    # Prompts without a rank are put last, where they change no other rank.
+    # Prompts without a rank come last, where they do not affect other ranks.
     a, b = (_centred(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
     covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
 
 
 def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
-    """Spearman's correlation, over all coalitions S, of the summed scores of S with v(S).
+    """Spearman's correlation between the summed scores of S and v(S), over all coalitions S.
 
     This is the linear datamodeling score, from -1 to 1 (Park et al. 2023; for contexts, Cohen-Wang
-    et al. 2024), with every coalition in place of a sample. NaN if either is constant.
+    et al. 2024), with every coalition instead of a sample. NaN if the sums or the values are
+    constant.
     """
     coalitions = np.arange(values.shape[-1])
     kept = (coalitions[:, None] >> np.arange(scores.shape[-1]) & 1).astype(float)
-    # Sums of the same segments in another order may differ in the last bits.
+    # Sums of the same segments in a different order may differ in the last bits.
     sums = np.round(scores @ kept.T, 12)
     equal = np.ones(values.shape[-1])
     return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
@@ -142,9 +144,9 @@ ByOrder = Float[np.ndarray, "prompt order"]
 
 
 def necessity(scores: Scores, values: Values) -> ByPrompt:
-    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if all depends on R.
+    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if only R matters.
 
-    Normalised comprehensiveness (DeYoung et al. 2020), with donors in place of deletion. NaN if
+    Normalised comprehensiveness (DeYoung et al. 2020), with donors instead of deletion. NaN if
     |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _normed(left, kept)[..., 1])
@@ -161,8 +163,8 @@ def sufficiency(scores: Scores, values: Values) -> ByPrompt:
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
     """CPR: the area under NS over the share of kept segments; higher is better.
 
-    By trapezoids from no segment to all (Mueller et al. 2025, for circuits), undefined like
-    `necessity`.
+    The trapezoidal area runs from no segments to all segments (Mueller et al. 2025, for circuits).
+    Undefined like `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
 
@@ -170,7 +172,7 @@ def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
 def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
     """CMD: the area under |1 - NS| over the share of kept segments; lower is better.
 
-    Never negative, 0 only if no segment is needed (Mueller et al. 2025), undefined like
+    Never negative; 0 only if no segment is needed (Mueller et al. 2025). Undefined like
     `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
@@ -185,9 +187,9 @@ def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
 
 
 def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
-    """NAOPC with the most relevant first minus that with the least relevant first, from -1 to 1.
+    """NAOPC, most relevant first, minus NAOPC, least relevant first, from -1 to 1.
 
-    0 for a random order; undefined like `normalized_aopc`.
+    It is 0 for a random order, and undefined like `normalized_aopc`.
     """
     return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
 
@@ -195,8 +197,8 @@ def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
 def recovered(scores: Scores, values: Values) -> ByPrompt:
     """Area under v(R) - v(0) over the share of segments kept, in logits: the numerator of CPR.
 
-    Its mean over prompts, over that of v(N) - v(0), is CPR as a ratio of means, which no prompt
-    with a small difference dominates.
+    Its mean over prompts divided by the mean of v(N) - v(0) is CPR as a ratio of means, which
+    prompts with small differences cannot dominate.
     """
     return _over_orders(scores, values, lambda kept, left: _area(kept - kept[..., :1]))
 
@@ -204,9 +206,10 @@ def recovered(scores: Scores, values: Values) -> ByPrompt:
 def _over_orders(
     scores: Scores, values: Values, metric: Callable[[Curves, Curves], ByOrder]
 ) -> ByPrompt:
-    """The mean of a metric over the orders along which scores never rise.
+    """The mean of a metric over all orders of non-increasing scores.
 
-    `metric` takes v of the kept segments, and v(N) minus v of the rest if they are removed.
+    `metric` takes v of the kept segments, and v(N) minus v of the remaining segments after their
+    removal.
     """
     segments = scores.shape[-1]
     orders, coalitions = _orders(segments)
@@ -224,7 +227,7 @@ def _over_orders(
 def _orders(
     segments: int,
 ) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
-    """All orders of this many segments, and the coalition of the first r segments of each."""
+    """All orders of this many segments, with the coalition of each order's first r segments."""
     orders = np.array(list(permutations(range(segments))), dtype=np.int64)
     coalitions = np.concatenate(
         [np.zeros((len(orders), 1), dtype=np.int64), np.cumsum(1 << orders, axis=1)], axis=1
@@ -238,7 +241,7 @@ def _faithfulness(kept: Curves) -> Curves:
 
 
 def _normed(effects: Curves, kept: Curves) -> Curves:
-    """Effects over v(N) - v(0); NaN if the divisor is below `LEAST_EFFECT`."""
+    """Effects divided by v(N) - v(0); NaN if the divisor is below `LEAST_EFFECT`."""
     whole = kept[..., -1:] - kept[..., :1]
     return np.asarray(effects / np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole))
 

@@ -1,4 +1,4 @@
-"""The metrics of faithfulness: what each is computed from, its range, and its value by chance."""
+"""The metrics of faithfulness, with the inputs, range and chance value of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Combine = Callable[..., Float[np.ndarray, " methods"]]
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
-    """The weighted mean over the prompts where a metric is defined; NaN if there are none."""
+    """The weighted mean over the prompts where a metric is defined; NaN if it is never defined."""
     mass = weights * ~np.isnan(by_prompt)
     return ratio((mass * np.nan_to_num(by_prompt)).sum(-1), mass.sum(-1))
 
@@ -25,7 +25,7 @@ def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " method
 def ratio_of_means(
     above: ByPrompt, below: ByPrompt, *, weights: Weights
 ) -> Float[np.ndarray, " methods"]:
-    """The weighted mean of one over that of another."""
+    """The ratio of two weighted means."""
     return ratio((weights * np.nan_to_num(above)).sum(-1), (weights * np.nan_to_num(below)).sum(-1))
 
 
@@ -44,19 +44,19 @@ _DIVISOR = f"|v(N) - v(0)| of at least {LEAST_EFFECT} logits"
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of scores and effects."""
+    """A metric of scores and effects."""
 
     name: str
     """Name in tables."""
     title: str
     parts: Callable[[Judged], Parts]
-    """Computes the parts for each prompt."""
+    """Function that computes the parts for each prompt."""
     needs: str
-    """What it takes to be defined, such as "three segments"."""
+    """Condition for the metric to be defined, such as "three segments"."""
     combine: Combine = mean
-    """Combines the parts of all prompts into one number."""
+    """Function that combines the parts of all prompts into one number."""
     chance: float | None = None
-    """The value of a random order; if None, the value of equal scores for all segments."""
+    """The value of a random order; if None, that of equal scores for all segments."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None
@@ -64,7 +64,7 @@ class Metric:
 
     @property
     def by_prompt(self) -> bool:
-        """Whether it is a mean over prompts, so prompts can be compared one by one."""
+        """Whether the metric is a mean over prompts, so prompts can be compared individually."""
         return self.combine is mean
 
 
@@ -198,9 +198,9 @@ METRICS = (
         "planted",
         "top segment is the planted one",
         _planted,
-        "a compared segment that was planted to decide",
+        "a compared segment that was trained to decide",
         chance=0.5,
         bounds=SHARE,
     ),
 )
-"""In the order of tables."""
+"""All metrics, in the order of tables."""

@@ -24,28 +24,28 @@ from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
 
 PANELS_A_ROW = 4
-"""Panels in a row of a figure of shares."""
+"""Number of panels in a row of a figure of shares."""
 
 _TEXT = (
-    "{models}. The judged segments are {segments}; the rest of each prompt stays. Their effects "
-    "are measured by donors that replace them: v(S) is the logit of the model's own answer over "
-    "the other, with the segments of S kept. Scores are held against the Shapley values of this "
+    "{models}. The judged segments are {segments}; the rest of each prompt is unchanged. Their "
+    "effects are measured by replacing them with donors: v(S) is the logit of the model's own "
+    "answer over "
+    "the other, with the segments of S kept. Scores are compared with the Shapley values of this "
     "game. Methods that are computed from the same values v(S) cost more forward passes and are "
-    "ranked separately. Intervals are 95% over clusters of prompts and hold for all methods of a "
-    "metric together, so for the best of them too."
+    "ranked separately. The 95% intervals are over clusters of prompts and hold simultaneously "
+    "for all methods of a metric, and thus also for the best method."
 )
 
 _ORGANISMS = (
-    " The packaged organisms ({prefix}...) are small models that were made for this project: a "
-    "verdict on them is about them, and may not hold for other models."
+    " The packaged organisms ({prefix}...) are small models made for this project: verdicts on "
+    "them may not hold for other models."
 )
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report on a study, finished or not.
+    """The report on a finished or unfinished study.
 
-    Raises:
-        UserError: there is nothing to judge yet.
+    Raises: UserError: there is nothing to judge yet.
     """
     results = read_results(folder)
     trials = [own for model in results for own in model.trials]
@@ -94,15 +94,15 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
     return Section(
         "Methods by metrics",
         "Scores of a segment are summed over its tokens, or (mean token) divided by their number. "
-        "Metrics of sizes compare absolute scores; metrics of coalitions and orders take scores "
-        "with their sign.",
+        "Metrics of sizes compare absolute scores; metrics of coalitions and orders use signed "
+        "scores.",
         (
             TableItem(
                 "methods_by_metrics",
                 "Methods by metrics",
                 pd.concat([_wide(own) for own in results], ignore_index=True),
-                "Value and 95% interval. The last rows are controls: the values of a perfect, a "
-                "reversed and a random order, and of scoring by length and by position only. "
+                "Value and 95% interval. The last rows are controls: a perfect, a reversed and a "
+                "random order, and scores by length only and by position only. "
                 f"Blank: undefined. {blanks(metrics)}",
             ),
             *figures,
@@ -112,19 +112,22 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 _joined(results, "verdicts"),
                 "trust: the interval lies above chance, and the method may be the best of its "
                 "league. weaker: above chance, but worse than the best. refuted: worse than the "
-                "best, and not shown to be above chance. undecided: neither. p: that no other "
+                "best, and not shown to be above chance. undecided: shown neither to be above "
+                "chance nor to be worse than the best. p: that no other "
                 "method of the league is better, corrected for all pairs. Methods with p above "
-                "0.05 may be the best; together they hold the best with 95% confidence. corrected: "
-                "the highest value without what it owes to being the highest, estimated by a "
-                "bootstrap.",
+                "0.05 may be the best; together they include the best with 95% confidence. "
+                "corrected: the highest value, corrected by a bootstrap for having been selected "
+                "as the highest.",
             ),
             TableItem(
                 "differences",
                 "The best method of each league against the others",
                 _joined(results, "differences"),
-                "On the same prompts; positive if the best is better. Intervals hold for all pairs "
-                "of methods in the metric and league together (Gaffke's bound over clusters). p: "
-                "that no other method is better, from the same bounds, corrected step by step.",
+                "Differences on the same prompts, positive if the best method is better. "
+                "Intervals hold simultaneously for all pairs of methods in the metric and league "
+                "(Gaffke's bound over clusters). p: "
+                "that no other method is better, from the same bounds, with a step-down "
+                "correction.",
             ),
             *worst_items(metrics),
             TableItem("metrics", "All values", metrics),
@@ -141,16 +144,16 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
     return (
         TableItem(
             "worst",
-            "How often the top segment is found, on the model where this is least often",
+            "How often the top segment is found, on the least favourable model",
             worst.assign(contender=labels(worst))[columns],
-            "Length and position may name the right segment of one model; only a method that reads "
-            "the models can name that of each.",
+            "Length and position may identify the right segment of one model; only a method that "
+            "reads the models can identify it for every model.",
         ),
     )
 
 
 def _share_section(results: Sequence[ModelResults]) -> Section:
-    """Shares of the compared segments, against the exact ones."""
+    """Shares of the compared segments, plotted against the exact shares."""
     parts = [part for own in results if len(part := shares_of(own.model, own.trials))]
     if not parts:
         return Section("Shares", "The system compares no two segments.")
@@ -161,7 +164,7 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     above, below = map(segment_label, ratio)
     return Section(
         "Shares",
-        f"The part of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
+        f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
         "method that measures reliance lies on the diagonal.",
         (
             FigureItem(
@@ -178,11 +181,12 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
 def _random_section(table: pd.DataFrame) -> Section:
     """Scores of the model with random weights."""
     if table.empty:
-        return Section("Random weights", "The re-initialised model was left out.")
+        return Section("Random weights", "The re-initialised model was omitted.")
     return Section(
         "Random weights",
-        "The same methods on the same architecture with random weights, held against the effects "
-        "of the trained model. A method with an interval above chance may read the prompt rather "
+        "The same methods on the same architecture with random weights, compared with the "
+        "effects of the trained model. A method with an interval above chance may read the "
+        "prompt rather "
         "than the model.",
         (
             TableItem(
@@ -193,14 +197,14 @@ def _random_section(table: pd.DataFrame) -> Section:
 
 
 def _fewer(own: ModelResults) -> str:
-    """The number of prompts of metrics that are undefined in some."""
+    """The number of prompts of metrics that are undefined in some prompts."""
     prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
     fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
     return f" (fewer for {', '.join(fewer)})" if fewer else ""
 
 
 def blanks(metrics: pd.DataFrame) -> str:
-    """What each metric needs, for metrics that are undefined for some method."""
+    """The requirements of metrics that are undefined for at least one method."""
     values = metrics[metrics["score"] != CONTROL]
     undefined = set(values.loc[values["value"].isna(), "metric"])
     needs = [
@@ -219,7 +223,7 @@ def _left_out(checks: pd.DataFrame) -> str:
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """The metrics with contender and standing: 0 for a random order, 1 for the oracle.
 
-    Metrics that are undefined for every method are omitted, and those with a divisor close to zero.
+    Metrics that are undefined for every method, or have a divisor close to zero, are omitted.
     """
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     shown = set(methods["metric"]) & set(checks.loc[checks["divisor"], "metric"])
@@ -243,19 +247,19 @@ def _wide(own: ModelResults) -> pd.DataFrame:
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
-    """One table of all models, one below the other."""
+    """One table for all models, stacked vertically."""
     parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
     joined = pd.concat(parts, names=["model", None]).reset_index(level="model")
     return joined.reset_index(drop=True)
 
 
 def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """A cell for each contender and metric: its value, coloured from a random order to the oracle.
+    """A cell for each contender and metric with its value, coloured from random order to oracle.
 
     Args:
         table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for
             the oracle).
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     rows, columns = table["contender"].unique(), table["metric"].unique()
     shown, standing = (
@@ -288,7 +292,7 @@ def _write(
     values: Float[np.ndarray, "contender metric"],
     standing: Float[np.ndarray, "contender metric"],
 ) -> None:
-    """Each value into its cell."""
+    """Write each value into its cell."""
     for (row, column), value in np.ndenumerate(values):
         dark = np.nan_to_num(abs(standing[row, column])) > 0.6
         text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""
@@ -297,7 +301,7 @@ def _write(
 
 
 def shares_by_method(table: pd.DataFrame) -> Axes:
-    """A panel for each contender: its share of a segment against the exact one, by prompt.
+    """A panel for each contender: its share of a segment against the exact share, by prompt.
 
     Args:
         table: contender, model, share, exact_share: one row per prompt.

@@ -1,7 +1,7 @@
-"""Which methods are faithful: metrics with intervals, differences, and usable metrics.
+"""Ranking of methods: metrics with intervals, differences, and usable metrics.
 
-The best method is chosen on the prompts on which it is judged, so intervals and tests hold for all
-methods together (`together`).
+The best method is chosen on the prompts on which it is judged, so intervals and tests hold
+simultaneously for all methods (`together`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ ALIKE = 0.05
 """A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
-"""Ratios can take any size if their divisor is below this share of the effects that it sums."""
+"""Ratios may be arbitrarily large if their divisor is below this share of the effects it sums."""
 
 MODEL, COALITIONS = "model", "coalitions"
-"""Two leagues: methods that read only the model, and those computed from v(S), as the truth is."""
+"""Two leagues: methods that read only the model, and methods computed from v(S), like the truth."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls without an interval, since their values follow from the measured effects."""
+"""Controls without intervals, because their values follow from the measured effects."""
 
 Values = Float[np.ndarray, " contenders"]
 Parts = tuple[np.ndarray, ...]
@@ -40,14 +40,15 @@ Parts = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Judgement:
-    """One metric for all contenders on one model."""
+    """A metric for all contenders on one model."""
 
     metric: Metric
     contenders: tuple[Contender, ...]
     values: Values
     low: Values
-    """Lower ends of 95% intervals that hold for all contenders together; NaN for too few clusters,
-    and for known controls."""
+    """Lower ends of simultaneous 95% intervals for all contenders; NaN for too few clusters, and
+    for known controls.
+    """
     high: Values
     by_prompt: Float[np.ndarray, "contenders prompt"] | None
     """Values per prompt; None unless the metric is a mean over prompts."""
@@ -55,9 +56,9 @@ class Judgement:
     """The cluster of each prompt."""
     weights: Weights
     defined: Bool[np.ndarray, " prompt"]
-    """Whether the metric is defined for any contender."""
+    """Whether the metric is defined for at least one contender."""
     divisor_problem: str = ""
-    """Why the metric's divisor is too close to zero; empty if it is not."""
+    """The reason why the metric's divisor is too close to zero; empty if it is not."""
 
     @property
     def gains(self) -> Values:
@@ -65,12 +66,12 @@ class Judgement:
         return -self.values if self.metric.lower_is_better else self.values
 
     def place(self, control: str) -> int:
-        """The place of a control."""
+        """The index of a control."""
         return self.contenders.index(Contender(control, CONTROL))
 
     @property
     def methods(self) -> list[int]:
-        """The places of the methods with a defined value."""
+        """The indices of the methods with a defined value."""
         return [
             place
             for place, contender in enumerate(self.contenders)
@@ -78,11 +79,11 @@ class Judgement:
         ]
 
     def problem(self) -> str:
-        """Why the metric is not used for advice; empty if it is.
+        """The reason why the metric is not used for advice; empty if it is used.
 
         The metric must be defined, and its divisor must not be close to zero. No method may be
-        above the oracle; the median method must be above a random order, and the reversed oracle
-        below that order.
+        above the oracle, the median method must be above a random order, and the reversed oracle
+        must be below a random order.
         """
         gains, methods = self.gains, self.methods
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
@@ -94,7 +95,7 @@ class Judgement:
         if gains[best] > oracle + 1e-9:
             return f"{self.contenders[best].method} is above the oracle"
         if np.median(gains[methods]) <= random:
-            return "the middle method is not above a random order"
+            return "the median method is not above a random order"
         if reversed_ >= random:
             return "the reversed oracle is not below a random order"
         return ""
@@ -117,7 +118,7 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
         own = testable & np.isfinite(values)
         if own.any():
             ends = _intervals(metric, tuple(part[own] for part in parts), clusters, weights)
-            # Rounding may leave an end on the wrong side of its value.
+            # Rounding may put an end on the wrong side of its value.
             low[own] = np.minimum(ends[0], values[own])
             high[own] = np.maximum(ends[1], values[own])
         found.append(
@@ -140,7 +141,7 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
 def _divisor_problems(
     judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
 ) -> dict[str, str]:
-    """Why v(N) - v(0) is too small a divisor: in single prompts, and on average."""
+    """The reasons why v(N) - v(0) is too small a divisor: in individual prompts, and on average."""
     whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
     effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
     tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
@@ -153,7 +154,7 @@ def _divisor_problems(
             f"{len(tiny)} prompts"
         )
     if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
-        problems["the mean"] = f"v(N) - v(0) is {mean.mean:.2f} on average, next to nothing"
+        problems["the mean"] = f"v(N) - v(0) is {mean.mean:.2f} on average, which is almost zero"
     elif mean.low <= 0 <= mean.high:
         problems["the mean"] = (
             f"v(N) - v(0) is {mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}] on average, which "
@@ -166,8 +167,8 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """One row per metric and contender.
 
     Columns are metric, method, score (how it scores a segment; "control" for controls), value, low,
-    high (95%, for all contenders together), chance (the value of a random order), prompts (in which
-    the metric is defined).
+    high (95%, simultaneous for all contenders), chance (the value of a random order), prompts (in
+    which the metric is defined).
     """
     return pd.DataFrame(
         [
@@ -214,14 +215,14 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
 
 def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
-    """The best method of each league against the others in it, on the same prompts.
+    """The best method of each league compared with its other methods, on the same prompts.
 
     Methods that read the same coalitions as the truth are a separate league. One row
     per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
-    league), best, best_score, corrected (the best value without the gain from being chosen),
-    method, score; difference (best minus method, positive if the best is better), low,
-    high (95%, for all pairs of the league together); p (that no method of the league is better,
-    corrected for all pairs); may_be_best; note. Only means over prompts are tested.
+    league), best, best_score, corrected (the best value, corrected for selection), method, score;
+    difference (best minus method, positive if the best is better), low, high (95%, simultaneous for
+    all pairs of the league); p (that no method of the league is better, corrected for all pairs);
+    may_be_best; note. Only means over prompts are tested.
     """
     parts = []
     for judged in judgements:
@@ -260,7 +261,7 @@ def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataF
 
 
 def _untested(judged: Judgement, places: list[int]) -> str:
-    """Why methods are not compared; empty if they are."""
+    """The reason why methods are not compared; empty if they are."""
     if judged.by_prompt is None:
         return "not tested: no mean over prompts"
     if not np.isfinite(judged.metric.bounds).all():
@@ -270,7 +271,7 @@ def _untested(judged: Judgement, places: list[int]) -> str:
 
 
 def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object]:
-    """The columns for methods compared prompt by prompt."""
+    """The columns for methods that are compared prompt by prompt."""
     assert judged.by_prompt is not None
     own, sign = judged.by_prompt[places], -1 if judged.metric.lower_is_better else 1
     group, weights = _grouped(own, judged.clusters), judged.weights
@@ -292,7 +293,7 @@ def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object
 def _grouped(
     by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
 ) -> Float[np.ndarray, "prompt clusters"]:
-    """1 if a prompt belongs to a cluster, for the clusters with any defined value."""
+    """1 if a prompt belongs to a cluster, else 0, for clusters with a defined value."""
     names = np.array(clusters, dtype=str)
     known = np.unique(names[~np.isnan(by_prompt).all(0)])
     return np.asarray(names[:, None] == known, dtype=float)
@@ -301,7 +302,7 @@ def _grouped(
 def _intervals(
     metric: Metric, parts: Parts, clusters: Sequence[str], weights: Weights
 ) -> tuple[Values, Values]:
-    """The ends of intervals that hold for all contenders together."""
+    """The ends of simultaneous intervals for all contenders."""
     values = metric.combine(*parts, weights=weights)
     group = _grouped(np.concatenate(parts), clusters)
     least, most = metric.bounds
@@ -318,7 +319,7 @@ def _intervals(
 
 
 def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
-    """One number per contender; for the random control, the value of a random order."""
+    """One number per contender, which for the random control is the value of a random order."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None and np.isfinite(found).any():
         found[CONTROLS.index(RANDOM) - len(CONTROLS)] = metric.chance

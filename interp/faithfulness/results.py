@@ -1,4 +1,4 @@
-"""The judged measurements of each model of the study."""
+"""The judged measurements of each model in the study."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
 
 @dataclass(frozen=True)
 class ModelResults:
-    """The metrics of one model, and the conclusions from them."""
+    """The metrics of one model, and the conclusions."""
 
     model: str
     trials: tuple[Trials, ...]
     asked: int
-    """Prompts that have effects; some of them may lack a score."""
+    """Prompts with effects, some of which may lack scores."""
     metrics: pd.DataFrame
     """The rows of `metric_table`."""
     checks: pd.DataFrame
@@ -48,7 +48,7 @@ class ModelResults:
     """The rows of `metric_table` for the top segment by scores of the model with random weights,
     judged by the model's own effects; empty if the re-initialised model was omitted."""
     answer: str
-    """One paragraph: the methods to trust for this model, and those not to trust."""
+    """One paragraph about the methods to trust for this model, and the methods not to trust."""
 
     @property
     def prompts(self) -> int:
@@ -57,12 +57,12 @@ class ModelResults:
 
     @property
     def clusters(self) -> int:
-        """Number of clusters that these prompts belong to."""
+        """Number of clusters of the judged prompts."""
         return len({name for own in self.trials for name in own.clusters})
 
 
 def segments_of(trials: Sequence[Trials]) -> str:
-    """The judged segments for people, such as "premise 1 and premise 2"."""
+    """The judged segments in words, such as "premise 1 and premise 2"."""
     groups = [[*map(segment_label, group)] for group in dict.fromkeys(t.segments for t in trials)]
     listed = (" and ".join(filter(None, [", ".join(group[:-1]), group[-1]])) for group in groups)
     return ", or ".join(listed)
@@ -71,10 +71,11 @@ def segments_of(trials: Sequence[Trials]) -> str:
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
     """The compared segments' shares, one row per prompt, method and score.
 
-    Columns are these, model, share and exact_share (the second segment's part of the scores, or
-    Shapley values, of both), and decides: 1 if the second segment was made to decide, 0 if the
-    first was. If nothing is planted, the larger Shapley value decides; NaN if these differ by
-    less than `LEAST_EFFECT`. There are no rows if no segments are compared.
+    Columns are prompt, method, score, model, share and exact_share (the second segment's share of
+    the two scores, or of the two Shapley values), and decides: 1 if the second segment was made to
+    decide, 0 if the first was. If nothing is planted, the larger Shapley value decides; NaN if the
+    Shapley values differ by less than `LEAST_EFFECT`. There are no rows if no segments are
+    compared.
     """
     parts = [rows for own in trials for rows in _shares(own)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -114,7 +115,7 @@ def read_results(folder: StudyFolder) -> list[ModelResults]:
     found = [results for model in folder.record.models for results in _of_model(folder, model)]
     if not found:
         raise UserError(
-            f"no prompt in {folder.folder} has both effects and a score by every method; errors "
+            f"no prompt in {folder.folder} has effects and a score by every method; errors "
             f"are listed in {SCORES}/ and {EFFECTS}/"
         )
     return found
@@ -176,12 +177,12 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
 
 
 def described(judgement: Judgement, cluster: str, asked: int) -> str:
-    """The prompts in which a metric is defined, and why it is undefined in others.
+    """The prompts in which a metric is defined, and the reason why it is undefined in others.
 
     Args:
         judgement: the metric.
         cluster: the factor by which prompts are clustered.
-        asked: the number of prompts that have effects.
+        asked: the number of prompts with effects.
     """
     known, scored = judgement.defined, len(judgement.defined)
     clusters = {name for name, own in zip(judgement.clusters, known, strict=True) if own}

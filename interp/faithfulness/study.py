@@ -1,9 +1,9 @@
-"""The study of which attribution agrees with a model's causal effects, on the same prompts.
+"""The study of the agreement between attribution and a model's causal effects.
 
-1. `effects`: the value of every coalition of segments, by donors.
-2. `scores`: the scores of every method, with the same donors; the target is the margin of the
-   model's own answer, as for the effects.
-3. `reinitialized`: scores by the same architecture with random weights, on some of the prompts.
+1. `effects`: the value of every coalition of segments, from donors.
+2. `scores`: the scores of every method on the same prompts, with the same donors. The target is the
+   margin of the model's own answer, as for the effects.
+3. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
 """
 
 from collections.abc import Sequence
@@ -46,10 +46,10 @@ METHODS = (
     "captum:kernel_shap",
     "captum:lime",
 )
-"""All methods for any causal model, without duplicates, except `shapley`, which is the truth."""
+"""All methods for causal models, without duplicates, except `shapley`, which is the truth."""
 
 REINITIALIZED_PAIRS = 24
-"""Most pairs for the re-initialised model."""
+"""Largest number of pairs for the re-initialised model."""
 
 
 def _method_names(text: str) -> tuple[str, ...]:
@@ -57,21 +57,22 @@ def _method_names(text: str) -> tuple[str, ...]:
 
 
 class Faithfulness(Study):
-    """How well each method's scores agree with the effects of segments."""
+    """The study of how well each method's scores agree with the effects of segments."""
 
     name: ClassVar[str] = "faithfulness"
     default_limit: ClassVar[int] = 48
     any_system: ClassVar[bool] = True
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
-    """attribution methods that are judged, or all"""
+    """attribution methods to judge, or all"""
     segments: Annotated[
         Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
     ] = None
-    """the segments to judge, such as premise1,premise2; the others stay (default: the two that the
-    system compares, or else every segment with donors)"""
+    """the segments to judge, such as premise1,premise2; the others are unchanged (default: the two
+    that the system compares, or otherwise every segment with donors)
+    """
     reinitialized: bool = True
-    """also judge scores of the model with random weights, a second copy of it in memory"""
+    """also judge scores of the model with random weights, which requires a second copy in memory"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Faithfulness":
@@ -83,7 +84,7 @@ class Faithfulness(Study):
         return source.system, f"{source.system}-mixed"
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Effects and scores of the same prompts with the same donors."""
+        """The plan for effects and scores of the same prompts with the same donors."""
         drawn = self._drawn(source)
         prompts = self._donated(drawn)
         stages = [
@@ -97,10 +98,10 @@ class Faithfulness(Study):
         return tuple(stages)
 
     def _drawn(self, source: PromptSource) -> "PromptSet":
-        """The prompts that a source asks for.
+        """The prompts that a source selects.
 
-        If a system names no clusters, pairs of one unit are dependent. Pairs then come from as many
-        units as possible, since all pairs of a unit show little more than one of them.
+        If a system names no clusters, pairs of one unit are dependent. Pairs are then taken from as
+        many units as possible, since all pairs of a unit show little more than one pair.
         """
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
@@ -109,7 +110,7 @@ class Faithfulness(Study):
         return drawn
 
     def _donated(self, prompts: "PromptSet") -> "PromptSet":
-        """The prompts with donors for the segments that are judged."""
+        """The prompts with donors for the judged segments."""
         from interp.prompts.mixing import with_donors
 
         compared = None if prompts.ratio is None else tuple(sorted(prompts.ratio))

@@ -1,4 +1,4 @@
-"""Intervals and tests that hold for all methods of a model together, so also for the best of them.
+"""Simultaneous intervals and tests for all methods of a model, and thus also for the best method.
 
 The unit is the cluster of prompts. Every prompt has its own donors, so variation between donors is
 part of the variation between clusters.
@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from interp.statistics.summaries import LEVEL
 
 DRAWS = 9999
-"""Random weights of clusters."""
+"""Number of random weights of each cluster."""
 
 ADDED = 0.5
 """Mean weight of the cluster added to a share (`interp.statistics.proportions`)."""
@@ -24,11 +24,11 @@ Ends = tuple[Float[np.ndarray, " methods"], Float[np.ndarray, " methods"]]
 
 
 def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
-    """95% intervals of weighted means of values between 0 and 1, for all methods together.
+    """Simultaneous 95% intervals, for all methods, of weighted means of values between 0 and 1.
 
     The bound of Gaffke (2005) with half an added cluster, as in `interp.statistics.proportions`, at
-    the level at which 5% of the random weights leave the interval of some method (Beran 1988, J.
-    Am. Stat. Assoc. 83). Clusters have the same weights for every method.
+    the level at which 5% of the random weights fall outside the interval of at least one method
+    (Beran 1988, J. Am. Stat. Assoc. 83). The weights of the clusters are the same for every method.
 
     Args:
         sums: weighted sums over the prompts of each cluster.
@@ -39,7 +39,7 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     extra = np.outer(chance.gamma(ADDED, size=DRAWS), (masses**2).sum(1) / masses.sum(1))
     drawn, whole = weights @ sums.T, weights @ masses.T + extra
     low, high = drawn / whole, (drawn + extra) / whole
-    # The most extreme rank of each draw, over both ends of all methods.
+    # The most extreme rank of each draw over the two ends of all methods.
     outermost = np.minimum(_ranks(low).min(1), _ranks(-high).min(1))
     place = int(np.quantile(outermost, 1 - LEVEL))
     lower, upper = (np.partition(ends, place, axis=0)[place] for ends in (low, -high))
@@ -47,7 +47,7 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
 
 
 def _ranks(draws: Float[np.ndarray, "draws methods"]) -> Int[np.ndarray, "draws methods"]:
-    """Number of draws below or equal to each one; ties are never extreme."""
+    """Number of draws below or equal to each draw; ties are never extreme."""
     return np.asarray(rankdata(np.round(draws, 12), method="max", axis=0)).astype(int) - 1
 
 
@@ -56,11 +56,11 @@ def normal_intervals(
     draws: Float[np.ndarray, "draws methods"],
     clusters: int,
 ) -> Ends:
-    """95% intervals of values of any size, for all methods together.
+    """Simultaneous 95% intervals, for all methods, of unbounded values.
 
-    The half-width is the bootstrap's standard deviation times the 95% quantile of its largest
-    deviation of any method, converted from a normal to Student's t distribution with clusters - 1
-    degrees of freedom. NaN if a value is undefined, or most of its draws are.
+    The half-width is the bootstrap's standard deviation times the 95% quantile of the largest
+    deviation over all methods, converted from a normal to Student's t distribution with clusters -
+    1 degrees of freedom. NaN if a value or most of its draws are undefined.
     """
     known = np.isfinite(values) & (np.isfinite(draws).mean(0) > 0.5)
     ends = np.full((2, len(values)), np.nan)
@@ -80,23 +80,24 @@ def compared(
     *,
     most: float,
 ) -> tuple[Float[np.ndarray, " methods"], Ends]:
-    """For each method, the p-value that none is better, and intervals for the lead of the best.
+    """p-values that no other method is better, and intervals for the lead of the best method.
 
-    Each ordered pair of methods has a lower bound on how far the second is ahead of the first:
-    Gaffke's (2005), with half an added cluster in which the first is ahead by as much as possible.
-    A method is worse if one of these bounds is above zero. Their level is the one at which 5% of
-    the random weights leave some bound (Beran 1988), corrected step by step for the methods not yet
-    found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). So the chance that any method
-    is called worse although none is better is at most 5%, and the remaining methods contain the
-    best with 95% confidence. Intervals hold for all pairs at once.
+    Each ordered pair of methods has a lower bound on the lead of the second over the first: the
+    bound of Gaffke (2005), with half an added cluster in which the first leads by as much as
+    possible. A method is worse if one of these bounds is above zero. Their level is such that 5% of
+    the random weights violate at least one bound (Beran 1988), with a step-down correction for the
+    methods not yet found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). The
+    probability that any method is called worse although no method is better is thus at most 5%, and
+    the remaining methods include the best with 95% confidence. Intervals hold simultaneously for
+    all pairs.
 
     Differences may be skewed, as between a method that finds all or nothing in a cluster and one
-    that does not depend on clusters. Random signs of clusters, which take them as symmetric, call
-    such a method worse in up to 18% of simulated studies.
+    that does not depend on clusters. Random signs of clusters, which assume symmetric differences,
+    wrongly call such a method worse in up to 18% of simulated studies.
 
     Args:
-        differences: [j, i] is the weighted sum of how much better i is than j, by cluster.
-        masses: the weights of the prompts in which both are defined.
+        differences: [j, i] is the weighted sum of the lead of i over j, by cluster.
+        masses: the weights of the prompts in which i and j are defined.
         best: the method whose lead the intervals bound.
         most: the largest possible difference in a prompt.
     """
@@ -127,7 +128,7 @@ def _ahead(
     masses: ByCluster,
     most: float,
 ) -> Float[np.ndarray, "draws methods"]:
-    """Draws of the lower bounds on how far each method is ahead of one."""
+    """Draws of the lower bounds on the lead of each method over a given method."""
     total = np.maximum(masses.sum(1), ROUNDING)
     extra = np.outer(added, (masses**2).sum(1) / total)
     whole = np.maximum(weights @ masses.T + extra, ROUNDING)
@@ -137,7 +138,7 @@ def _ahead(
 def _step_down(
     below: Int[np.ndarray, " methods"], ranks: Int[np.ndarray, "methods draws"]
 ) -> Float[np.ndarray, " methods"]:
-    """p-values from how many draws of a method's bound are below zero, and the ranks of draws."""
+    """p-values from the number of negative draws of a method's bound and the ranks of the draws."""
     p, least = np.ones(len(below)), 0.0
     left = list(np.argsort(below, kind="stable"))
     while left:
@@ -148,14 +149,12 @@ def _step_down(
 
 
 def optimism(sums: ByCluster, masses: ByCluster) -> float:
-    """How far the highest of several means exceeds the same method's mean over all clusters.
+    """The excess of the highest of several means over the mean of that method over all clusters.
 
-    Averaged over bootstrap resamples of the clusters, each with its own highest method (Efron and
-    Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
+    It is averaged over bootstrap resamples of the clusters, each with its own highest method (Efron
+    and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
 
-    Args:
-        sums: as in `share_intervals`, higher is better.
-        masses: as there.
+    Args: sums: as in `share_intervals`; higher is better. masses: as in `share_intervals`.
     """
     clusters = sums.shape[1]
     chance = np.random.default_rng(0)

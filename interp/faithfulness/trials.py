@@ -1,9 +1,9 @@
 """Scores and effects of the same prompts as parallel arrays, and controls.
 
 Controls are scores whose faithfulness is known: `oracle` scores each segment by its Shapley value,
-`reversed` the other way round, and `random` is worth what a random order is (in closed form,
-`metrics.Metric.chance`). `length` scores a segment by its number of tokens, and `position` by its
-place in the prompt, later ones higher.
+`reversed` by the negated Shapley value, and `random` has the value of a random order (in closed
+form, `metrics.Metric.chance`). `length` scores a segment by its number of tokens, and `position` by
+its position in the prompt, with higher scores for later segments.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from interp.faithfulness.agreement import Effects, Scores, Values
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
 CONTROL = "control"
-"""How a control is scored."""
+"""The scoring of a control."""
 
 Segments = Float[np.ndarray, "prompt segment"]
 Weights = Float[np.ndarray, " prompt"]
@@ -33,24 +33,26 @@ class Contender(NamedTuple):
 
     method: str
     score: str
-    """"sum" or "mean" over a segment's tokens, or "control"."""
+    """Scoring: "sum" or "mean" over a segment's tokens, or "control"."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The input of metrics: scores and values of prompts with the same segments."""
+    """The input of metrics: scores and values of prompts with identical segments."""
 
     sizes: Scores
-    """The size of each segment by each contender, never negative."""
+    """The absolute score of each segment by each contender."""
     signed: Scores
-    """The contender's scores with their sign."""
+    """The contender's signed scores."""
     has_sign: Bool[np.ndarray, " methods"]
     """Whether a contender's scores can be negative, as evidence against the answer."""
     values: Values
     compared: tuple[int, int] | None
-    """The places of two compared segments, the second over the first."""
+    """The indices of two compared segments, the second over the first."""
     planted: Weights
-    """The planted probability that the second compared segment decides; NaN if none is planted."""
+    """The planted probability that the second compared segment decides; NaN if no segment is
+    planted.
+    """
 
     @cached_property
     def shapley(self) -> Effects:
@@ -70,16 +72,16 @@ class Trials:
     segments: tuple[str, ...]
     prompt_ids: tuple[str, ...]
     contenders: tuple[Contender, ...]
-    """The methods, then the controls."""
+    """The methods, followed by the controls."""
     has_sign: Bool[np.ndarray, " methods"]
     """As in `Judged`."""
     scores: Float[np.ndarray, "own prompt segment"]
     """Scores of only the methods."""
     tokens: Segments
     places: Segments
-    """1 for the first segment in the text."""
+    """The position of each segment in the text, from 1."""
     values: Values
-    """v as the mean over donors."""
+    """v, averaged over donors."""
     clusters: tuple[str, ...]
     weights: Weights
     ratio: tuple[str, str] | None
@@ -124,13 +126,13 @@ class Tables:
     ratio: tuple[str, str] | None
     """As in `Trials`."""
     planted: pd.Series | None = None
-    """By prompt, the planted probability that the first segment of the ratio decides."""
+    """The planted probability that the first segment of the ratio decides, by prompt."""
 
 
 def trials_of(tables: Tables) -> list[Trials]:
-    """The prompts that have effects, and scores by every method, grouped by their segments.
+    """The prompts with effects and scores by every method, grouped by their segments.
 
-    Methods without any score are omitted, then prompts that lack a score by some method.
+    Methods without any score are omitted first, then prompts for which a method lacks a score.
     """
     scores = _by_contender(tables.segment_scores)
     if not scores:
@@ -145,7 +147,7 @@ def trials_of(tables: Tables) -> list[Trials]:
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
-    """Scores of each method that has any: one row per prompt, one column per segment."""
+    """Scores of each method with any scores: one row per prompt, one column per segment."""
     found: dict[Contender, pd.DataFrame] = {}
     for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
         scores = rows.pivot(index="prompt_id", columns="segment", values="score")

@@ -11,7 +11,7 @@ from interp.faithfulness.trials import CONTROL
 from interp.statistics.clusters import FEWEST
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
-"""Metrics for advice; the first one that passes its check is used."""
+"""Metrics for advice; the first metric that passes its check is used."""
 
 TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
 
@@ -23,7 +23,7 @@ _MEANINGS = {
 
 _LEAGUES = {
     MODEL: "methods that read only the model",
-    COALITIONS: "methods that read donors' prompts, as the truth does",
+    COALITIONS: "methods that read donors' prompts, like the truth",
 }
 
 _KEY = ["method", "score"]
@@ -34,16 +34,16 @@ _UNTESTED = f"nothing was tested, since fewer than {FEWEST} clusters of prompts 
 def verdict_table(
     metrics: pd.DataFrame, checks: pd.DataFrame, differences: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per method and score, by the advising metric, the best first.
+    """One row per method and score, by the advising metric, starting with the best.
 
     Columns are metric, title, league, method, score, value, corrected (for the best of the league,
-    its value without the gain from being chosen), low, high, chance, p (that none of the league
-    is better), may_be_best, verdict:
+    its value corrected for selection), low, high, chance, p (that no method of the league is
+    better), may_be_best, verdict:
     trust: its interval lies above chance, and it may be the best;
     weaker: above chance, but worse than the best;
     refuted: worse than the best, and not shown to be above chance;
-    undecided: neither, as far as the prompts show.
-    Verdicts hold for all methods of the model together. There are no rows if no metric can be used.
+    undecided: shown neither to be above chance nor to be worse than the best. Verdicts hold
+    simultaneously for all methods of the model. There are no rows if no metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)
@@ -60,7 +60,7 @@ def verdict_table(
     table = table.merge(against, on=_KEY, how="left", validate="one_to_one")
     is_best = (table["method"] == table["best"]) & (table["score"] == table["best_score"])
     table["corrected"] = table["corrected"].where(is_best)
-    # The only method of a league has no other to be worse than.
+    # The only method of a league cannot be worse than another method.
     best = table["may_be_best"] = table["may_be_best"].ne(False)
     above = table["low"] > table["chance"]
     table["verdict"] = UNDECIDED
@@ -79,19 +79,19 @@ def advice(
     metrics: pd.DataFrame,
     random_weights: pd.DataFrame,
 ) -> str:
-    """One paragraph: the methods to trust for a model, how sure that is, and those refuted.
+    """One paragraph about the methods to trust for a model, the confidence, and refuted methods.
 
     Args:
         model: its name.
         described: the segments and prompts, such as "premise 1 and premise 2 in 48 prompts".
         verdicts: rows of `verdict_table`.
         metrics: rows of `metric_table`, for the controls.
-        random_weights: the same for scores of the model with random weights; may be empty.
+        random_weights: those rows for the model with random weights; may be empty.
     """
     if verdicts.empty:
         return (
             f"{model}: no advice. On {described}, no metric ranked the oracle above the methods "
-            "and these above a random order."
+            "and the methods above a random order."
         )
     first = verdicts.iloc[0]
     whether = "whether the" if first["metric"] == ADVISING[0] else "the"
@@ -149,7 +149,7 @@ def _of_controls(above: pd.DataFrame, where: str = "for this model") -> str:
     if found.empty:
         return ""
     return (
-        f"Beware: a control that does not look at the model is above chance {where} too "
+        f"Beware: a control that does not read the model is also above chance {where} "
         f"({_listed(found)}), so being above chance does not show that a method reads the model."
     )
 
@@ -162,17 +162,17 @@ def _of_random_weights(trusted: pd.DataFrame, random_weights: pd.DataFrame) -> s
     if found.empty:
         return ""
     return (
-        "With random weights these are above chance too, so they may read the prompt and not the "
-        f"model: {_listed(found)}."
+        "With random weights, these methods are also above chance, so they may read the prompt "
+        f"rather than the model: {_listed(found)}."
     )
 
 
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The row of each contender's lowest value over several models, the highest first.
+    """The row of each contender's lowest value over several models, in descending order.
 
     Args:
-        metrics: rows of `metric_table` with their model. Contenders without a value on each model
-            on which any method has one are omitted.
+        metrics: rows of `metric_table` with their model. Contenders are omitted unless they have a
+            value on every model on which any method has one.
 
     Returns:
         The rows, with above: whether the contender is above chance on every model.
@@ -188,17 +188,17 @@ def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _judged(metrics: pd.DataFrame) -> list[str]:
-    """The models on which any method has a value."""
+    """The models on which at least one method has a value."""
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     return [str(name) for name in methods["model"].unique()]
 
 
 def across_models(metrics: pd.DataFrame, random_weights: pd.DataFrame) -> str:
-    """One paragraph on several models: each method on the model where it does worst.
+    """One paragraph about several models: each method on the model where it performs worst.
 
     Args:
         metrics: rows of `metric_table` for the first advising metric, with their model.
-        random_weights: the same for scores of models with random weights; may be empty.
+        random_weights: such rows for models with random weights; may be empty.
 
     Returns:
         The paragraph; empty if fewer than two models can be judged.
@@ -220,8 +220,8 @@ def across_models(metrics: pd.DataFrame, random_weights: pd.DataFrame) -> str:
     if untested:
         sentences.insert(
             0,
-            f"On {', '.join(untested)} {_UNTESTED}: no method is shown to be above a random order "
-            "on every model, and none is shown not to be.",
+            f"On {', '.join(untested)} {_UNTESTED}: whether any method is above a random order "
+            "on every model remains open.",
         )
     for league, words in _LEAGUES.items():
         own = methods[methods["method"].map(league_of) == league]
@@ -256,12 +256,12 @@ def _listed(rows: pd.DataFrame) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    """The numbers as text, without undefined ones."""
+    """The numbers as text, omitting undefined numbers."""
     interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
     return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 
 
 def labels(rows: pd.DataFrame) -> Sequence[str]:
-    """The contenders of a table for people, such as "attention (mean token)"."""
+    """The contenders of a table in words, such as "attention (mean token)"."""
     pairs = zip(rows["method"], rows["score"], strict=True)
     return [f"{method} (mean token)" if score == "mean" else str(method) for method, score in pairs]

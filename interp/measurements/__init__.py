@@ -1,1 +1,1 @@
-"""Measurements of a model: rows of tables from prompts."""
+"""Measurements of a model, which turn prompts into rows of tables."""

@@ -1,6 +1,6 @@
 """Vectors at chosen sites and tokens of each prompt: the measurement of `Activations`.
 
-One forward pass of a batch gives the answers; hooks keep only the vectors of the chosen tokens.
+One forward pass of a batch yields the answers; hooks keep only the vectors of the chosen tokens.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,14 +42,13 @@ class Place:
     group: str
     """The requested segment or role."""
     positions: tuple[int, ...]
-    """Positions of one token, or of several to be averaged."""
+    """Positions of one token, or of several tokens to be averaged."""
 
 
 def activations(model: Model, spec: Activations, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers, and the vectors at some sites and tokens, in the same forward pass.
+    """Measure answers, and the vectors at selected sites and tokens, in one forward pass.
 
-    Raises:
-        UserError: the model lacks a site or layer, or its kind of model lacks the token.
+    Raises: UserError: the model lacks a site or layer, or its kind lacks a requested token.
     """
     answer, other = (POOLED, LAST) if model.kind is CLASSIFIER else (LAST, POOLED)
     if spec.roles == (other,):
@@ -62,7 +61,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
     keys: list[SiteKey] = list(product(spec.sites, layers))
     locations = {key: locate(model, *key) for key in keys}
     answer_tokens = AnswerTokenizer(model)
-    # One prompt is enough to verify the sites.
+    # A single prompt suffices to verify the sites.
     unchecked = model.architecture.causal
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
@@ -80,7 +79,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
             (answer,) = tables["answers"]
             own = slice(starts[index], starts[index + 1])
             found = {key: vectors[key][own].numpy() for key in keys}
-            kept = _rows(model, batch.prompts[index], places[index], found)
+            kept = place_rows(model, batch.prompts[index], places[index], found)
             vector_rows = [] if answer["error"] else kept
             rows.append({"answers": [answer], "activation_vectors": vector_rows})
         return rows
@@ -106,7 +105,7 @@ def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
 def vectors_at(
     locations: Mapping[SiteKey, Location], batch: Batch, places: Sequence[Sequence[Place]]
 ) -> Iterator[dict[SiteKey, Vectors]]:
-    """Within the block, a forward pass of the batch leaves the vectors of all places, by location.
+    """Collect the vectors of all places, by location, in a forward pass within the block.
 
     Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
 
@@ -142,19 +141,26 @@ def vectors_at(
 
 
 def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
-    """The mean over the tokens of each place, whose numbers of tokens are `lengths`."""
-    if len(vectors) == len(lengths):  # one token each
+    """The mean over the tokens of each place; `lengths` are the numbers of tokens."""
+    if len(vectors) == len(lengths):  # one token per place
         return vectors
     return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])
 
 
-def _rows(
+def place_rows(
     model: Model,
     prompt: TokenizedPrompt,
     places: Sequence[Place],
     vectors: Mapping[SiteKey, NDArray[np.float32]],
 ) -> list[Row]:
-    """One row for each place, site, layer and head."""
+    """The rows of the table activation_vectors: one for each place, site, layer and head.
+
+    Args:
+        model: the model that reads the prompt.
+        prompt: the prompt.
+        places: the places at which its vectors were read.
+        vectors: (place, head, size), by site and layer; one head if a site has no heads.
+    """
     tokens = token_rows(model, prompt)
     rows: list[Row] = []
     for index, place in enumerate(places):

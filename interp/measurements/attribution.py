@@ -21,10 +21,9 @@ Positions = dict[str, list[int]]
 
 
 def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers and, by each method, the scores of segments and, if requested, of tokens.
+    """Measure answers, and each method's scores of segments and, if requested, of tokens.
 
-    Raises:
-        UserError: a method cannot be used on the model.
+    Raises: UserError: a method does not support the model.
     """
     attribute = Attributor(
         model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens
@@ -49,7 +48,7 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
 def reinitialized_attribution(
     model: Model, spec: Attribute, *, batch_tokens: int | None = None
 ) -> Measurement:
-    """Measure the same for the model's architecture with random weights."""
+    """Measure the attributions for the model's architecture with random weights."""
     return attribution(reinitialized(model), spec, batch_tokens=batch_tokens)
 
 
@@ -58,7 +57,7 @@ def segment_score_rows(
 ) -> list[Row]:
     """One row per method and segment of a prompt, including "template".
 
-    Rows have no numbers if any score of the prompt is not finite.
+    Rows contain no numbers if any score of the prompt is not finite.
     """
     positions: Positions = {}
     for position, segment in enumerate(token_segments(prompt)):
@@ -99,14 +98,14 @@ def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row
 def _sums(
     positions: Positions, attribution: Attribution
 ) -> Iterator[tuple[str, float, float | None]]:
-    """Each segment, its score, and its share of the absolute scores; None if these are all zero."""
+    """Each segment, its score, and its share of the absolute scores; None if all are zero."""
     total = attribution.total
     if isinstance(attribution, SegmentScores):
         for segment, score in attribution.scores.items():
             yield segment, score, abs(score) / total if total else None
         return
-    # Each share is rounded to fp32 before it is summed, so the bytes of tables stay as they were.
-    # Scores that are not finite have no sums.
+    # Each share is rounded to fp32 before summation, so the bytes of tables do not change. Scores
+    # that are not finite have no sums.
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.abs(attribution.scores) / np.float32(total)
         for segment, own in positions.items():

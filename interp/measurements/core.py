@@ -1,8 +1,8 @@
 """Measurements: pure functions from a model, prompts and options to the rows of tables.
 
 Prompts are batched under a budget of tokens. If memory runs out, the budget is halved and the
-waiting prompts are batched again. If a batch cannot be measured, its prompts are measured one by
-one, so that each fails alone.
+remaining prompts are batched again. If a batch cannot be measured, its prompts are measured one by
+one, so a failure affects only one prompt.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from interp.plugins import named
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.readers import check_finite
+from interp.reading.thoughts import after_thought
 from interp.reading.tokens import (
     Batch,
     TokenizedPrompt,
@@ -42,9 +43,11 @@ class Measured:
 
     rows: PromptRows
     units: int
-    """Number of prompts, or pairs if those are measured, that were tried."""
+    """Number of attempted prompts, or pairs if pairs are measured."""
     failures: Mapping[str, str]
-    """Why a prompt or pair gave no rows, by its id; tables with a row for each hold it too."""
+    """The reason why a prompt or pair has no rows, by id, also stored in tables with a row for
+    each.
+    """
 
     @property
     def errors(self) -> dict[str, str]:
@@ -57,7 +60,7 @@ class Measured:
 
 
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
-    """The error of some prompts; for non-finite logits, the layer from which they come.
+    """The error of the given prompts; for non-finite logits, the layer from which they come.
 
     The layer is that of the first prompt, if its logits are not finite.
     """
@@ -71,16 +74,16 @@ def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What to measure with which model; calling it with prompts gives the rows of each table."""
+    """A measurement of a model; calling it with prompts returns the rows of each table."""
 
     model: Model
     spec: Spec
     budget: TokenBudget
-    """Limits the tokens of a batch."""
+    """The limit on the tokens of a batch."""
     measure_batch: Callable[[Batch], list[PromptRows]]
     """The rows of each prompt of a batch."""
     error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
-    """The rows for a prompt that could not be measured, and why; none by default."""
+    """The rows for a prompt that could not be measured, with the reason; none by default."""
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -90,12 +93,12 @@ class Measurement:
     def __call__(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> PromptRows:
-        """Rows of each table, in the order of `prompts`, whatever the batches were.
+        """Rows of each table, in the order of `prompts`, independent of the batches.
 
         `done` is called after each batch with the number of its prompts.
 
         Raises:
-            UserError: a prompt cannot be read, or does not fit into memory on its own.
+            UserError: a prompt cannot be read, or does not fit into memory by itself.
         """
         measured = self.attempt(prompts, done=done)
         for failure in measured.failures.values():
@@ -105,7 +108,7 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """The same, but prompts that cannot be measured fail alone, and the rest is measured."""
+        """Measure as in a call, but collect failures of single prompts, and measure all others."""
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
@@ -120,7 +123,7 @@ class Measurement:
                 own = {units[index] for index in indices}
                 if found is None and len(own) > 1:
                     self.budget.shrink(batch.token_ids.numel())
-                    # The waiting prompts are batched again, under the smaller budget.
+                    # The remaining prompts are batched again, under the smaller budget.
                     break
                 for index, one in zip(
                     indices, found or [self._too_large(batch)] * len(indices), strict=True
@@ -137,6 +140,16 @@ class Measurement:
         """The batches in which prompts are measured, with the indices of their prompts."""
         return batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt as the model reads it: after its own first thought, if the model thinks.
+
+        Raises:
+            UserError: the model has no thought on the prompt.
+        """
+        if not self.model.chat.thinks:
+            return prompt
+        return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
+
     def unit(self, prompt: Prompt) -> str:
         """The id of the unit of measurement: the prompt."""
         return prompt.id
@@ -144,21 +157,21 @@ class Measurement:
     def _tokenize(
         self, prompts: Sequence[Prompt]
     ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
-        """The prompts that can be read, by index, and why a unit cannot be measured."""
+        """The prompts that can be read, by index, and the reasons why units cannot be measured."""
         try:
-            return dict(enumerate(tokenize(self.model, prompts))), {}
+            return dict(enumerate(tokenize(self.model, [*map(self.read, prompts)]))), {}
         except UserError:
             tokenized: dict[int, TokenizedPrompt] = {}
             failures: dict[str, str] = {}
             for index, prompt in enumerate(prompts):
                 try:
-                    (tokenized[index],) = tokenize(self.model, [prompt])
+                    (tokenized[index],) = tokenize(self.model, [self.read(prompt)])
                 except UserError as error:
                     failures[self.unit(prompt)] = str(error)
             return tokenized, failures
 
     def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
-        """Rows of each prompt, or why it has none; None if the batch does not fit into memory."""
+        """Rows of each prompt, or the reason why there are none; None if memory runs out."""
         try:
             return [*self.measure_batch(batch)]
         except UserError as error:
@@ -168,7 +181,7 @@ class Measurement:
             if not is_out_of_memory(error):
                 raise
             return None
-        # Outside the except clause, since the error holds on to the tensors of the batch.
+        # Do this outside the except clause, since the error keeps the tensors of the batch alive.
         found: list[PromptRows | str] = []
         for prompt in batch.prompts:
             alone = pad(self.model, [prompt])
@@ -203,8 +216,14 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
     """The measurement of a model, under a budget of tokens in a batch.
 
     Raises:
-        UserError: the model lacks something that is measured, such as a layer.
+        UserError: the model lacks something that is measured, such as a layer or its thoughts.
     """
+    if model.chat.thinks and spec.reads_thoughts and not model.thoughts:
+        raise UserError(
+            f"{model.name} thinks before it answers, and has no thoughts yet: generate them by "
+            "interp generate --thinking on, and give the folder of that run by --thoughts (in "
+            "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
+        )
     measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
     return measurement
 
@@ -212,8 +231,7 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
 def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
     """The tables of a measurement of prompts, in memory, by name.
 
-    Raises:
-        UserError: a prompt gives no rows, or the rows of all prompts have an error.
+    Raises: UserError: a prompt has no rows, or the rows of all prompts have an error.
     """
     rows: PromptRows = {table: [] for table in measurement.tables}
     errors: dict[str, str] = {}
@@ -222,7 +240,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), step):
-            # A multiple of two: pairs stay whole.
+            # A multiple of two, so that pairs stay whole.
             part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
             for failure in part.failures.values():
                 raise UserError(failure)

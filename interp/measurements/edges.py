@@ -1,24 +1,27 @@
-"""Edges between the components of a model, as a measurement of prompts that come in pairs."""
+"""Edges between the components of a model, as a measurement of pairs of prompts."""
 
 import math
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import get_args
 
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
-from interp.choices import EdgeMethod
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
-from interp.circuits.graph import EdgeValues, Graph, graph_of
+from interp.circuits.graph import EdgeValues, Graph, Site, graph_of
 from interp.circuits.streams import PairStreams
 from interp.measurements.core import PromptRows
 from interp.measurements.patching import CPU_CELL_TOKENS, PairMeasurement
-from interp.measurements.specs import Edges
+from interp.measurements.specs import Circuits, Edges
 from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.unembedding import ExactLogits
 from interp.patching.cells import PatchedMetrics, PatchingPair
 from interp.patching.checks import check_passes
-from interp.patching.pairs import contrast_of
+from interp.patching.pairs import contrast_of, is_checked
 from interp.patching.passes import answers_alone
 from interp.patching.tables import pair_row
 from interp.prompts.prompt import Prompt
@@ -27,88 +30,157 @@ from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
-DIRECTION = "noising"
-"""The clean prompt is run, and activations of the corrupt one enter."""
+Rows = Callable[[PairStreams, str], PromptRows]
+"""The rows of a pair that was run, in a direction."""
 
 
 def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Measure the effect of each edge on the answer to the clean prompt of each pair.
+    """Measure the effect of each edge on the answer to the base prompt of each pair.
 
     Raises:
-        UserError: the model is no causal language model, or its modules are not known.
+        UserError: the model is not a causal language model, or its modules are unknown.
     """
     graph = graph_of(model)
+    budget = cell_budget(model, batch_tokens)
+    own = _Edges(model, graph, spec, budget)
+    return pairs_on_graph(model, graph, spec, budget, own, directions=spec.directions)
+
+
+def cell_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
+    """The budget of passes over many patched rows."""
     if batch_tokens is None and model.device.type == "cpu":
         batch_tokens = CPU_CELL_TOKENS
-    budget = token_budget(model, batch_tokens)
+    return token_budget(model, batch_tokens)
+
+
+def pairs_on_graph(
+    model: Model,
+    graph: Graph,
+    spec: Edges | Circuits,
+    budget: TokenBudget,
+    rows: Rows,
+    *,
+    directions: Sequence[str],
+) -> PairMeasurement:
+    """A measurement that runs both prompts of a pair and then makes rows of their streams."""
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
-        key: Row = {"model": model.name, "pair_id": prompt.pair_id, "direction": DIRECTION}
-        return {"pairs": [{**key, "error": error}]}
+        key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}
+        return {"pairs": [{**key, "direction": direction} for direction in directions]}
 
-    measure_batch = _Edges(model, graph, spec, budget)
-    return PairMeasurement(model, spec, budget, measure_batch, error_rows)
+    batch = _Pairs(model, graph, spec, rows, directions)
+    return PairMeasurement(model, spec, budget, batch, error_rows)
+
+
+class _Pairs:
+    """Runs pair by pair, in each direction."""
+
+    def __init__(
+        self,
+        model: Model,
+        graph: Graph,
+        spec: Edges | Circuits,
+        rows: Rows,
+        directions: Sequence[str],
+    ) -> None:
+        self._model = model
+        self._graph = graph
+        self._spec = spec
+        self._rows = rows
+        self._directions = directions
+        self._logits = ExactLogits(model)
+        self._answer_tokens = AnswerTokenizer(model)
+        self._checked = False
+
+    def __call__(self, batch: Batch) -> list[PromptRows]:
+        """The rows of a pair, kept with its first prompt."""
+        clean, corrupt = batch.prompts
+        found: PromptRows = {"pairs": []}
+        for direction in self._directions:
+            base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
+            options = contrast_of(clean.prompt, corrupt.prompt)
+            answers = self._answer_tokens(base).contrast(*options)
+            whole = is_long(self._model, max(len(clean), len(corrupt)))
+            pair = PatchingPair.aligned(
+                base, source, answers, policy=self._spec.policy, whole=whole
+            )
+            for table, rows in self._measured(pair, direction).items():
+                found.setdefault(table, []).extend(rows)
+        return [found, {table: [] for table in found}]
+
+    def _measured(self, pair: PatchingPair, direction: str) -> PromptRows:
+        model = self._model
+        with model.measuring():
+            if not self._checked:  # one pair is enough to check this
+                check_passes(model, pair)
+                self._checked = True
+            with answers_alone(self._logits, pair.answers):
+                with torch.no_grad():
+                    streams = PairStreams.of(model, self._graph, pair)
+                base, source = streams.passes.metrics
+                finite = math.isfinite(base) and math.isfinite(source)
+                rows = self._rows(streams, direction) if finite else {}
+        metrics = PatchedMetrics(base, source, ())
+        cells = int(self._graph.edges.sum())
+        summary = pair_row(model, pair, metrics, direction=direction, cells=cells)
+        (measured,) = rows.pop("pairs", [{}])
+        return {"pairs": [summary | measured], **rows}
 
 
 class _Edges:
-    """Measures pair by pair, by each method."""
+    """The effects of edges by each method."""
 
     def __init__(self, model: Model, graph: Graph, spec: Edges, budget: TokenBudget) -> None:
         self._model = model
         self._graph = graph
         self._spec = spec
-        self._logits = ExactLogits(model)
-        self._answer_tokens = AnswerTokenizer(model)
-        self._methods = {name: _method(model, graph, name, budget) for name in spec.methods}
-        self._checked = False
-
-    def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of a pair, kept with its first prompt."""
-        model = self._model
-        clean, corrupt = batch.prompts
-        answers = self._answer_tokens(clean).contrast(*contrast_of(clean.prompt, corrupt.prompt))
-        whole = is_long(model, max(len(clean), len(corrupt)))
-        pair = PatchingPair.aligned(clean, corrupt, answers, policy=self._spec.policy, whole=whole)
-        with model.measuring():
-            if not self._checked:  # one pair is enough to check this
-                check_passes(model, pair)
-                self._checked = True
-            with answers_alone(self._logits, answers):
-                with torch.no_grad():
-                    streams = PairStreams.of(model, self._graph, pair)
-                base, source = streams.passes.metrics
-                finite = math.isfinite(base) and math.isfinite(source)
-                methods = self._methods.items() if finite else ()
-                rows = [
-                    row
-                    for method, measure in methods
-                    for row in self._rows(pair, method, measure(streams))
-                ]
-        summary = pair_row(
-            model,
-            pair,
-            PatchedMetrics(base, source, ()),
-            direction=DIRECTION,
-            cells=int(self._graph.edges.sum()),
-        )
-        return [{"pairs": [summary], "edges": rows}, {"pairs": [], "edges": []}]
-
-    def _rows(self, pair: PatchingPair, method: str, effects: EdgeValues) -> Iterator[Row]:
-        key = {
-            "model": self._model.name,
-            "pair_id": pair.base.prompt.pair_id,
-            "method": method,
+        self._exact = ExactEdges(model, graph, budget=budget)
+        self._estimators = {
+            name: EdgeEstimator(model, graph, name) for name in spec.methods if name != "exact"
         }
-        writers = self._graph.writers
-        for reader, values in zip(self._graph.readers, effects.tolist(), strict=True):
-            for writer in range(self._graph.writers_before(reader)):
-                ends = {"writer": writers[writer], "reader": reader.name}
-                yield {**key, **ends, "effect": values[writer]}
 
+    def __call__(self, streams: PairStreams, direction: str) -> PromptRows:
+        """The rows of a pair, and whether it is checked for a guarantee."""
+        spec, pair_id = self._spec, streams.passes.pair.base.prompt.pair_id
+        every = self._graph.edges
+        effects: dict[str, tuple[EdgeValues, Bool[Tensor, "reader writer"]]] = {
+            name: (own.effects(streams), every) for name, own in self._estimators.items()
+        }
+        checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
+        if checked or "exact" in spec.methods:
+            # Means over pairs need the same edges in all pairs, a bound needs edges drawn for each.
+            only = self._sampled(pair_id if checked else "")
+            effects["exact"] = self._exact.effects(streams, only=only), only
+        key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}
+        rows = [
+            {**key, "method": method, **edge}
+            for method, (values, own) in effects.items()
+            for edge in self._edges_with(values, own)
+        ]
+        return {"edges": rows, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
 
-def _method(
-    model: Model, graph: Graph, name: EdgeMethod, budget: TokenBudget
-) -> Callable[[PairStreams], EdgeValues]:
-    if name == "exact":
-        return ExactEdges(model, graph, budget=budget).effects
-    return EdgeEstimator(model, graph, name).effects
+    def _edges_with(self, effects: EdgeValues, own: Bool[Tensor, "reader writer"]) -> Iterator[Row]:
+        """The edges that were measured, with their effects."""
+        writers, readers, values = self._graph.writers, self._graph.readers, effects.tolist()
+        for row, writer in own.nonzero().tolist():
+            ends = {"writer": writers[writer], "reader": readers[row].name}
+            yield {**ends, "effect": values[row][writer]}
+
+    def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
+        """The edges to run exactly: all, or as many into each kind of reader as the sample says.
+
+        Args:
+            name: seeds the sample.
+        """
+        graph, count = self._graph, self._spec.sample
+        if count is None:
+            return graph.edges
+        chance = random.Random(f"edges {name}")
+        sampled = torch.zeros_like(graph.edges)
+        for site in get_args(Site):
+            rows = [row for row, reader in enumerate(graph.readers) if reader.site == site]
+            own = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
+            own.sort(key=lambda unused: chance.random())
+            for row, writer in own[:count]:
+                sampled[row, writer] = True
+        return sampled

@@ -1,9 +1,10 @@
 """Effects of segments on the answer of a model: the measurement of `Effects`.
 
-Each donor replaces every set of segments in turn: 2^k prompts, of which equal texts are read once.
-The value v(S) of a prompt that keeps the segments of S is the logit difference of two answers, the
-model's own to the intact prompt first. Shapley values, leave-one-out effects and interactions are
-computed donor by donor; their mean and spread are stored, with the value of every coalition.
+Each donor replaces every set of segments in turn: 2^k prompts, of which identical texts are read
+once. The value v(S) of a prompt that keeps the segments of S is the logit of the model's own answer
+to the intact prompt minus that of another answer. Shapley values, leave-one-out effects and
+interactions are computed donor by donor; their mean and spread are stored, with the value of every
+coalition.
 """
 
 import math
@@ -19,7 +20,7 @@ from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Effects
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import Content, Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -28,14 +29,14 @@ from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]
-"""Logits of answer options: for each, the log-sum-exp of the logits of its tokens."""
+"""The logit of each answer option: the log-sum-exp of its tokens' logits."""
 
 SAME = "the same in all donors"
-"""Note on a segment that no donor changes."""
+"""Note about a segment that no donor changes."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure the effects of each segment, and of each two together, on the answer."""
+    """Measure the effects of each segment, and of each pair of segments, on the answer."""
     answer_tokens = AnswerTokenizer(model)
     budget = token_budget(model, batch_tokens)
 
@@ -53,7 +54,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
             for game in own:
-                answers = _compared(game.prompt, read[game.prompt.text])
+                answers = _compared(game.prompt, read[game.prompt.content])
                 values = _values(game, read, answers)
                 effects = _effect_rows(game, values, answers, spec.donors)
                 tables["segment_effects"] += [{**key, **row} for row in effects]
@@ -71,11 +72,11 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of each kind; refused if none is from another instance."""
+    """The prompt with its donors of each kind; an error if no donor is from another instance."""
     if len(prompt.answer.options) < 2:
         raise UserError(
-            f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
-            "compared; give prompts that offer a choice"
+            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
+            "compare; use prompts that offer a choice"
         )
     yield Coalitions(prompt, donors_of(prompt, "instance"))
     counterparts = donors_of(prompt, "counterpart")
@@ -83,10 +84,10 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
         yield Coalitions(prompt, counterparts)
 
 
-def _distinct(games: Sequence[Coalitions]) -> dict[str, Prompt]:
-    """The prompts of some games by text; without segments, since only their answers are read."""
-    mixtures = {p.text: p for game in games for row in game.prompts for p in row}
-    return {text: replace(p, segments={}, roles={}) for text, p in mixtures.items()}
+def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
+    """The prompts of some games by content; without segments, since only their answers are read."""
+    mixtures = {p.content: p for game in games for row in game.prompts for p in row}
+    return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
 
 
 def option_logits(predictions: Predictions) -> list[Logits]:
@@ -100,26 +101,26 @@ def option_logits(predictions: Predictions) -> list[Logits]:
 
 
 def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
-    """The two compared answers, the model's own first.
+    """The two compared answers, starting with the model's own.
 
-    These are the answers of the contrast that the data names, or else the two most likely ones.
+    They are the contrast that the data names, or otherwise the two most likely answers.
     """
     names = prompt.answer.contrast or tuple(logits)
     own, other, *_ = sorted(names, key=lambda name: -logits[name])
     return own, other
 
 
-def _values(game: Coalitions, read: Mapping[str, Logits], answers: tuple[str, str]) -> Values:
+def _values(game: Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]) -> Values:
     """The value of each coalition, donor by donor."""
     own, other = answers
     return np.array(
-        [[read[p.text][own] - read[p.text][other] for p in row] for row in game.prompts],
+        [[read[p.content][own] - read[p.content][other] for p in row] for row in game.prompts],
         dtype=np.float64,
     )
 
 
 def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
-    """One row per coalition; none if a value is not finite."""
+    """One row per coalition; no rows if a value is not finite."""
     if np.isfinite(values).all():
         for coalition, by_donor in enumerate(values.T):
             yield {
@@ -133,7 +134,7 @@ def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
 def _effect_rows(
     game: Coalitions, values: Values, answers: tuple[str, str], asked: int
 ) -> Iterator[Row]:
-    """One row per segment, and one for each two segments."""
+    """One row per segment, and one row per pair of segments."""
     shared: Row = {
         "donor_kind": game.donors[0].kind,
         "answer": answers[0],

@@ -22,14 +22,14 @@ from interp.tables import Row
 
 @dataclass(frozen=True)
 class AnswerMeasurement(Measurement):
-    """A measurement of only answers, which reads tokens that prompts share once.
+    """A measurement of answers only, which reads shared tokens of prompts once.
 
-    Soft scores need the final state of every token, and attributions a gradient, so both read each
-    prompt whole.
+    Soft scores require the final state of every token, and attributions require a gradient, so
+    these measurements read each prompt whole.
     """
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches of prompts that begin alike if that saves enough; other prompts by length."""
+        """Batches of prompts with a common beginning if this saves enough, or of similar length."""
         return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 
@@ -53,7 +53,7 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
 def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass.
 
-    Soft accuracy is the correct option's share of the probability of all options; null if the
+    Soft accuracy is the correct option's share of the total probability of all options; null if the
     prompt offers no choice (Wang and Shi 2025, Section 4.1 and formula 5).
     """
     answer_tokens = AnswerTokenizer(model)

@@ -1,8 +1,8 @@
-"""Texts that models generate after prompts, greedy or sampled, judged by the prompts' own answers.
+"""Greedy or sampled text that models generate after prompts, judged by the prompts' own answers.
 
 A prompt's text does not depend on its batch: sampled tokens come from one uniform number per prompt
 and step, through the inverse of the cumulative distribution, seeded by prompt id and seed. The
-checkpoint's own generation settings, such as penalties and beams, are set aside.
+checkpoint's own generation settings, such as penalties and beams, are ignored.
 """
 
 import random
@@ -25,16 +25,11 @@ from transformers import (
 )
 
 from interp.errors import UserError, one_line
-from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Generate
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.prompts.prompt import Prompt
-from interp.reading.budget import token_budget
 from interp.reading.outputs import decoder_prefix
-from interp.reading.tokens import Batch, TokenizedPrompt, batches
-from interp.scoring.answers import NOT_FINITE
-from interp.tables import Row
+from interp.reading.tokens import Batch
 
 Finished = Literal["eos", "stop", "length"]
 
@@ -44,33 +39,34 @@ class Generated:
     """The text generated after one prompt."""
 
     token_ids: tuple[int, ...]
-    """The tokens before the end token, including those of a stop string."""
+    """The tokens before the end token, including the tokens of a stop string."""
     text: str
     """The text without special tokens, the stop string, and surrounding white space."""
     finished: Finished
     finite: bool = True
-    """Whether all logits were finite; if not, nothing else is meaningful."""
+    """Whether all logits were finite; if not, all other fields are meaningless."""
 
 
 @torch.inference_mode()
-def generate(model: Model, batch: Batch, spec: Generate) -> list[Generated]:
+def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> list[Generated]:
     """The text after each prompt of a batch, within `model.measuring()`.
 
-    A text ends at an end token, at a stop string, or at its maximum length.
+    A text ends at an end token, at a stop string, or at its maximum length. Texts of another `draw`
+    are sampled independently.
 
     Raises:
-        UserError: a prompt with its text may be longer than the model's context, or the model
-            generates no texts.
+        UserError: a prompt with its text may exceed the model's context, or the model cannot
+            generate text.
     """
     _check(model, batch, spec)
     prefix = decoder_prefix(model) if model.kind is TEXT_TO_TEXT else ()
-    # A text-to-text model's output begins with what its decoder read.
+    # A text-to-text model's output begins with the tokens that its decoder read.
     start = len(prefix) or batch.token_ids.shape[1]
     stopping = _StopStrings(model, spec.stop, start=start, rows=len(batch.prompts))
     seen = _Finite()
     processors: list[Any] = [seen]
     if spec.temperature:
-        processors.append(_Sampling(batch, spec))
+        processors.append(_Sampling(batch, spec, draw))
     settings = _settings(model, spec, prefix)
     inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
     if prefix:
@@ -94,16 +90,16 @@ def generate(model: Model, batch: Batch, spec: Generate) -> list[Generated]:
 def _check(model: Model, batch: Batch, spec: Generate) -> None:
     if model.kind is CLASSIFIER or not model.hf.can_generate():
         raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) generates no texts; give a causal or a "
-            "text-to-text language model"
+            f"{model.name} ({model.hf.config.model_type}) cannot generate text; use a causal or "
+            "a text-to-text language model"
         )
     context = model.context_length
     longest = max(map(len, batch.prompts))
     if context is not None and longest + spec.max_new_tokens > context:
         raise UserError(
-            f"a prompt of {longest} tokens and a text of up to {spec.max_new_tokens} tokens do not "
-            f"fit into the {context} tokens that {model.name} reads; give a model that reads more, "
-            "or generate fewer tokens"
+            f"a prompt of {longest} tokens and up to {spec.max_new_tokens} generated tokens do "
+            f"not fit into the {context} tokens of {model.name}; use a model with a longer "
+            "context, or generate fewer tokens"
         )
 
 
@@ -116,7 +112,7 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
         eos_token_id=model.end_tokens or None,
         pad_token_id=0 if padding is None else padding,
         bos_token_id=tokenizer.bos_token_id,
-        # Without it, transformers would put another token before the prefix.
+        # Without this setting, transformers would put another token before the prefix.
         decoder_start_token_id=prefix[0] if prefix else None,
     )
 
@@ -125,8 +121,7 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
 def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
     """The model to call within the block, with these generation settings instead of its own.
 
-    Raises:
-        UserError: the model cannot generate texts with its configuration.
+    Raises: UserError: the model cannot generate text with its configuration.
     """
     # The annotated type of a model may lack `generate`.
     hf: Any = model.hf
@@ -135,15 +130,15 @@ def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
         yield hf
     except (AttributeError, ValueError) as error:
         raise UserError(
-            f"transformers cannot generate texts with {model.name}: {one_line(str(error))}. Look "
-            "at layer_types and the sizes of windows in its config.json"
+            f"transformers cannot generate text with {model.name}: {one_line(str(error))}. Check "
+            "layer_types and the sizes of windows in its config.json"
         ) from error
     finally:
         hf.generation_config = own
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
-    """On CUDA, keep masked attention off the kernel that `safe_width` describes.
+    """Keep masked attention on CUDA off the kernel that `safe_width` describes.
 
     A batch grows by one column per token, so it reaches the widths with wrong results.
     """
@@ -153,7 +148,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
 
 
 class _Finite(LogitsProcessor):
-    """Records whether all logits of each row are finite; rows that are not become zeros."""
+    """A processor that records whether all logits of each row are finite, and zeroes other rows."""
 
     def __init__(self) -> None:
         self._finite: Bool[Tensor, " row"] | None = None
@@ -166,19 +161,19 @@ class _Finite(LogitsProcessor):
         return torch.where(finite[:, None], scores, 0.0)
 
     def rows(self) -> list[bool]:
-        """For each row, whether its logits were finite at every step."""
+        """Whether the logits of each row were finite at every step."""
         assert self._finite is not None
         found: list[bool] = self._finite.tolist()
         return found
 
 
 class _Sampling(LogitsProcessor):
-    """Keeps one token of each row, drawn with the probabilities of the tempered logits."""
+    """A processor that keeps one token of each row, drawn from the tempered logits."""
 
-    def __init__(self, batch: Batch, spec: Generate) -> None:
+    def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
         self._temperature = spec.temperature
         self._chance = [
-            random.Random(f"generation {spec.sampling_seed} {tokenized.prompt.id}")
+            random.Random(f"generation {spec.sampling_seed} {tokenized.prompt.id}{draw}")
             for tokenized in batch.prompts
         ]
 
@@ -195,25 +190,25 @@ def inverse_cdf(
 ) -> Int[Tensor, " row"]:
     """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
-    # The sum may miss 1 by rounding; a share of it is never past the last token.
+    # The sum may differ from 1 by rounding; a share of the sum is never past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
     passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
     return passed.int().argmax(-1)
 
 
 class _StopStrings(StoppingCriteria):
-    """Ends the rows whose generated text contains a stop string."""
+    """A criterion that ends the rows whose generated text contains a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
         self._model, self._stop, self._start = model, stop, start
         self.lengths: list[int | None] = [None] * rows
-        """Number of tokens of each row up to its stop string; None if it has none."""
+        """Number of tokens of each row up to its stop string; None without a stop string."""
 
     def __call__(
         self, input_ids: Int[Tensor, "row token"], scores: object, **options: object
     ) -> Bool[Tensor, " row"]:
         for row, tokens in enumerate(input_ids[:, self._start :].tolist()):
-            if self.lengths[row] is None and _cut(_decoded(self._model, tokens), self._stop)[1]:
+            if self.lengths[row] is None and _cut(decoded(self._model, tokens), self._stop)[1]:
                 self.lengths[row] = len(tokens)
         ended = [length is not None for length in self.lengths]
         return torch.tensor(ended, device=input_ids.device)
@@ -221,7 +216,7 @@ class _StopStrings(StoppingCriteria):
 
 def _generated(model: Model, tokens: list[int], spec: Generate) -> Generated:
     ended = _until_end(model, tokens)
-    text, stopped = _cut(_decoded(model, tokens), spec.stop)
+    text, stopped = _cut(decoded(model, tokens), spec.stop)
     finished: Finished = "stop" if stopped else "eos" if len(ended) < len(tokens) else "length"
     return Generated(tuple(ended), text.strip(), finished)
 
@@ -231,7 +226,7 @@ def _until_end(model: Model, tokens: list[int]) -> list[int]:
     return list(takewhile(lambda token: token not in model.end_tokens, tokens))
 
 
-def _decoded(model: Model, tokens: list[int]) -> str:
+def decoded(model: Model, tokens: list[int]) -> str:
     """The text before the first end token, without special tokens."""
     return str(model.tokenizer.decode(_until_end(model, tokens), skip_special_tokens=True))
 
@@ -240,60 +235,3 @@ def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
     """The text before the first stop string, and whether there is one."""
     places = [place for place in map(text.find, stop) if place >= 0]
     return (text[: min(places)], True) if places else (text, False)
-
-
-@dataclass(frozen=True)
-class GenerationMeasurement(Measurement):
-    """A measurement whose batches leave room for generated texts."""
-
-    new_tokens: int = 0
-    """Number of tokens by which each prompt may grow."""
-
-    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches by length, within the budget even if all texts reach their full length."""
-        return batches(
-            self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
-        )
-
-
-def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure the text that a model generates after each prompt."""
-
-    def measure_batch(batch: Batch) -> list[PromptRows]:
-        with model.measuring():
-            found = generate(model, batch, spec)
-        return [
-            {"completions": [_row(model, tokenized, text)]}
-            if text.finite
-            else error_rows(tokenized.prompt, NOT_FINITE)
-            for tokenized, text in zip(batch.prompts, found, strict=True)
-        ]
-
-    def error_rows(prompt: Prompt, error: str) -> PromptRows:
-        key: Row = {"model": model.name, "prompt_id": prompt.id}
-        return {"completions": [{**key, "answer": "", "correct": None, "error": error}]}
-
-    return GenerationMeasurement(
-        model,
-        spec,
-        token_budget(model, batch_tokens),
-        measure_batch,
-        error_rows,
-        new_tokens=spec.max_new_tokens,
-    )
-
-
-def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
-    """The row of the completions table."""
-    judgement = tokenized.prompt.answer.judge(text.text)
-    return {
-        "model": model.name,
-        "prompt_id": tokenized.prompt.id,
-        "completion": text.text,
-        "tokens": len(text.token_ids),
-        "finished": text.finished,
-        "outcome": judgement.outcome,
-        "answer": judgement.answer,
-        "correct": judgement.correct,
-        "error": "",
-    }

@@ -1,4 +1,4 @@
-"""Patching, a measurement of prompts that come in pairs."""
+"""Patching, as a measurement of pairs of prompts."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
-from interp.measurements.specs import Edges, Patch
+from interp.measurements.specs import Circuits, Edges, Patch
 from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.sites import check_sites
@@ -34,24 +34,24 @@ _Patched = tuple[str, Sequence[Cell], PatchedMetrics]
 """A method, the cells to which it was applied, and their metrics."""
 
 EXACT = "exact"
-"""The method name of cells that were run; estimates have their own names."""
+"""The method name of cells that were run; estimates have different names."""
 
 
 @dataclass(frozen=True)
 class PairMeasurement(Measurement):
     """A measurement whose batches are the two prompts of a pair, clean before corrupt."""
 
-    spec: Patch | Edges
+    spec: Patch | Edges | Circuits
 
     def unit(self, prompt: Prompt) -> str:
         """The id of the unit of measurement: the pair."""
         return prompt.pair_id
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """The pairs, each a batch; none is measured unless all can be aligned.
+        """The pairs, each as a batch; no pair is measured unless all pairs can be aligned.
 
         Raises:
-            UserError: the prompts are not ordered pair by pair, or the policy cannot align a pair.
+            UserError: the prompts are not in order of pairs, or the policy cannot align a pair.
         """
         pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
         check_alignments(pairs, self.spec.policy)
@@ -63,7 +63,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
     if len({tokenized.prompt.pair_id for tokenized in prompts}) != 1 or len(prompts) != 2:
         ids = " and ".join(tokenized.prompt.id for tokenized in prompts)
         raise UserError(
-            f"got {ids}, expected the two prompts of a pair; order the prompts by "
+            f"got {ids}; expected the two prompts of a pair: order the prompts by "
             "interp.patching.pairs.in_pairs"
         )
     one, other = prompts
@@ -71,7 +71,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
 
 
 def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Measure how activations of one prompt of each pair affect the answer to the other.
+    """Measure how activations from one prompt of each pair affect the answer to the other prompt.
 
     Raises:
         UserError: the model lacks a site, layer or head.
@@ -90,7 +90,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
 
 
 class _Patching:
-    """Patch pair by pair, running every cell, or estimating all cells and running some."""
+    """Patch pair by pair; run every cell, or estimate all cells and run some of them."""
 
     def __init__(self, model: Model, spec: Patch, budget: TokenBudget) -> None:
         self._model = model
@@ -115,7 +115,7 @@ class _Patching:
 
         pair = aligned(source)
         with model.measuring():
-            # One pair is enough for these checks.
+            # A single pair suffices for these checks.
             while self._checks:
                 self._checks[-1](model, pair)
                 self._checks.pop()

@@ -1,6 +1,6 @@
-"""Specs: measurements as data that can be checked, written down and sent to a worker.
+"""Specs: measurements as data that can be checked, stored and sent to a worker.
 
-A spec is checked when it is made, and bound to a model only to run (`interp.measurements.core`).
+A spec is validated on creation, and bound to a model only to run (`interp.measurements.core`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,45 +29,50 @@ Indices = Annotated[
 
 
 class Spec(Options):
-    """A measurement: its options, and where everything else about it is found.
+    """A measurement: its options, and the locations of everything else about it.
 
     A subclass registered under the entry point group `interp.measurements` can be run by workers
-    and reported on from its folder, and has a command if it has a `help`. A place is "module:name",
-    imported when it is needed, so that specs are read without torch.
+    and reported on from its folder, and has a command if it has a `help`. A location is
+    "module:name", imported when needed, so that specs can be read without torch.
     """
 
     name: ClassVar[str]
     """Name of the measurement, such as "evaluate"."""
     help: ClassVar[str] = ""
-    """One line on the command; there is no command if it is empty."""
+    """One line about the command; if empty, there is no command."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Example command lines, without the program's name."""
     written: ClassVar[str] = "written to {folder}"
-    """Closing line of the command; {tables} are its small tables, {program} is the program."""
+    """Closing line of the command, with {tables} for its small tables and {program} for the
+    program.
+    """
     group: ClassVar[str] = ""
-    """The parent of its command, such as "probe" for `probe linear`."""
+    """The parent of the command, such as "probe" for `probe linear`."""
     unused: ClassVar[tuple[str, ...]] = ()
-    """Prompt options that its command does not take."""
+    """Prompt options that the command does not accept."""
     measures: ClassVar[str]
-    """Place of the function that takes a model, the spec and `batch_tokens`, and returns a
-    `Measurement`."""
+    """Location of the function that takes a model, the spec and `batch_tokens`, and returns a
+    `Measurement`.
+    """
     fills: ClassVar[tuple[str, ...]] = ()
     """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}
-    """The option with which a table is filled, by the table's name."""
+    """The option required to fill a table, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
-    """Place of the schemas of these tables, by name."""
+    """Location of the schemas of these tables, by name."""
     shard_prompts: ClassVar[int] = 240
     """Number of prompts in a shard, the unit of work and the most that a killed worker loses.
     Costlier prompts need smaller shards."""
+    reads_thoughts: ClassVar[bool] = True
+    """Whether answers are read after the thoughts of a model that thinks (`Model.thoughts`)."""
     own_answers: ClassVar[bool] = True
-    """Whether the answers are the model's own, unlike those of random weights."""
+    """Whether the answers are the model's own rather than those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
-    """Options that no number depends on, such as where something is computed."""
+    """Options on which no number depends, such as the device of a computation."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
-    """Tables that stay in the shards; the end of a run writes their content in another form."""
+    """Tables that stay in the shards; the end of a run writes their content in a different form."""
     result: ClassVar[str] = "interp.results.result:Result"
-    """Place of the class of its results, which shows them."""
+    """Location of the class that displays the results."""
 
     @classmethod
     def tables(cls) -> "Mapping[str, pa.Schema]":
@@ -87,7 +92,8 @@ class Spec(Options):
         """The prompts of a source, in the order in which they are measured.
 
         Raises:
-            UserError: the prompts cannot be loaded, or lack something that the measurement needs.
+            UserError: the prompts cannot be loaded, or do not meet the requirements of the
+                measurement.
         """
         return self.arranged(source.load())
 
@@ -95,16 +101,16 @@ class Spec(Options):
         """The prompts in the order in which they are measured.
 
         Raises:
-            UserError: the prompts lack something that the measurement needs.
+            UserError: the prompts do not meet the requirements of the measurement.
         """
         return prompts
 
     def identity(self) -> dict[str, JsonValue]:
-        """All options on which the numbers depend, including defaults."""
+        """All options that affect the numbers, including defaults."""
         return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))
 
     def modules(self) -> Sequence[str]:
-        """The modules on whose code, with all its imports, the numbers depend."""
+        """The modules whose code and imports affect the numbers."""
         return (type(self).__module__, self.measures.partition(":")[0])
 
 
@@ -112,7 +118,7 @@ def find_spec(name: str) -> type[Spec]:
     """The spec registered under a name.
 
     Raises:
-        UserError: no spec has this name.
+        UserError: there is no spec with this name.
     """
     spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name, base=Spec)
     return spec

@@ -1,10 +1,11 @@
-"""The specs of interp's own measurements, without torch."""
+"""The specs of interp's own measurements, which do not import torch."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from interp import texts
 from interp.attribution.registry import (
@@ -18,6 +19,7 @@ from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
+from interp.prompts.thought import END, is_part
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -26,6 +28,8 @@ Target = Literal["predicted", "gold", "contrast", "margin"]
 MOST_DONORS = 256
 
 MAX_NEW_TOKENS = 256
+
+MOST_DRAWS = 1000
 
 
 def _method_names(text: str) -> tuple[str, ...]:
@@ -57,34 +61,51 @@ class SoftScore(Spec):
 
 
 class Generate(Spec):
-    """Texts that a model generates after each prompt, judged by the prompt's own answer."""
+    """Text that a model generates after each prompt, judged by the prompt's own answer."""
 
     name: ClassVar[str] = "generate"
-    help: ClassVar[str] = "generate a text after each prompt and print how many are right"
+    help: ClassVar[str] = "generate text after each prompt and print the share of correct answers"
     examples: ClassVar[tuple[str, ...]] = (
         "generate --model organism/llama-shallow --max-new-tokens 32",
         "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
+        "generate --model org/model --thinking on --draws 4 --temperature 0.7 --max-new-tokens "
+        "2000 --out runs/thoughts",
     )
     written: ClassVar[str] = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
-    measures: ClassVar[str] = "interp.measurements.generation:generation"
-    fills: ClassVar[tuple[str, ...]] = ("completions",)
+    measures: ClassVar[str] = "interp.measurements.completions:generation"
+    fills: ClassVar[tuple[str, ...]] = ("completions", "thoughts")
     shard_prompts: ClassVar[int] = 60
+    reads_thoughts: ClassVar[bool] = False
     result: ClassVar[str] = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
-    """most tokens of a text"""
+    """largest number of generated tokens"""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
         0.0
     )
-    """0 takes the most probable token; above 0, tokens are sampled"""
+    """at 0, the most probable token is taken; above 0, tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
     """texts that end the generation; they and the text after them are omitted"""
+    draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
+    """with --thinking on: number of thoughts on each prompt"""
+    force_end: bool = False
+    """with --thinking on: write the mark that ends a thought where the thought has no end, and
+    generate the answer there"""
+
+    @model_validator(mode="after")
+    def _check_draws(self) -> "Generate":
+        if self.draws > 1 and not self.temperature:
+            raise UserError(
+                f"{self.draws} draws without a temperature would all be the same text; give a "
+                "temperature above 0, such as 0.7, or omit the draws"
+            )
+        return self
 
 
 class Attribute(Spec):
-    """How much of each answer comes from each segment of its prompt."""
+    """The contribution of each segment of a prompt to the answer."""
 
     name: ClassVar[str] = "attribute"
     help: ClassVar[str] = (
@@ -110,11 +131,12 @@ class Attribute(Spec):
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """the attributed quantity: the predicted token; the gold answer; the contrast of the two
-    options that the data contrasts, or else of the gold answer and the most probable other one; or
-    the margin, the model's own answer over the other contrasted one, or else over the most probable
-    other one, each in all its forms, as `effects` measures it"""
+    options that the data contrasts, or otherwise of the gold answer and the most probable other
+    option; or the margin of the model's own answer over the other contrasted option, or otherwise
+    over the most probable other option, in all their forms, as measured by `effects`
+    """
     keep_tokens: bool = False
-    """also keep each token and its score"""
+    """keep each token and its score as well"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Attribute":
@@ -146,10 +168,10 @@ class Attribute(Spec):
 
 
 class Reinitialized(Attribute):
-    """Attribution of the same prompts by the same architecture before training.
+    """Attribution by a model's architecture before training.
 
-    A method whose scores still agree with the trained model's effects reads the prompt, not the
-    model (Adebayo et al. 2018).
+    A method whose scores still agree with the trained model's effects reads the prompt rather than
+    the model (Adebayo et al. 2018).
     """
 
     name: ClassVar[str] = "attribute-reinitialized"
@@ -159,11 +181,11 @@ class Reinitialized(Attribute):
 
 
 class Effects(Spec):
-    """The effect of each segment on the answer, measured by donors that replace it."""
+    """The effect of each segment on the answer, measured by replacing it with donors."""
 
     name: ClassVar[str] = "effects"
     help: ClassVar[str] = (
-        "replace segments by those of other prompts and print the effect of each on the answer"
+        "replace segments with those of other prompts and print the effect of each on the answer"
     )
     examples: ClassVar[tuple[str, ...]] = (
         "effects --model organism/phi3-deep --limit 48",
@@ -178,8 +200,8 @@ class Effects(Spec):
     result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """the segments to replace, such as premise1,premise2; the others stay (default: all for which
-    the system has donors)"""
+    """the segments to replace, such as premise1,premise2 or thought1; the others stay (default: all
+    for which the system has donors, and all sentences of a thought if there are several draws)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
 
@@ -192,7 +214,9 @@ class Effects(Spec):
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
 
-        arranged = with_donors(prompts, count=self.donors, segments=self.segments)
+        # Donors for the sentences of a thought are other thoughts of the model.
+        own = self.segments and tuple(name for name in self.segments if not is_part(name))
+        arranged = with_donors(prompts, count=self.donors, segments=own)
         for donor in arranged[0].donors[:1]:
             if not donor.segments:
                 raise UserError(
@@ -203,8 +227,53 @@ class Effects(Spec):
         return cast("Prompts", arranged)
 
 
+class Thoughts(Spec):
+    """How much of the answers of a model that thinks passes through its thoughts."""
+
+    name: ClassVar[str] = "thoughts"
+    help: ClassVar[str] = (
+        "exchange premises and thoughts and print how much of the answers passes through the "
+        "thoughts"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "thoughts --model organism/thought-mixed-50 --thinking on --limit 48",
+        "thoughts --model org/model --thinking on --thoughts runs/thoughts --draws 8 "
+        "--max-new-tokens 2000 --out runs/mediation",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: {tables}; {program} report {folder} makes the page"
+    )
+    measures: ClassVar[str] = "interp.measurements.thought_effects:thought_effects"
+    fills: ClassVar[tuple[str, ...]] = ("thought_answers", "thought_effects", "sentence_effects")
+    shard_prompts: ClassVar[int] = 12
+    reads_thoughts: ClassVar[bool] = False
+    result: ClassVar[str] = "interp.results.thoughts:ThoughtEffects"
+
+    draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4
+    """number of thoughts on each prompt and each changed prompt"""
+    donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = 1
+    """number of donors for each prompt, from other instances of its template"""
+    segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
+    """the segments to exchange, such as premise1,premise2; the others stay (default: all for which
+    the system has donors)"""
+    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
+        1.0
+    )
+    """temperature of sampled thoughts"""
+    sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
+    """seed of sampling, together with the prompt"""
+    max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
+    """most tokens of a thought"""
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts with their donors."""
+        from interp.prompts.mixing import with_donors
+
+        return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
+
+
 class Patch(Spec):
-    """The effect on the answer of activations that come from the other prompt of a pair."""
+    """The effect on the answer of activations from the other prompt of a pair."""
 
     name: ClassVar[str] = "patch"
     help: ClassVar[str] = (
@@ -230,68 +299,72 @@ class Patch(Spec):
     )
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
     granularity: Granularity = "role"
-    """the tokens that are patched together: those of each role or segment, each position alone, or
-    all tokens"""
+    """the tokens that are patched together: the tokens of each role or segment, each single
+    position, or all tokens
+    """
     direction: Literal["denoising", "noising"] = "denoising"
     """denoising: clean activations into the corrupt prompt; noising: the reverse"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
     policy: Policy = "last"
     """how to align differing spans with unequal numbers of tokens: by the last token, by the mean,
-    or all to refuse such pairs"""
+    or all to reject such pairs
+    """
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
     heads: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
-    """which heads, such as 0,2,5 or 0-2 (default: all)"""
+    """the heads, such as 0,2,5 or 0-2 (default: all)"""
     estimate: Literal["gradient", "integrated"] | None = None
     """estimate all effects from one backward pass (gradient) or five (integrated) instead of
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
-    """run the K cells with the largest estimates of each pair exactly"""
+    """run the K cells of each pair with the largest estimates exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
-    site exceeds its bound in a pair that is not checked"""
+    site exceeds its bound in an unchecked pair
+    """
     checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
-    """share of the pairs whose cells are all run exactly, to check a guarantee"""
+    """share of the pairs in which all cells are run exactly, to check a guarantee"""
     sets: bool = False
-    """also patch growing sets of cells at once, in order of their effects and in a random order"""
+    """also patch growing sets of cells together, in the order of their effects and in random order
+    """
     control: bool = False
-    """also run each patch from a control: the same prompt about other entities, with the same
-    correct answer"""
+    """also run each patch from a control: the prompt about different entities, with the same
+    correct answer
+    """
     backend: Literal["native", "transformer-lens", "nnsight"] = "native"
     """native, transformer-lens or nnsight"""
     remote: bool = False
-    """run a hub model on NDIF's servers, by nnsight"""
+    """run a hub model on NDIF's servers, with nnsight"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Patch":
         if self.verify and self.estimate is None:
             raise UserError(
-                "verify is given, but nothing is estimated, and exact patching needs no "
-                "verification; give an estimate too, or omit verify"
+                "got verify without an estimate, but exact patching needs no verification; add "
+                "an estimate, or omit verify"
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
                 "a guarantee bounds the errors of estimates by pairs whose cells are all run "
-                "exactly; give an estimate with it, and omit verify"
+                "exactly; add an estimate, and omit verify"
             )
         if self.sets and (self.backend != "native" or "pattern" in self.sites):
             raise UserError(
                 "sets of cells are patched natively, at sites other than pattern; got "
                 f"the backend {self.backend} and the sites {', '.join(self.sites)}. Omit the "
-                "backend, and give z for pattern"
+                "backend, and use z instead of pattern"
             )
         if self.remote and self.backend != "nnsight":
             raise UserError(
-                f"the backend {self.backend} does not run remotely; give the backend nnsight"
+                f"the backend {self.backend} does not run remotely; use the backend nnsight"
             )
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one; with donors for controls.
+        """The prompts pair by pair, the clean before the corrupt prompt, with donors for controls.
 
-        Raises:
-            UserError: the prompts are not pairs, or have no donors from which to make controls.
+        Raises: UserError: the prompts are not pairs, or have no donors for controls.
         """
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
@@ -324,9 +397,84 @@ class Edges(Spec):
     ] = ("integrated",)
     """gradient, integrated, activations, softmax and gim estimate all edges from a few backward
     passes; exact runs the model once per edge"""
+    directions: Annotated[tuple[Literal["noising", "denoising"], ...], Field(min_length=1)] = (
+        "noising",
+    )
+    """noising runs the clean prompt, and the corrupt prompt's activations enter by the edges;
+    denoising is the reverse"""
+    sample: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
+    """run exactly only N edges into queries, keys, values, MLPs and logits each, drawn at random:
+    the same for all pairs, or with a guarantee others in each pair (default: all edges)"""
+    guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
+    """bound the effects that are only estimated: with probability P, such as 0.95, no effect of an
+    edge (with a sample, of as many edges drawn at random) exceeds its bound in a pair that is not
+    checked"""
+    checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
+    """share of the pairs whose edges are run exactly, to check a guarantee"""
     clean: str | None = None
-    """the side of a pair whose prompt is run; the other side's activations enter by the edges
-    (default: the system's first)"""
+    """the clean side of a pair (default: the system's first)"""
+    policy: Policy = "last"
+    """alignment of differing spans with unequal numbers of tokens: last, mean, or all to reject
+    such pairs
+    """
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Edges":
+        if self.guarantee is not None and "exact" in self.methods:
+            raise UserError(
+                "a guarantee bounds what estimates miss, and exact leaves nothing to estimate; "
+                "omit exact from the methods: with a guarantee, checked pairs are run exactly"
+            )
+        if self.sample is not None and self.guarantee is None and "exact" not in self.methods:
+            raise UserError(
+                "a sample says which edges are run exactly, but none is; add exact to the methods, "
+                "or give a guarantee"
+            )
+        return self
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts pair by pair, the clean before the corrupt prompt.
+
+        Raises: UserError: the prompts are not pairs.
+        """
+        from interp.patching.pairs import in_pairs
+
+        return cast("Prompts", in_pairs(prompts, clean=self.clean))
+
+
+class Circuits(Spec):
+    """The answers of models that run only with the edges of a circuit."""
+
+    name: ClassVar[str] = "circuits"
+    help: ClassVar[str] = (
+        "choose circuits by the effects of edges, run the model with these edges alone, and print "
+        "how much of its answer is left"
+    )
+    examples: ClassVar[tuple[str, ...]] = (
+        "circuits --model organism/llama-shallow --limit 24",
+        "circuits --edges runs/edges --split phrasing --seed 1 --out runs/circuits",
+    )
+    written: ClassVar[str] = (
+        "written to {folder}: {tables}; {program} report {folder} draws the circuits"
+    )
+    measures: ClassVar[str] = "interp.measurements.circuits:circuits"
+    fills: ClassVar[tuple[str, ...]] = ("pairs", "circuits")
+    shard_prompts: ClassVar[int] = 24
+    result: ClassVar[str] = "interp.results.circuits:CircuitAnswers"
+
+    edges: Annotated[Path | None, FromText(texts.path, "DIR")] = None
+    """folder of a finished run of `edges` of these models, whose mean effects rank the edges
+    (default: the edges of the same prompts are measured first)"""
+    methods: Annotated[
+        tuple[EdgeMethod, ...] | None, Field(min_length=1), FromText(texts.names, "NAME")
+    ] = None
+    """methods whose effects choose circuits (default: all of the run of `edges`; without one,
+    integrated)"""
+    split: Annotated[str | None, FromText(texts.name, "FACTOR")] = None
+    """a factor of the prompts, such as phrasing: circuits are chosen by the effects in half of its
+    values, and the other half tests them"""
+    clean: str | None = None
+    """the clean side of a pair, as in the run of `edges` (default: the system's first)"""
     policy: Policy = "last"
     """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
     pairs"""
@@ -335,15 +483,33 @@ class Edges(Spec):
         """The prompts pair by pair, the clean one before the corrupt one.
 
         Raises:
-            UserError: the prompts are not pairs.
+            UserError: the prompts are not pairs, or lack the split factor.
         """
         from interp.patching.pairs import in_pairs
 
+        known = list(dict.fromkeys(name for prompt in prompts for name in prompt.factors))
+        if self.split is not None and self.split not in known:
+            raise UserError(unknown("factor", self.split, known))
         return cast("Prompts", in_pairs(prompts, clean=self.clean))
+
+    def first(self) -> Edges:
+        """The measurement of edges that comes first if no run of it is given."""
+        methods = self.methods or ("integrated",)
+        return Edges(methods=methods, clean=self.clean, policy=self.policy)
+
+    def identity(self) -> dict[str, JsonValue]:
+        """The options, with the whole path and a checksum of the edges."""
+        from interp.circuits.effects import edges_checksum
+
+        own = super().identity()
+        if self.edges is None:
+            return own
+        path = str(self.edges.absolute())
+        return {**own, "edges": path, "checksum": edges_checksum(self.edges)}
 
 
 class Activations(Spec):
-    """Answers, and the vectors at some sites and tokens of each prompt."""
+    """Answers, and the vectors at selected sites and tokens of each prompt."""
 
     name: ClassVar[str] = "activations"
     help: ClassVar[str] = (
@@ -355,7 +521,7 @@ class Activations(Spec):
         "runs/vectors",
     )
     written: ClassVar[str] = (
-        "written to {folder}: activations.parquet gives the tensor and the row of each vector"
+        "written to {folder}: activations.parquet lists the tensor and the row of each vector"
     )
     measures: ClassVar[str] = "interp.measurements.activations:activations"
     fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
@@ -369,22 +535,25 @@ class Activations(Spec):
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v"""
     roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """segments and roles whose tokens are read, such as premise2,last, or all for the whole prompt;
-    a prompt without one has no vector for it (default: the token at which the answer is read)"""
+    a prompt that lacks a segment or role has no vector for it (default: the token at which the
+    answer is read)
+    """
     tokens: Literal["last", "mean", "all"] = "last"
-    """tokens of a segment or role: the last one, the mean over all, or all, one vector each"""
+    """tokens of a segment or role: the last token, the mean over all tokens, or all tokens, with
+    one vector per token
+    """
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts as they are.
+        """The prompts, unchanged.
 
-        Raises:
-            UserError: no prompt has a requested segment or role.
+        Raises: UserError: no prompt has a requested segment or role.
         """
         if self.roles is not None:
             named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
             known = dict.fromkeys((*RESERVED, *named))
             for name in self.roles:
-                if name not in known:
+                if name not in known and name != END and not is_part(name):
                     raise UserError(unknown("segment or role", name, known))
         return prompts

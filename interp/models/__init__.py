@@ -1,6 +1,6 @@
-"""Models: loaded, mapped, and the organisms that ship with the package."""
+"""Loading and mapping of models, and the organisms that ship with the package."""
 
 import logging
 
-# bitsandbytes warns when peft or Trainer imports it, and each time it casts an input in 8 bits.
+# bitsandbytes warns when peft or Trainer imports it and whenever it casts an 8-bit input.
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

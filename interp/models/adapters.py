@@ -1,11 +1,11 @@
-"""LoRA adapters: folders with low-rank changes of a base model's weights (Hu et al. 2021).
+"""LoRA adapters: folders with low-rank changes to a base model's weights (Hu et al. 2021).
 
-peft merges an adapter into its base on loading, so everything measures, hooks and patches an
-ordinary model. Adapter folders are not trusted:
+peft merges an adapter into its base on loading, so the result is measured, hooked and patched like
+any other model. Adapter folders are not trusted:
 
-1. The base is a model on this machine whose checksum is recorded with the adapter, or one that the
-   user names. Code that comes with a base is never run.
-2. Weights are safetensors, and exactly those that the settings ask for.
+1. The base is a model on this machine whose checksum is recorded with the adapter, or a model that
+   the user names. Code that comes with a base is never run.
+2. Weights are safetensors, with exactly the tensors that the settings require.
 3. Only settings of plain LoRA are accepted.
 """
 
@@ -47,7 +47,7 @@ _WITHOUT_EFFECT = frozenset(
     {
         "auto_mapping",
         "inference_mode",
-        "lora_dropout",  # only in training
+        "lora_dropout",  # used only in training
         "megatron_core",
         "peft_version",
         "qalora_group_size",
@@ -55,7 +55,7 @@ _WITHOUT_EFFECT = frozenset(
         "task_type",
     }
 )
-"""Settings that change no weight of a merged adapter."""
+"""Settings that do not affect the weights of a merged adapter."""
 
 
 class Settings(BaseModel):
@@ -68,12 +68,14 @@ class Settings(BaseModel):
     r: Annotated[int, Field(ge=1)]
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
-    """Names of modules, or the ends of their paths. Patterns are refused: one may run forever."""
+    """Names of modules, or the ends of their paths. Patterns are rejected: a pattern may run
+    forever.
+    """
     use_rslora: bool = False
     fan_in_fan_out: bool = False
     bias: Literal["none"] = "none"
     init_lora_weights: bool | Literal["gaussian"] = True
-    """Ways to initialize an adapter; all others change the base's own weights."""
+    """Allowed initializations of an adapter; all others change the base's own weights."""
 
 
 class Base(BaseModel):
@@ -94,7 +96,7 @@ class Adapter:
     folder: Path
     settings: Settings
     base: Base | None
-    """The base that the adapter was trained on; None if the adapter was not trained here."""
+    """The base that the adapter was trained on; None if this package did not train it."""
 
     def checksum(self) -> str:
         """A hash over the adapter's settings and weights."""
@@ -112,14 +114,14 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 
     Raises:
         UserError: a file is missing, damaged or not a plain file, the settings are not plain LoRA,
-            or tensors have another rank.
+            or a tensor has the wrong rank.
     """
     shown = one_line(name)
     check_regular(name, folder)
     if (folder / "config.json").is_file():
         raise UserError(
             f"{shown} holds both a model (config.json) and an adapter ({SETTINGS}); keep them in "
-            "two folders"
+            "separate folders"
         )
     with as_user_error(SETTINGS, name):
         settings = Settings.model_validate_json(read_bytes(folder / SETTINGS, limit=RECORD_BYTES))
@@ -127,10 +129,13 @@ def read_adapter(name: str, folder: Path) -> Adapter:
         if key not in _WITHOUT_EFFECT and value not in (None, False, {}, []):
             raise UserError(
                 f"{SETTINGS} of {shown} sets {one_line(key, 60)} to {one_line(repr(value), 60)}; "
-                "expected plain LoRA. Merge the adapter into its base by peft, and give that folder"
+                "expected plain LoRA. Merge the adapter into its base with peft, and pass the "
+                "folder of the merged model"
             )
     if not (folder / WEIGHTS).is_file():
-        raise UserError(f"{shown} has no {WEIGHTS}; other formats can run code and are not read")
+        raise UserError(
+            f"{shown} has no {WEIGHTS}; other formats are not read because they can run code"
+        )
     with as_user_error(WEIGHTS, name):
         _check_ranks(name, folder / WEIGHTS, settings.r)
     base = None
@@ -141,11 +146,10 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the model that an adapter is merged into: the one that the user gave, if any.
+    """The name of the model that an adapter is merged into, preferably the one that the user gave.
 
-    Raises:
-        UserError: no base was given, and the one that the folder names cannot be checked, because
-            it is on the hub or its checksum was not recorded.
+    Raises: UserError: the user gave no base, and the base that the folder names cannot be checked,
+        because it is on the hub or its checksum was not recorded.
     """
     if given is not None:
         return given
@@ -156,9 +160,9 @@ def base_of(adapter: Adapter, given: str | None) -> str:
     raise UserError(
         f"the adapter {one_line(adapter.name)} needs its base"
         + (
-            f", which its own files call {one_line(named)!r}; give it by --base if you trust it"
+            f", which its own files call {one_line(named)!r}; pass it with --base if you trust it"
             if named
-            else "; give the model that it was trained on by --base"
+            else "; pass the model that it was trained on with --base"
         )
     )
 
@@ -170,23 +174,21 @@ def _check_ranks(name: str, file: Path, rank: int) -> None:
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
             raise UserError(
                 f"the tensor {one_line(key)} of {one_line(name)} has the shape {tensor.shape}; "
-                f"expected lora_A and lora_B of rank {rank}, as its {SETTINGS} has it"
+                f"expected lora_A and lora_B of rank {rank}, as in its {SETTINGS}"
             )
 
 
 def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     """A base model, changed in place by an adapter: W + s B A (Hu et al. 2021, Section 4.1).
 
-    s is lora_alpha / r, with use_rslora lora_alpha / sqrt(r) (Kalajdzievski 2023).
+    s is lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
 
-    Raises:
-        UserError: peft is missing, or tensors are missing, unexpected, of other shapes or not
-            finite.
+    Raises: UserError: peft is missing, or a tensor is missing, unexpected, misshapen or not finite.
     """
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 
-    # Made from the checked settings: peft itself would take more from the file.
+    # The checked settings are passed explicitly: peft itself would read more from the file.
     config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
     with as_user_error(WEIGHTS, adapter.name), _quiet_peft():
         stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
@@ -195,13 +197,13 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
         asked = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
         _check_names(adapter.name, stored, {*asked})
         whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
-    whole.requires_grad_(True)  # peft has frozen it
+    whole.requires_grad_(True)  # peft froze it
     return whole
 
 
 @contextmanager
 def _quiet_peft() -> Iterator[None]:
-    """Within the block peft warns neither about its own deprecated calls nor about checked keys."""
+    """Silence peft's warnings about its own deprecated calls and about keys checked elsewhere."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
         warnings.filterwarnings("ignore", message="Found missing adapter keys")
@@ -209,26 +211,26 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are those that the settings ask for, which peft does not check."""
+    """Check that the tensors are those that the settings require, which peft does not do."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
                 f"{WEIGHTS} of {one_line(name)} {what} "
-                f"{some(sorted(key.removeprefix(_PREFIX) for key in keys))}; expected the changes "
-                f"of the modules that its {SETTINGS} names, in a model like its base"
+                f"{some(sorted(key.removeprefix(_PREFIX) for key in keys))}; expected changes to "
+                f"the modules that its {SETTINGS} names, in a model like its base"
             )
 
 
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
-    """Refuse a change of one of two modules that share a weight: it would be merged into both."""
+    """Reject a change to one of two modules that share a weight: both modules would change."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
     # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
     if tied and any(module in ends for path, module in hf.named_modules() if path in changed):
         raise UserError(
-            f"the adapter {one_line(name)} changes the embeddings or the unembedding, which are "
-            "one weight in its base; such a change cannot be merged"
+            f"the adapter {one_line(name)} changes the embeddings or the unembedding, which "
+            "share one weight in its base; such a change cannot be merged"
         )
 
 
@@ -240,7 +242,7 @@ def check_peft() -> None:
     """
     if find_spec("peft") is None:
         raise UserError(
-            "LoRA adapters need peft, which is not installed; pip install 'interp[lora]'"
+            "LoRA adapters require peft, which is not installed; run pip install 'interp[lora]'"
         )
 
 
@@ -249,9 +251,9 @@ SCALE = 2
 
 
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
-    """A model, changed in place, with an adapter in every linear layer except the unembedding.
+    """Add an adapter in place to every linear layer of a model except the unembedding.
 
-    The model's own weights stay as they are. A is drawn by the seed, and B begins at zero.
+    The model's own weights do not change. A is drawn with the seed, and B starts at zero.
 
     Returns:
         peft's `PeftModel`, whose checkpoints hold only the adapter.
@@ -262,7 +264,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
     with _quiet_peft(), torch.device(next(hf.parameters()).device):
         wrapped = get_peft_model(hf, config)
-    # Given a name, peft looks for the model on the hub whenever a checkpoint is saved.
+    # If peft had the name, it would look for the model on the hub whenever it saves a checkpoint.
     wrapped.peft_config[NAME].base_model_name_or_path = ""
     return wrapped
 
@@ -275,7 +277,7 @@ def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
     settings = json.loads(file.read_text(encoding="utf-8"))
     settings |= {
         "base_model_name_or_path": base.name,
-        "target_modules": sorted(settings["target_modules"]),  # a set, in any order
+        "target_modules": sorted(settings["target_modules"]),  # a set, whose order varies
     }
     file.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / BASE).write_text(base.model_dump_json(indent=2) + "\n", encoding="utf-8")

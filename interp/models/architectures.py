@@ -19,13 +19,13 @@ from interp.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The common properties of all models of one kind."""
+    """The properties that all models of one kind share."""
 
     name: str
     auto: Any
     """The transformers class that loads models of this kind."""
     reads_ahead: bool
-    """Whether a token attends to later ones, so prompts that begin alike share no states."""
+    """Whether tokens attend to later tokens, so prompts with the same beginning share no states."""
 
 
 CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
@@ -34,7 +34,7 @@ TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=Tru
 
 
 def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind of a model, by the names of its classes or else its configuration.
+    """The kind of a model, from the names of its classes or otherwise from its configuration.
 
     Causal models that also read images share the name ...ForConditionalGeneration with text-to-text
     models.
@@ -46,13 +46,13 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
         return CLASSIFIER
     if any(name.endswith("ForMaskedLM") for name in architectures):
         raise UserError(
-            f"{', '.join(architectures)} fills masks and gives no answers; expected a causal "
+            f"{', '.join(architectures)} fills masks and cannot answer; expected a causal "
             "language model, a sequence classifier or a text-to-text model"
         )
     headless = architectures and all(n.endswith("Model") and "Head" not in n for n in architectures)
     if headless and getattr(config, "model_type", "") in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         raise UserError(
-            f"{', '.join(architectures)} has no head and gives no answers; expected a causal "
+            f"{', '.join(architectures)} has no head and cannot answer; expected a causal "
             "language model, a sequence classifier or a text-to-text model"
         )
     return TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
@@ -62,7 +62,8 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
 class Architecture:
     """Module paths of a causal language model, or of an encoder that pools its first token.
 
-    `layers` and `final_norm` begin at the model's root, the others at a layer unless they say so.
+    `layers` and `final_norm` start at the model's root, the other paths at a layer unless stated
+    otherwise.
     """
 
     layers: str
@@ -70,26 +71,30 @@ class Architecture:
     attention: str
     mlp: str
     final_norm: str | None
-    """The norm after the last layer; None if the head reads the layer's output."""
+    """The norm after the last layer; None if the head reads the last layer's output directly."""
     attention_out: str
-    """The module of a layer whose output the attention adds to the residual stream."""
+    """The module of a layer whose output is the attention's contribution to the residual stream."""
     mlp_norm: str | None
-    """The module of a layer that reads the residual stream for the MLP: its norm, or the MLP. None
-    if norms act on the stream itself, which is then not a sum."""
+    """The module of a layer that reads the residual stream for the MLP: the MLP's norm, or the MLP.
+    None if norms act on the stream itself, which is then not a sum of contributions.
+    """
     mlp_out: str
-    """The module of a layer whose output the MLP adds to the residual stream."""
+    """The module of a layer whose output is the MLP's contribution to the residual stream."""
     heads_out: str
     """The projection, within the attention, that reads the outputs of all heads."""
     qkv: tuple[str, str, str]
-    """The linear modules, within the attention, that give queries, keys and values."""
+    """The linear modules, within the attention, that compute queries, keys and values."""
     layout: Literal["own", "stacked", "interleaved"] = "own"
-    """The output of these modules: "own", nothing else; "stacked", queries, then keys, then values
-    of all heads; "interleaved", query, key and value of each head together."""
+    """Layout of the output of these modules: "own" if each module has a separate output; "stacked"
+    for the queries, then the keys, then the values of all heads; "interleaved" for the query, key
+    and value of each head in turn.
+    """
     causal: bool = True
-    """Whether a token attends only to those before it."""
+    """Whether a token attends only to itself and earlier tokens."""
     gates: tuple[str, ...] = ()
-    """The modules, within a gated MLP, that give its gate and the values that the gate multiplies;
-    empty if the MLP has no gate."""
+    """The modules, within a gated MLP, that compute its gate and the values that the gate
+    multiplies; empty if the MLP has no gate.
+    """
 
 
 _LLAMA_LIKE = Architecture(
@@ -162,7 +167,7 @@ ARCHITECTURES = {
 _BERT_LIKE = Architecture(
     layers="bert.encoder.layer",
     attention="attention",
-    mlp="intermediate",  # its first half, with the activation function
+    mlp="intermediate",  # the first half of the MLP, with the activation function
     final_norm=None,
     attention_out="attention.output.dense",
     mlp_norm=None,
@@ -203,23 +208,23 @@ ENCODERS = {
         gates=("Wi",),
     ),
 }
-"""The same for encoders whose classification head reads the first token."""
+"""Module paths of encoders whose classification head reads the first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 """Names of the cross-attention in the layers of decoders."""
 
 UNMAPPED_WORKS = (
-    "What works for it are answers (evaluate), familiarity (probe familiarity), input gradients "
-    "(attribute --methods input_gradient) and, where it can, attention (--methods attention)"
+    "It supports answers (evaluate), familiarity (probe familiarity), input gradients (attribute "
+    "--methods input_gradient) and, if readable, attention (--methods attention)"
 )
-"""A message: the measurements that do not need a model's modules."""
+"""Message that lists the measurements that do not require a model's modules."""
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:
     """The architecture of a model, checked against its modules.
 
-    A model type that is not listed is tried as Llama-like, the most common layout, also as the text
-    part of a model that reads images.
+    A model type that is not listed is assumed to have the layout of Llama, the most common one,
+    possibly as the text part of a model that reads images.
 
     Raises:
         UserError: modules are missing, an encoder is not listed, or the model is a text-to-text
@@ -241,7 +246,7 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
             return architecture
     raise UserError(
         f"the architecture {model.config.model_type!r} does not have the expected structure: "
-        f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}. Known architectures are "
+        f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
 
@@ -250,8 +255,8 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     listed = ENCODERS.get(model.config.model_type) if kind is CLASSIFIER else None
     if listed is None:
         raise UserError(
-            f"nothing can look inside a {kind.name} of the architecture "
-            f"{model.config.model_type!r}. {UNMAPPED_WORKS}. Known are most causal language "
+            f"a {kind.name} of the architecture {model.config.model_type!r} "
+            f"cannot be inspected. {UNMAPPED_WORKS}. Supported are most causal language "
             f"models, and the classifiers {', '.join(ENCODERS)}"
         )
     problem = _mismatch(model, listed)
@@ -261,7 +266,7 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     if problem is not None:
         raise UserError(
             f"the encoder {model.config.model_type!r} does not have the expected structure: "
-            f"{problem}, so nothing can look inside it. {UNMAPPED_WORKS}"
+            f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}"
         )
     return listed
 
@@ -284,7 +289,7 @@ def _mismatch(model: PreTrainedModel, architecture: Architecture) -> str | None:
     layers = layers_of(model, architecture)
     expected = model.config.get_text_config().num_hidden_layers
     if len(layers) != expected:
-        return f"{len(layers)} layers in {architecture.layers}, the configuration says {expected}"
+        return f"{len(layers)} layers in {architecture.layers}, but {expected} in the configuration"
     for index, layer in enumerate(layers):
         for path in (architecture.attention, architecture.mlp):
             if not _has(layer, path):

@@ -1,9 +1,9 @@
-"""The attention at the position of the answer, layer by layer, whatever computes it.
+"""The attention at the position of the answer, layer by layer, for any implementation.
 
 Eager attention returns its weights, which hooks read one layer at a time; a model outside the
-architecture map returns those of all layers at once (`output_attentions`). With a fused
-implementation (SDPA, flash) the row of one query, heads x tokens numbers, is computed again from
-the same queries and keys, through transformers' `AttentionInterface`.
+architecture map returns the weights of all layers at once (`output_attentions`). With a fused
+implementation (SDPA, flash), the row of one query (heads x tokens) is recomputed from the queries
+and keys, through transformers' `AttentionInterface`.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from interp.models.model import Model
 from interp.models.sites import hooked, layer_count, locate, watched
 
 Row = Float[Tensor, "batch token"]
-"""Attention of one token to each token of the prompt, averaged over the heads of one layer."""
+"""Attention from one token to each token of the prompt, averaged over the heads of one layer."""
 
 _BLOCK_MASKS = ("flex_attention",)
 """Implementations whose masks are custom objects, not tensors."""
@@ -30,22 +30,21 @@ _BLOCK_MASKS = ("flex_attention",)
 
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
-    """Within the block each forward pass appends one row per layer to the yielded list.
+    """Append one row per layer to the yielded list in each forward pass within the block.
 
     A row is the attention of the token at which the answer is read: the last token of a causal
-    model, the first of a classifier, whose head pools it, and the decoder's last token in a
+    model, the first token of a classifier, whose head pools it, or the decoder's last token in a
     text-to-text model, which attends to the encoder's tokens (cross-attention). Layers without
-    attention, as in partly recurrent models, append none. The model's own attention, and so its
-    numbers, stay the same.
+    attention, as in partly recurrent models, append no row. The model's attention and its outputs
+    do not change.
 
-    Raises:
-        UserError: the attention cannot be read, or the model has none.
+    Raises: UserError: the attention cannot be read, or the model has no attention.
     """
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(
-            f"the token that the head of {model.name} ({model.hf.config.model_type}) reads is not "
-            f"known, so its attention cannot be read; expected {', '.join(ENCODERS)}. Leave the "
-            "method out (--methods input_gradient)"
+            f"the token that the head of {model.name} ({model.hf.config.model_type}) reads is "
+            f"unknown, so its attention cannot be read; expected {', '.join(ENCODERS)}. Omit the "
+            "method (--methods input_gradient)"
         )
     rows: list[Row] = []
     if model.attn_implementation != "eager":
@@ -60,14 +59,14 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
 
 @contextmanager
 def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
-    """Within the block, refuse a forward pass that appends no row."""
+    """Reject a forward pass within the block that appends no row."""
 
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
         if not rows:
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) "
-                "returns no attention; leave the method out (--methods input_gradient) or, if it "
-                "has attention, load it with --attn-implementation eager"
+                "returns no attention; omit the method (--methods input_gradient) or, if the "
+                "model has attention, load it with --attn-implementation eager"
             )
 
     with hooked(model.hf.register_forward_hook(check)):
@@ -82,7 +81,7 @@ def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
         return inputs, {**options, "output_attentions": True}
 
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
-        # Layers without attention give None.
+        # Layers without attention return None.
         given = [weights for weights in getattr(output, name, None) or () if weights is not None]
         rows.extend(weights[:, :, at].detach().float().mean(1) for weights in given)
 
@@ -109,8 +108,7 @@ def _recorded_fused(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
         raise UserError(
             f"the attention of {model.name} ({name}) cannot be read; load the model with "
-            "--attn-implementation sdpa or eager, or leave the method out "
-            "(--methods input_gradient)"
+            "--attn-implementation sdpa or eager, or omit the method (--methods input_gradient)"
         )
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
     read = {
@@ -153,12 +151,12 @@ def query_row(
     position_bias: Tensor | None = None,
     **unused: Any,
 ) -> Float[Tensor, "batch head token"]:
-    """Attention weights of one query, in fp32: the last query, or one that sees all tokens.
+    """Attention weights of one query, in fp32: the last query, or a query that sees all tokens.
 
-    The weights sum to 1, or to less if sinks (`s_aux`, one logit per head) take a part. T5 adds
+    The weights sum to 1, or to less if sinks (`s_aux`, one logit per head) receive a share. T5 adds
     `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides earlier
     tokens from the last query, and later tokens from the first. transformers' `attention_mask` is
-    None (causal, nothing padded), a boolean or additive mask over (query, key), or a padding mask
+    None (causal, without padding), a boolean or additive mask over (query, key), or a padding mask
     over keys (flash).
     """
     batch, heads, _, size = query.shape

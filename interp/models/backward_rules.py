@@ -5,8 +5,8 @@ The forward pass stays the same, up to rounding. Each switch affects one kind of
 1. Norms: denominators are constants, so a norm is linear for the given tokens.
 2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so it is less close
    to zero if one token gets nearly all attention.
-3. Products: each factor gets a share of the gradient, so a gradient through both factors is not
-   counted twice (queries, keys and values; the two factors of a gated MLP).
+3. Products (of queries, keys and values, and of the two factors of a gated MLP): each factor
+   receives a share of the gradient, so that a gradient through two factors is not counted twice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,22 +33,22 @@ Norm = Callable[[Hidden], Hidden]
 
 @dataclass(frozen=True, slots=True)
 class BackwardRules:
-    """The switches; with the defaults the gradient is the model's own."""
+    """The switches; the defaults give the model's own gradient."""
 
     frozen_norms: bool = False
     """Whether the denominators of all norms are constants."""
     softmax_temperature: float = 1.0
-    """T: the attention softmax has the Jacobian of the softmax at logits / T."""
+    """Temperature T: the attention softmax has the Jacobian of the softmax at logits / T."""
     query_key_share: float = 1.0
-    """Factor of the gradients of queries and of keys."""
+    """Factor for the gradients of queries and of keys."""
     value_share: float = 1.0
-    """Factor of the gradients of values."""
+    """Factor for the gradients of values."""
     gate_share: float = 1.0
-    """Factor of the gradients of both factors of a gated MLP."""
+    """Factor for the gradients of both factors of a gated MLP."""
 
     @property
     def attention(self) -> tuple[float, float, float]:
-        """The switches of the attention."""
+        """The switches that concern attention."""
         return self.softmax_temperature, self.query_key_share, self.value_share
 
 
@@ -63,17 +63,17 @@ GIM = BackwardRules(
     value_share=0.5,
     gate_share=0.5,
 )
-"""Gradient interaction modifications (Edin et al. 2025): a factor of a product gets half of the
-gradient; queries and keys are factors of two products, one within the other."""
+"""Gradient interaction modifications (Edin et al. 2025): each factor of a product receives half of
+the gradient; queries and keys are factors of two nested products.
+"""
 
 
 @contextmanager
 def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
-    """Within the block, which must hold forward and backward passes, gradients follow the rules.
+    """Apply the rules to gradients within the block, which must run forward and backward passes.
 
-    Raises:
-        UserError: the architecture is not understood, a norm computes something unknown, or a rule
-            did not reach a layer by the end of the block.
+    Raises: UserError: the architecture is not supported, a norm has an unknown form, or a rule did
+        not reach a layer by the end of the block.
     """
     with ExitStack() as stack:
         if rules.frozen_norms:
@@ -86,10 +86,9 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 def check_rules(model: Model, rules: BackwardRules) -> None:
-    """Check, before any pass, that rules apply to a model.
+    """Check, before any pass, that the rules can be applied to a model.
 
-    Raises:
-        UserError: the architecture is not understood, or its gates are not known.
+    Raises: UserError: the architecture is not supported, or its gates are unknown.
     """
     layers = layers_of(model.hf, model.architecture)
     if rules.gate_share != PLAIN.gate_share:
@@ -98,9 +97,9 @@ def check_rules(model: Model, rules: BackwardRules) -> None:
 
 
 def open_attention(model: Model) -> AbstractContextManager[None]:
-    """Within the block attention weights are computed explicitly, so hooks can read them.
+    """Compute attention weights explicitly within the block, so hooks can read them.
 
-    Unlike transformers' eager attention, this takes padded batches in float64 too.
+    Unlike transformers' eager attention, this also accepts padded batches in float64.
     """
     return _ruled_attention(model, PLAIN)
 
@@ -127,7 +126,7 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
         if not forms:
             tokens = hidden_states.detach().flatten(0, -2)
             finite = tokens[forward(tokens).isfinite().all(-1)]
-            if not len(finite):  # gradients are not finite either
+            if not len(finite):  # gradients are not finite, either
                 return forward(hidden_states)
             forms.append(_form_of(module, forward, finite[None, :1]))
         return forms[0](hidden_states)
@@ -155,11 +154,10 @@ class _Form:
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
-        """What each summand of the norm's input contributes to its output; the shift is left out.
+        """The contribution of each summand of the norm's input to its output, excluding the shift.
 
-        Args:
-            summands: they sum to `total`, up to what has no part.
-            total: the norm's input.
+        Args: summands: the parts of `total`; a remainder may belong to no part. total: the norm's
+            input.
         """
         x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
         if self.centred:
@@ -179,12 +177,12 @@ def norm_form(module: nn.Module, sample: Hidden) -> _Form:
 
 @torch.no_grad()
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
-    """The form of a norm, found from its output for three vectors and checked on a sample.
+    """The form of a norm, determined from its output for three vectors and checked on a sample.
 
     Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
     and an offloaded module has its weights only while it runs.
     """
-    signs = torch.ones_like(sample)  # of mean 0 (unless the width is odd) and mean square 1
+    signs = torch.ones_like(sample)  # with mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1
     up, down, level = (forward(x).to(_precise(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
@@ -192,7 +190,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     form = _Form(
         gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
         shift=shift[0, 0],
-        # A centred norm gives zeros for a constant vector.
+        # A centred norm maps a constant vector to zeros.
         centred=bool((level - shift).abs().max() < 0.5 * slope.abs().max()),
         epsilon=epsilon,
     )
@@ -207,7 +205,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
 
 
 def _precise(tensor: Tensor) -> torch.dtype:
-    """The type in which norms and softmax are computed: fp32, or the tensor's own if wider."""
+    """The type in which norms and softmax are computed: fp32, or the tensor's type if wider."""
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
@@ -225,7 +223,7 @@ def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 _ATTENTION = "interp_backward_rules"
-"""transformers' name for the attention of this module."""
+"""The name under which transformers knows the attention of this module."""
 
 _IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
 """The rules in force, and a callback for each attention module that they reach."""
@@ -243,7 +241,7 @@ def _attend(
     s_aux: Float[Tensor, " head"] | None = None,
     **unused: Any,
 ) -> tuple[Float[Tensor, "row token head value_size"], Logits]:
-    """Attention under the rules in force, computed explicitly; `s_aux`: one sink logit per head."""
+    """Attention under the rules in force, computed explicitly; `s_aux` has one logit per head."""
     rules, ran = _IN_FORCE.get()
     ran(module)
     groups = query.shape[1] // key.shape[1]
@@ -263,7 +261,7 @@ def _attend(
 
 
 AttentionInterface.register(_ATTENTION, _attend)
-# Its masks are always added to the logits; None hides nothing.
+# Masks are always added to the logits; None masks nothing.
 AttentionMaskInterface.register(_ATTENTION, eager_mask)
 
 
@@ -280,7 +278,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
 
 @contextmanager
 def _shared_gates(model: Model, share: float) -> Iterator[None]:
-    """Within the block, multiply gradients at the outputs of gates and of the modules they gate."""
+    """Multiply gradients in the block at the outputs of gates and of the modules they gate."""
     ran: set[nn.Module] = set()
 
     def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:
@@ -301,7 +299,7 @@ def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
     except AttributeError as error:
         raise UserError(
             f"the gates of {type(mlp).__name__}, the MLP of {model.name} "
-            f"({model.hf.config.model_type}), are not known; leave out methods that change its "
+            f"({model.hf.config.model_type}), are unknown; omit methods that change its "
             "gradient, such as gim"
         ) from error
 

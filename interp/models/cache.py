@@ -1,4 +1,4 @@
-"""Keys and values of earlier tokens: only this module knows how transformers builds caches."""
+"""Keys and values of earlier tokens. Only this module depends on how transformers builds caches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def key_values(cache: Any) -> KeyValues:
 
 
 def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
-    """A cache of one prompt's first tokens, which all rows share without copies."""
+    """A cache of one prompt's first tokens that all rows share without copies."""
     if not tokens:
         return empty()
     layers: list[Any] = []
@@ -40,7 +40,7 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
 
 
 def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool = False) -> Cache:
-    """A cache whose rows take each column from a token of several prompts.
+    """A cache whose rows take each column from one token of several prompts.
 
     Args:
         flat: keys and values of each layer, (token, key-value head, size).
@@ -78,7 +78,7 @@ def holds_key_values_alone(model: Model) -> bool:
 class _GatheredLayer(DynamicLayer):
     """Keys and values of prompts, copied to the rows of a pass only while their layer attends.
 
-    Memory thus holds only one layer's copies at a time, as without a cache.
+    Memory holds the copies of only one layer at a time, as without a cache.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class _GatheredLayer(DynamicLayer):
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
-        """The number of columns before the ones that the pass reads."""
+        """The number of columns that precede the columns of the pass."""
         return self._source.shape[1]
 
     def update(
@@ -115,10 +115,10 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """Length in tokens of the longest prompt read with the short frequencies; None if all are.
+    """Length in tokens of the longest prompt read with the short frequencies; None for no limit.
 
-    Long RoPE (Phi-3 128k) rotates every token of a longer pass with other frequencies, so no pass
-    may mix prompts from both sides of this length, or read a longer one in parts. Dynamic NTK
+    Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so no
+    pass may mix prompts below and above this length, or read a longer prompt in parts. Dynamic NTK
     scaling changes its frequencies only beyond the longest prompt that the model accepts.
     """
     parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}
@@ -132,6 +132,6 @@ def short_length(model: Model) -> int | None:
 
 
 def is_long(model: Model, tokens: int) -> bool:
-    """Whether a prompt of this many tokens is read with frequencies other than a short prompt's."""
+    """Whether frequencies for a prompt of this many tokens differ from those for short prompts."""
     length = short_length(model)
     return length is not None and tokens > length

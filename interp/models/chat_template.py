@@ -1,12 +1,12 @@
 """The frame that a model's chat template writes around a message.
 
-1. Write a marker in place of a message, after the turns before it, several times. The text before
+1. Write a marker in place of the message, after the preceding turns, several times. The text before
    and after the marker is the frame.
-2. Write an answer after the message: the text that the template puts between them opens answers.
-3. Refuse a template that changes, loses or repeats the message, writes another frame each time, or
-   never ends.
+2. Write an answer after the message: the text between the message and the answer opens answers.
+3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
+   or never ends.
 
-A template that has a switch for thoughts before the answer is told to omit them.
+What a template writes around a thought is in `interp.models.thinking`.
 """
 
 import json
@@ -15,30 +15,31 @@ import resource
 import signal
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError
-from interp.models.loading import ChatFormat
+from interp.models.loading import SWITCHES, ChatFormat
 
 
 @contextmanager
 def limited(seconds: float, memory: int) -> Iterator[None]:
-    """Within the block, raise an error once this process has taken too much time or memory.
+    """Raise an error if the block takes too much time or memory.
 
     Python delivers signals only to the main thread, and a memory limit is that of the whole
     process, so other threads have no limit.
 
     Args:
-        seconds: processor time, which does not pass faster on a busy machine.
-        memory: bytes beyond those the process already has; on Linux only.
+        seconds: processor time, which a busy machine does not shorten.
+        memory: bytes in addition to the memory of the process so far; limited on Linux only.
 
     Raises:
         TimeoutError: the block takes more time.
@@ -63,7 +64,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
 @contextmanager
 def _memory_limit(memory: int) -> Iterator[None]:
-    """Within the block the address space grows by at most this many bytes, on Linux."""
+    """Limit the growth of the address space within the block to this many bytes, on Linux."""
     earlier = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_bytes().split()[0])
@@ -88,24 +89,19 @@ FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
 
 RENDERINGS = 8
-"""How often the frame is written, to notice a random template."""
+"""How often the frame is written in order to detect a random template."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number in a template. A power, or one operation on larger numbers, can run forever
-inside Python itself, out of reach of any time limit."""
+"""The largest number in a template. A power, or a single operation on larger numbers, can run
+forever inside Python itself, beyond the reach of any time limit.
+"""
 
-_MARKER = "Where is message 5d41402a?"
-_ANSWER = "Yes"
+MARKER = "Where is message 5d41402a?"
+ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
-_THOUGHT = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.IGNORECASE)
-"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
-
-_ENDS_OF_THOUGHT = ("/", "END_", "channel|")
-"""Marks that end a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
-
 _EITHER_WAY = frozenset("\"'`*$")
-"""Marks that both open and close: quotes, and those of emphasis, code and formulas."""
+"""Marks that both open and close: quotation marks, and marks of emphasis, code and formulas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +112,12 @@ class ChatFrame:
     after: str
     """Text after the message, including the generation prompt."""
     answer_opening: str
-    """White space that the template writes between `after` and an answer; mostly empty."""
+    """White space that the template writes between `after` and an answer; usually empty."""
     templated: bool
     """Whether a chat template wrote the frame, which then already holds the special tokens."""
+    direct: str = ""
+    """What is written after `after` to omit a thought that no switch of the template omits: an
+    empty thought, or the channel of answers."""
 
 
 PLAIN = ChatFrame("", "", "", templated=False)
@@ -134,31 +133,31 @@ def chat_frame(
 ) -> ChatFrame:
     """The frame that a model's chat template writes around a message that follows some turns.
 
-    Without a template, the frame is these turns in plain text.
+    Without a template, the frame consists of these turns in plain text.
 
     Raises:
-        UserError: the template fails, changes, loses or repeats the message, writes something else
-            each time, or omits a turn or the system prompt.
+        UserError: the template fails; changes, loses or repeats the message; writes a different
+            frame each time; or omits a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
         if chat.system is not None:
             raise UserError(
-                f"{tokenizer.name_or_path} has no chat template, which alone can write the system "
-                "prompt; omit the system prompt"
+                f"{tokenizer.name_or_path} has no chat template, without which a system prompt "
+                "cannot be written; omit the system prompt"
             )
         # Paragraphs: the system message, then each question with its answer.
         text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
         return ChatFrame(text, "", "", templated=False)
     template = f"the chat template of {tokenizer.name_or_path}"
-    asked = [*turns, ("user", _MARKER)]
+    asked = [*turns, ("user", MARKER)]
     texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
-            f"{template} writes something else each time, so numbers could not be repeated; "
-            "measure without the template, or take the chance out of it"
+            f"{template} writes a different frame each time, so results would not be "
+            "reproducible; measure without the template, or make the template deterministic"
         )
     (text,) = texts
-    before, *rest = text.split(_MARKER)
+    before, *rest = text.split(MARKER)
     if len(rest) != 1:
         how = "repeats" if rest else "changes"
         raise UserError(
@@ -166,40 +165,22 @@ def chat_frame(
             "message verbatim, once"
         )
     if chat.system is not None and chat.system.strip() not in text:
-        raise UserError(f"{template} does not write a system prompt; leave it out")
+        raise UserError(f"{template} does not write a system prompt; omit it")
     for role, content in turns:
         if content.strip() not in before:
             raise UserError(
                 f"{template} does not write what the {role} says before the prompt: "
-                f"{content!r:.60}; leave it out"
+                f"{content!r:.60}; omit it"
             )
-    return ChatFrame(before, rest[0], _answer_opening(tokenizer, chat, asked, text), templated=True)
-
-
-def begins_thought(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame) -> str:
-    """The mark of a thought, if a model may think before it answers; else empty.
-
-    It may if the template opens a thought after the message, or has thoughts and no switch that
-    omits them.
-    """
-    if not frame.templated:
-        return ""
-    written = _THOUGHT.findall(frame.after)
-    if written:
-        return "" if any(end in written[-1] for end in _ENDS_OF_THOUGHT) else written[-1]
-    known = _THOUGHT.findall(tokenizer.get_chat_template())
-    if not known:
-        return ""
-    asked = [("user", _MARKER)]
-    texts = {write(tokenizer, chat, asked, thinking=thinking) for thinking in (True, False)}
-    return known[0] if len(texts) == 1 else ""
+    opening = answer_opening(tokenizer, chat, asked, text)
+    return ChatFrame(before, rest[0], opening if opening.isspace() else "", templated=True)
 
 
 def gap(text: str) -> str:
-    """The separator that ordinary text writes between a text and the next word.
+    """The separator that ordinary writing puts between a string and the next word.
 
-    A space, or nothing after white space, an opening bracket or quote, or Chinese or Japanese
-    script.
+    It is a space, or empty after white space, an opening bracket or quotation mark, or Chinese or
+    Japanese script.
     """
     return " " if _is_set_off(text) else ""
 
@@ -218,17 +199,23 @@ def _is_set_off(text: str) -> bool:
     return kind != "Ps" and (korean or not wide)
 
 
-def _answer_opening(
+def answer_opening(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: Sequence[Turn], text: str
 ) -> str:
+    """What the template's own turn writes between the generation prompt and an answer.
+
+    Args:
+        tokenizer: the tokenizer with the template.
+        chat: how messages are written.
+        asked: the messages before the answer.
+        text: these messages as written, with the generation prompt.
+    """
     try:
-        whole = write(tokenizer, chat, [*asked, ("assistant", _ANSWER)], generation=False)
+        whole = write(tokenizer, chat, [*asked, ("assistant", ANSWER)], generation=False)
     except UserError:  # not every template writes answers
         return ""
-    if not whole.startswith(text):
-        return ""
-    opening, found, _ = whole[len(text) :].partition(_ANSWER)
-    return opening if found and opening.isspace() else ""
+    opening, found, _ = whole[len(text) :].partition(ANSWER)
+    return opening if found and whole.startswith(text) else ""
 
 
 def write(
@@ -237,32 +224,48 @@ def write(
     turns: Sequence[Turn],
     *,
     generation: bool = True,
-    thinking: bool = False,
 ) -> str:
-    """Some turns as the chat template writes them, after the system prompt.
+    """The given turns as the chat template writes them, after the system prompt.
 
     Raises:
         UserError: the template fails, takes too long, or writes too much.
     """
-    system = [] if chat.system is None else [("system", chat.system)]
-    messages = [{"role": role, "content": content} for role, content in (*system, *turns)]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    return render(tokenizer, chat, messages, generation=generation)
+
+
+def render(
+    tokenizer: PreTrainedTokenizerBase,
+    chat: ChatFormat,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    generation: bool = True,
+) -> str:
+    """Some messages, as templates take them, written after the system prompt.
+
+    Raises:
+        UserError: the template fails, takes too long, writes too much, or does not read an option.
+    """
+    system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
+    said: list[Any] = [*system, *messages]
     day = date.fromisoformat(chat.date)
+    template = tokenizer.get_chat_template()
     try:
-        _check_operations(tokenizer.get_chat_template())
+        _check_operations(template)
         with limited(RENDER_SECONDS, RENDER_BYTES):
             text = tokenizer.apply_chat_template(
-                messages,
-                chat_template=_dated(tokenizer.get_chat_template(), day),
+                said,
+                chat_template=_dated(template, day),
                 tokenize=False,
                 add_generation_prompt=generation,
                 # Read by the templates of Llama 3.1 and 3.2.
                 date_string=day.strftime("%d %b %Y"),
-                # The switches of Qwen3, SmolLM3, GLM-4.5 and others; of DeepSeek-V3.1 and Granite.
-                enable_thinking=thinking,
-                thinking=thinking,
+                **_variables(tokenizer.name_or_path, template, chat),
             )
+    except UserError:
+        raise
     except Exception as error:  # a template may raise anything, through Jinja
-        roles = [message["role"] for message in messages]
+        roles = [message["role"] for message in said]
         what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} cannot write {what}: {error!s:.200}"
@@ -271,15 +274,26 @@ def write(
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} writes half a character (a lone "
-            "surrogate), which no text can hold; mend it"
+            "surrogate), which no text can contain; repair the template"
         )
-    written = len(text) - sum(len(message["content"]) for message in messages)
+    written = len(text) - sum(len(message["content"]) for message in said)
     if written > FRAME_CHARACTERS:
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} writes {written:,} characters around a "
             f"message; expected at most {FRAME_CHARACTERS:,}"
         )
     return text
+
+
+def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
+    """The variables that switch thoughts on or off, and those that the user sets."""
+    found: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
+    if not chat.thinks and re.search(r"reasoning_effort.*([\"'])none\1", template, re.DOTALL):
+        found["reasoning_effort"] = "none"
+    for key, _ in chat.options:
+        if not re.search(rf"\b{key}\b", template):
+            raise UserError(f"the chat template of {name} reads no option {key!r}; leave it out")
+    return found | dict(chat.options)
 
 
 @cache
@@ -296,8 +310,8 @@ def _check_operations(template: str) -> None:
 def _dated(template: str, day: date) -> str:
     """The template with the given day as today.
 
-    The function for the date that transformers gives templates reads the clock and cannot be
-    replaced, but a macro of the same name comes first.
+    The date function that transformers passes to templates reads the clock and cannot be replaced,
+    but a macro of the same name takes precedence.
     """
     codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
     codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}

@@ -1,8 +1,9 @@
 """Checks of a model's folder before anything in it is loaded.
 
-1. Each file is a regular one: a pipe or a device in its place would be read forever.
-2. Weights are safetensors, or pickles if allowed; an index names only files of its own folder.
-3. The headers of the weight files give names, shapes and types of all tensors, without values.
+1. Each file is a regular file: a pipe or a device would be read forever.
+2. Weights are safetensors, or pickles if allowed; an index names only files in its own folder.
+3. The headers of the weight files contain the names, shapes and types of all tensors, without
+   values.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from interp.files import RECORD_BYTES, checksum, read_bytes
 
 @contextmanager
 def as_user_error(part: str, name: str) -> Iterator[None]:
-    """Within the block any error becomes a UserError about the part of the model being read.
+    """Turn any error within the block into a UserError about the part of the model being read.
 
     A damaged folder fails in as many ways as there are libraries that read it. Panics of the
     tokenizers library are not an `Exception`, so everything but exits of the program is caught.
@@ -42,12 +43,13 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise UserError(
-            f"the model {one_line(name)!r} cannot be loaded: {part} does not fit into the memory "
-            "that is left. Take a smaller model or a larger machine, or look for a damaged file"
+            f"the model {one_line(name)!r} cannot be loaded: {part} does not fit into the "
+            "remaining memory. Use a smaller model or a larger machine, or look for a damaged "
+            "file"
         ) from error
     except BaseException as error:
         text = str(error)
-        if not text or isinstance(error, KeyError):  # whose text is only the key
+        if not text or isinstance(error, KeyError):  # its text is only the key
             text = f"{type(error).__name__} {text}"
         raise UserError(
             f"the model {one_line(name)!r} cannot be loaded: {part}: "
@@ -71,7 +73,9 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """Type as safetensors writes it, such as BF16, or in a pickle as PyTorch does: bfloat16."""
+    """Type in the notation of safetensors, such as BF16; for a pickle in that of PyTorch
+    (bfloat16).
+    """
 
     @property
     def size(self) -> int:
@@ -84,16 +88,15 @@ Stored = Mapping[str, StoredTensor]
 
 
 class _Index(BaseModel, strict=True):
-    """An index file: which file holds each tensor."""
+    """An index file, which assigns each tensor to a file."""
 
     weight_map: dict[str, str]
 
 
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Check that a folder holds configuration, weights and tokenizer, all as regular files.
+    """Check that a folder holds configuration, weights and tokenizer as regular files.
 
-    Raises:
-        UserError: something is missing, is not a file, or is a pickle that is not allowed.
+    Raises: UserError: an item is missing, is not a file, or is a pickle that is not allowed.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -103,8 +106,8 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
         pickled = any((folder / file).is_file() for file in PICKLE_FILES)
         if pickled and not allow_pickle:
             raise UserError(
-                f"{shown} has its weights as a pickle, which can run code when loaded; "
-                "give --allow-pickle if you trust it, or convert it to safetensors"
+                f"{shown} stores its weights as a pickle, which can run code when loaded; pass "
+                "--allow-pickle if you trust it, or convert it to safetensors"
             )
         if not pickled:
             raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
@@ -127,24 +130,23 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
         UserError: a file cannot be read.
     """
     files = [folder / "config.json", *weight_files(name, folder, allow_pickle=allow_pickle)]
-    # A folder in the hub's cache holds links.
+    # A folder in the hub's cache contains links.
     hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder holds only folders and files that can be read.
+    """Check that a folder holds only folders and readable files.
 
-    transformers would go on without files that it cannot open.
+    transformers would silently skip files that it cannot open.
 
-    Raises:
-        UserError: the folder holds something else.
+    Raises: UserError: the folder holds anything else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"
         if entry.is_symlink() and not entry.exists():
             if not entry.name.startswith("."):
-                raise UserError(f"{shown} is a link to nothing; copy the file, or remove the link")
+                raise UserError(f"{shown} is a broken link; copy the file, or remove the link")
         elif entry.is_dir():
             if entry.suffix in _SUFFIXES:
                 raise UserError(f"{shown} is a folder; expected a file")
@@ -168,10 +170,10 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files that transformers would read weights from: a single file, or those of an index.
+    """The files from which transformers would read weights: a single file, or those in an index.
 
     Raises:
-        UserError: an index is damaged, or names anything but weights next to it.
+        UserError: an index is damaged, or names anything other than weight files next to it.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         file = folder / first
@@ -194,14 +196,14 @@ def indexed_files(name: str, index: Path) -> list[str]:
     """Names of the files that an index lists as holding weights.
 
     Raises:
-        UserError: the index is damaged, or names anything but weights next to it.
+        UserError: the index is damaged, or names anything other than weight files next to it.
     """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
     files = sorted(set(weight_map.values()))
     for file in files:
-        # Only a plain name is certain to be in the folder.
+        # Only a plain name is certain to refer to a file in the folder.
         if not re.fullmatch(rf"\w[\w.-]{{0,200}}{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
                 f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
@@ -214,17 +216,18 @@ def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
     """Name, shape and type of each tensor in a file."""
     if file.suffix == ".safetensors":
         with safe_open(file, framework="pt") as opened:
-            for key in opened.keys():  # noqa: SIM118  # it is not a dictionary
+            for key in opened.keys():  # noqa: SIM118  # this object is not a dictionary
                 view = opened.get_slice(key)
                 yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
         return
-    # Only with --allow-pickle (`weight_files`), and even then weights_only refuses to run its code.
+    # This is reached only with --allow-pickle, and even then weights_only refuses to run code.
     try:
         state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
     except pickle.UnpicklingError as error:
         raise UserError(
-            f"the pickle {one_line(file.name)} holds more than tensors, which could run code and "
-            "is not read, or is damaged; convert it to safetensors if you trust it"
+            f"the pickle {one_line(file.name)} is damaged, or contains objects other than "
+            "tensors, which could run code and are not read; convert it to safetensors if you "
+            "trust it"
         ) from error
     for key, tensor in state.items():
         yield key, StoredTensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
@@ -239,15 +242,15 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
     config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
         raise UserError(
-            f"config.json in {one_line(name)} names its weights by transformers_weights; expected "
-            f"{' or '.join(WEIGHT_FILES)}, found by their names"
+            f"config.json in {one_line(name)} sets transformers_weights; expected weights in "
+            f"{' or '.join(WEIGHT_FILES)}"
         )
     for key, value in settings(config):
         kernel = key.removeprefix("_").startswith("attn_implementation") and isinstance(value, str)
         if kernel and not re.fullmatch(r"\w{1,64}", value, re.ASCII):
             raise UserError(
                 f"config.json in {one_line(name)} names the attention kernel {one_line(value)!r}, "
-                "which would be downloaded and run; take it out, and give it by "
+                "which would be downloaded and run; remove it, and pass it with "
                 "--attn-implementation if you trust it"
             )
     return config

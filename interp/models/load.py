@@ -1,4 +1,4 @@
-"""Load a model by hub name, local folder or organism name."""
+"""Load models by hub name, local folder or organism name."""
 
 import hashlib
 import os
@@ -65,8 +65,8 @@ def load_model(name: str, **options: Any) -> Model:
         **options: those of `Loading`.
 
     Raises:
-        UserError: the model cannot be found, is damaged or incomplete, its weights belong to
-            another configuration, or an argument is not understood.
+        UserError: the model cannot be found, is damaged or incomplete, its weights do not fit its
+            configuration, or an argument is invalid.
     """
     if not isinstance(name, str):
         raise UserError(
@@ -86,14 +86,16 @@ class FoundModel:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """The place of the model, for records."""
+    """The location of the model, for records."""
     fingerprint: str | None
-    """A value that changes with the files of a local folder; None on the hub, which has commits."""
+    """A value that changes with the files of a local folder; None on the hub, which has commits
+    instead.
+    """
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
     stored: Stored | None
-    """The tensors of a local folder; None for the hub, as they may not be downloaded yet."""
+    """The tensors of a local folder; None for the hub, where they may not be downloaded yet."""
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
@@ -106,7 +108,7 @@ class FoundModel:
         return self.options["use_safetensors"] is None
 
     def checksum(self) -> str:
-        """A hash over configuration and weights; on the hub the commit."""
+        """A hash over configuration and weights, or the commit on the hub."""
         if isinstance(self.location, Path):
             return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
         return f"{self.name}@{self.source.get('commit', self.source['revision'])}"
@@ -118,7 +120,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     Notes about the model go to standard error.
 
     Raises:
-        UserError: the device does not exist, or `load_model` would raise it.
+        UserError: the device does not exist, or as in `load_model`.
     """
     device, dtype = loading.device, loading.dtype
     if device is not None:
@@ -132,7 +134,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     hf, notes = _load_weights(
         found,
         dtype=dtype,
-        # Straight onto its device: a quantized model cannot be moved there afterwards.
+        # Load the model directly onto its device: a quantized model cannot be moved afterwards.
         device_map=loading.device_map or device,
         quantization_config=quantizing,
         attn_implementation=loading.attn_implementation,
@@ -141,11 +143,11 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
-        # PyTorch's grouped product of the experts' matrices stops at float32.
+        # PyTorch's grouped product of the experts' matrices does not support float64.
         hf.set_experts_implementation("eager")
     model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
-    if model.thoughts:
-        model = replace(model, notes=(*notes, model.thoughts))
+    if model.thinking_note:
+        model = replace(model, notes=(*notes, model.thinking_note))
     for note in model.notes:
         echo(note)
     return model
@@ -161,12 +163,13 @@ def find_model(
     Args:
         name: as for `load_model`.
         loading: options of loading.
-        kind_in: function that gives the kind from the configuration and the names of its classes.
+        kind_in: function that determines the kind from the configuration and the names of its
+            classes.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete.
     """
-    if not sys.stderr.isatty():  # in logs and notebooks nobody watches progress bars
+    if not sys.stderr.isatty():  # progress bars are useless in logs and notebooks
         # transformers does not annotate this function.
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     name = canonical_name(name)
@@ -211,12 +214,12 @@ def _adapted(
     """The base of an adapter, with the adapter to merge into it."""
     if loading.trust_remote_code:
         raise UserError(
-            f"{one_line(name)} is an adapter, whose own files name its base: no code that comes "
-            "with it is run. Omit trust_remote_code, or merge the adapter with peft"
+            f"{one_line(name)} is an adapter, whose own files name its base, so no code that "
+            "comes with the base is run. Omit trust_remote_code, or merge the adapter with peft"
         )
     if loading.quantization is not None:
         raise UserError(
-            f"{one_line(name)} is an adapter, which is merged into its base: leave quantization out"
+            f"{one_line(name)} is an adapter, which is merged into its base: omit quantization"
         )
     adapter = read_adapter(name, folder)
     base = find_model(
@@ -267,18 +270,18 @@ def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
     if adapter.base is not None and adapter.base.checksum not in (None, checksum):
         raise UserError(
             f"{of} is not the model that the adapter {shown} was trained on: its configuration or "
-            "weights have changed; give that model by --base, or train the adapter again"
+            "weights have changed; pass the original model with --base, or train the adapter again"
         )
 
 
 def _check_no_adapter(name: str, revision: str | None) -> None:
-    """Refuse an adapter of the hub: with peft, transformers would load the base that it names."""
+    """Reject an adapter on the hub: with peft, transformers would load the base that it names."""
     with as_user_error("its folder", name):
         file = find_adapter_config_file(name, revision=revision)
     if file is not None:
         raise UserError(
-            f"{one_line(name)} on the hub holds a LoRA adapter ({SETTINGS}), and adapters are "
-            "loaded from folders only: download it, and give its folder by --model"
+            f"{one_line(name)} on the hub holds a LoRA adapter ({SETTINGS}), but adapters are "
+            "loaded only from folders: download it, and pass its folder with --model"
         )
 
 
@@ -294,7 +297,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
-            # `check_complete` reports these, like every other mismatch.
+            # `check_complete` reports these mismatches, like all others.
             ignore_mismatched_sizes=True,
             **found.options,
             **options,
@@ -352,7 +355,7 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
     if model.quantization is not None:
         raise UserError(
             f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "
-            "again; leave the re-initialised model out with --no-reinitialized"
+            "again; omit the re-initialised model with --no-reinitialized"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -362,18 +365,20 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 
 
 SMALL = 20_000_000
-"""Number of parameters below which a model gets one thread. More threads wait for each other at
-every short operation: on two busy x86-64 cores (torch 2.13.0) attribution on two threads ran at
-0.11 times the speed of one with 1.6 million parameters, and still at 0.5 with 65 (hidden 1,024, 4
-layers). On idle cores large models gain from more threads, so they keep PyTorch's number."""
+"""Number of parameters below which a model gets one thread. Threads wait for each other after every
+short operation. On two busy x86-64 cores (torch 2.13.0), attribution with two threads ran at 0.11
+times the speed of one thread for a model of 1.6 million parameters, and at 0.5 times for 65 million
+(hidden 1,024, 4 layers). On idle cores, large models gain from more threads, so they keep PyTorch's
+number.
+"""
 
 
 def set_threads(model: Model, asked: int | None) -> None:
-    """Set the number of threads on which this process computes a model; report a lower number.
+    """Set the number of threads for a model in this process, and report a reduced number.
 
     Args:
-        model: the measured model; on any device but the CPU nothing changes.
-        asked: the value of --threads; without it OMP_NUM_THREADS decides, if set.
+        model: the measured model; on devices other than the CPU, nothing changes.
+        asked: the value of --threads; if None, OMP_NUM_THREADS decides, if set.
     """
     if asked is not None:
         torch.set_num_threads(asked)
@@ -387,5 +392,5 @@ def set_threads(model: Model, asked: int | None) -> None:
 
 @cache
 def _own_threads() -> int:
-    """PyTorch's own number of threads, before any model has changed it."""
+    """PyTorch's default number of threads, before any model has changed it."""
     return torch.get_num_threads()

@@ -1,10 +1,11 @@
-"""A user's choice of a model: a name, and the options of `interp.load_model`."""
+"""A user's choice of a model: its name, and the options of `interp.load_model`."""
 
+import json
 import os
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import JsonValue, model_validator
 
 from interp import texts
 from interp.choices import Quantization
@@ -15,13 +16,13 @@ from interp.texts import iso_date, path
 
 
 def names_folder(name: str) -> bool:
-    """Whether a model's name is that of a local folder."""
+    """Whether a model's name refers to a local folder."""
     # Path.is_dir raises an error for a name that is too long or not allowed for files.
     return os.path.isdir(name)  # noqa: PTH112
 
 
 def canonical_name(name: str) -> str:
-    """The spelling of a model's name in tables and records: `m` for `./m`, `m/` and `m`."""
+    """A model's name as tables and records spell it: `m` for `./m`, `m/` and `m`."""
     return os.path.normpath(name) if names_folder(name) else name
 
 
@@ -29,7 +30,7 @@ def model_name(text: str) -> str:
     """The canonical name of a model: a folder, a hub name, or organism/NAME.
 
     Raises:
-        ValueError: there is no such organism, or an organism was probably meant.
+        ValueError: there is no such organism, or the name is probably a misspelt organism.
     """
     path(text)
     if text.startswith(PREFIX):
@@ -47,24 +48,35 @@ def model_name(text: str) -> str:
     return canonical_name(text)
 
 
+Thinking = Literal["off", "on"]
+
+SWITCHES = ("enable_thinking", "thinking")
+"""Variables by which chat templates switch thoughts on and off: that of Qwen3, SmolLM3 and GLM-4.5,
+and that of DeepSeek-V3.1 and Granite."""
+
 DEFAULT_DATE = "2024-07-26"
-"""The date given to templates: the fallback in those of Llama 3.1 and 3.2."""
+"""The date passed to templates: the fallback date of the templates of Llama 3.1 and 3.2."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """How messages are written for a model.
+    """Settings for writing messages to a model.
 
-    Raises:
-        UserError: the date is not valid, or there is a system prompt but no template to write it.
+    Raises: UserError: the date is invalid, or there is a system prompt but no template to write it.
     """
 
     template: bool = True
-    """Whether the model's own chat template is used, if it has one."""
+    """Whether to use the model's own chat template, if it has one."""
     system: str | None = None
     """The system prompt; None leaves it to the template, which may insert its own."""
     date: str = DEFAULT_DATE
-    """Today's date, for templates that write it, YYYY-MM-DD."""
+    """Date for templates that write today's date, as YYYY-MM-DD."""
+    thinking: Thinking = "off"
+    """Whether an answer is read after a thought of the model (on), or after an empty one."""
+    options: tuple[tuple[str, JsonValue], ...] = ()
+    """Further variables of the template, by name, such as ("reasoning_effort", "low")."""
+    end_of_thought: str | None = None
+    """The mark that ends a thought; None looks for it in the template and the vocabulary."""
 
     def __post_init__(self) -> None:
         try:
@@ -73,13 +85,64 @@ class ChatFormat:
             raise UserError(str(error)) from error
         if self.system is not None and not self.template:
             raise UserError(
-                "a system prompt was given, but no chat template is to be used, which alone can "
-                "write it; give one of the two"
+                "got a system prompt without the chat template that would write it; use the chat "
+                "template, or omit the system prompt"
             )
+        if self.options and not self.template:
+            raise UserError(
+                "options of the chat template were given, but no chat template is to be used; give "
+                "one of the two"
+            )
+        if self.end_of_thought is not None and not self.thinks:
+            raise UserError(
+                f"the end of a thought, {shortened(self.end_of_thought)!r}, was given, but "
+                "thinking is off; turn it on, or omit the end of a thought"
+            )
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model thinks before it answers."""
+        return self.thinking == "on"
+
+
+def _template_option(text: str) -> str:
+    """A variable of a chat template with its value, KEY=VALUE.
+
+    Raises:
+        ValueError: it is something else, or a variable that another option sets.
+    """
+    name = text.partition("=")[0]
+    if "=" not in text or not name.isidentifier():
+        raise ValueError("expected KEY=VALUE, such as reasoning_effort=low")
+    if name in SWITCHES:
+        raise ValueError("expected another variable: --thinking on or off sets this one")
+    if name in _TAKEN:
+        raise ValueError("expected another variable: this one belongs to the conversation itself")
+    return text
+
+
+_TAKEN = frozenset(
+    (
+        *("self", "messages", "conversation", "chat_template", "add_generation_prompt"),
+        *("continue_final_message", "tokenize", "padding", "truncation", "max_length"),
+        *("return_tensors", "return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs"),
+        *("date_string", "strftime_now"),
+    )
+)
+"""Arguments of `apply_chat_template`, and names that a template gets from us."""
+
+
+def _variable(text: str) -> tuple[str, JsonValue]:
+    """Name and value of KEY=VALUE; the value as JSON, or else the text itself."""
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 class Loading(Options):
-    """How models are loaded."""
+    """Options for loading models."""
 
     device: Annotated[str | None, FromText(texts.device)] = None
     """cpu, cuda, cuda:1 ... (default: a GPU if there is one)"""
@@ -89,10 +152,11 @@ class Loading(Options):
     device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = None
     """spread a large model over devices: auto, balanced, balanced_low_0 or sequential"""
     quantization: Quantization | None = None
-    """8bit or 4bit, by bitsandbytes (default: the checkpoint's own)"""
+    """8bit or 4bit, with bitsandbytes (default: the checkpoint's own)"""
     base: Annotated[str | None, FromText(texts.name, "NAME")] = None
-    """the model that LoRA adapters among the models are merged into (default: the one that the
-    adapter was trained on, where its checksum proves it)"""
+    """the model that LoRA adapters among the models are merged into (default: the model that the
+    adapter was trained on, if its checksum proves this)
+    """
     revision: str | None = None
     """branch, tag or commit on the hub"""
     attn_implementation: str | None = None
@@ -102,29 +166,41 @@ class Loading(Options):
     trust_remote_code: bool = False
     """run code that comes with the model"""
     chat_template: bool = True
-    """write prompts in the model's chat template, where it has one"""
+    """write prompts in the model's chat template, if it has one"""
     system_prompt: Annotated[str | None, FromText(str, "TEXT")] = None
-    """system prompt of the chat template (default: what the template inserts by itself, mostly
-    none)"""
+    """system prompt of the chat template (default: the template's own, usually none)"""
     template_date: Annotated[str, FromText(texts.iso_date, "YYYY-MM-DD")] = DEFAULT_DATE
-    """today, for chat templates that write the date"""
+    """today's date for chat templates that write it"""
+    template_option: tuple[Annotated[str, FromText(_template_option, "KEY=VALUE")], ...] = ()
+    """other variables of the chat template, such as reasoning_effort=low"""
+    thinking: Thinking = "off"
+    """off: read answers after an empty thought, as the chat template's own switch writes it; on:
+    after a thought, which `interp generate --thinking on` writes and --thoughts names"""
+    end_of_thought: Annotated[str | None, FromText(str, "TEXT")] = None
+    """the mark that ends a thought (default: found in the chat template or the vocabulary, such as
+    </think>)"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Loading":
         if self.device is not None and self.device_map is not None:
             raise UserError(
-                f"both device {self.device!r} and device_map {self.device_map!r} were given; give "
+                f"got both device {self.device!r} and device_map {self.device_map!r}; expected "
                 "one of them"
             )
         self.chat()
         return self
 
     def chat(self) -> ChatFormat:
-        """How messages are written for the model."""
+        """Settings for writing messages to the model."""
         return ChatFormat(
-            template=self.chat_template, system=self.system_prompt, date=self.template_date
+            template=self.chat_template,
+            system=self.system_prompt,
+            date=self.template_date,
+            thinking=self.thinking,
+            options=tuple(map(_variable, self.template_option)),
+            end_of_thought=self.end_of_thought,
         )
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change numbers; these do not include the device."""
+        """The options that may change results; these do not include the device."""
         return self.model_dump(mode="json", exclude={"device", "device_map"})

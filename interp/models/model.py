@@ -30,23 +30,25 @@ from interp.models.architectures import (
     architecture_of,
     kind_of,
 )
-from interp.models.chat_template import PLAIN, ChatFrame, Turn, begins_thought, chat_frame
+from interp.models.chat_template import PLAIN, ChatFrame, Turn
 from interp.models.loading import ChatFormat
+from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.weights import device_of, quantization_of, weights_of
+from interp.prompts.thought import Thought
 
 _FRAMES = 256
-"""Number of message frames to remember: prompts mostly share the messages before them."""
+"""Number of message frames to cache: most prompts share the messages before them."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of some `Kind` with its tokenizer, which everything in the toolkit measures.
+    """A model of any `Kind` with its tokenizer: the object that the whole toolkit measures.
 
     Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer gives no character offsets, or token ids beyond the model's
-            embeddings, or the model gives no answers.
+        UserError: the tokenizer provides no character offsets, or token ids beyond the model's
+            embeddings, or the model cannot answer.
     """
 
     name: str
@@ -54,17 +56,25 @@ class Model:
     hf: PreTrainedModel
     """The model itself, untouched."""
     tokenizer: PreTrainedTokenizerBase
-    """A fast tokenizer: segments are found by its character offsets."""
+    """A fast tokenizer, whose character offsets locate segments."""
     source: dict[str, str] = field(default_factory=dict)
-    """Where the model came from: hub name or folder, revision."""
+    """The source of the model: hub name or folder, and revision."""
     chat: ChatFormat = field(default_factory=ChatFormat)
-    """How the model's chat template writes prompts, if at all."""
+    """Settings for writing prompts in the model's chat template."""
     notes: tuple[str, ...] = ()
-    """Notes about the model: unused stored tensors, `thoughts`."""
+    """Notes about the model: unused stored tensors, `thinking_note`."""
+    thoughts: Mapping[str, tuple[Thought, ...]] = field(default_factory=dict)
+    """The model's own thoughts by prompt id, draw by draw; read if `chat.thinks`."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
         _ = self.kind
+        if self.chat.thinks and self.thought_marks is None:
+            raise UserError(
+                f"thinking is on, but {self.name} seems not to think: neither its chat template "
+                "nor its vocabulary names a mark that ends a thought, such as </think>. Turn "
+                "thinking off, or give the mark (--end-of-thought)"
+            )
 
     def __repr__(self) -> str:
         parameters = self.hf.num_parameters()
@@ -73,10 +83,9 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """How the model reads prompts, and what its answers are.
+        """The way in which the model reads prompts and gives answers.
 
-        Raises:
-            UserError: the model gives no answers, or is a classifier that is not an encoder.
+        Raises: UserError: the model cannot answer, or is a classifier that is not an encoder.
         """
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
@@ -88,17 +97,16 @@ class Model:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """The places of the model's modules, for everything that looks inside it.
+        """The paths of the model's modules, for all code that inspects the model.
 
-        Raises:
-            UserError: the architecture is not understood; answers, input gradients and attention
+        Raises: UserError: the architecture is not supported; answers, input gradients and attention
                 can still be read.
         """
         return architecture_of(self.hf)
 
     @property
     def is_mapped(self) -> bool:
-        """Whether the architecture is understood."""
+        """Whether the architecture is supported."""
         try:
             return bool(self.architecture)
         except UserError:
@@ -106,12 +114,12 @@ class Model:
 
     @cached_property
     def forward_arguments(self) -> frozenset[str]:
-        """Names of the arguments of a forward pass; not every model takes positions or a cache."""
+        """Names of the arguments of a forward pass; some models take no positions or no cache."""
         return frozenset(inspect.signature(type(self.hf).forward).parameters)
 
     @property
     def device(self) -> torch.device:
-        """The device of the input embeddings, to which inputs go."""
+        """The device of the input embeddings, and so of the inputs."""
         return device_of(self.hf.get_input_embeddings())
 
     @property
@@ -121,21 +129,21 @@ class Model:
 
     @property
     def quantization(self) -> str | None:
-        """How the weights are quantized, such as "bitsandbytes 4bit nf4"; None if they are not."""
+        """Quantization of the weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
         return quantization_of(self.hf.config)
 
     @property
     def attn_implementation(self) -> str:
-        """How attention is computed: "sdpa", "eager", "flash_attention_2" ..."""
+        """Implementation of attention: "sdpa", "eager", "flash_attention_2" ..."""
         return str(self.hf.config._attn_implementation)
 
     @property
     def allows_padding(self) -> bool:
         """Whether prompts of different lengths may share a batch.
 
-        transformers' eager attention takes its softmax in float32, in which the float64 mask of a
+        transformers' eager attention computes its softmax in float32, where the float64 mask of a
         padding row overflows to NaN. A model that takes no positions may count the padding before
-        its prompt, and recurrent or convolutional layers carry it along.
+        its prompt, and recurrent or convolutional layers propagate it.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
@@ -143,16 +151,16 @@ class Model:
 
     @property
     def padding_side(self) -> str:
-        """Side of a batch's padding: "left" or "right" of its prompts.
+        """Side of a batch's padding: "left" or "right".
 
-        Prompts of causal models all end at the last position. Other models count positions
-        themselves from the first column, which an encoder also pools.
+        Prompts of causal models all end at the last position. Other models count positions from the
+        first column, which an encoder also pools.
         """
         return "left" if self.kind is CAUSAL else "right"
 
     @property
     def takes_positions(self) -> bool:
-        """Whether a forward pass is given the position of each token."""
+        """Whether a forward pass receives the position of each token."""
         return "position_ids" in self.forward_arguments
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +169,7 @@ class Model:
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether some layers keep more than keys and values: a state, or convolutions' inputs."""
+        """Whether some layers cache more than keys and values: a state or convolution inputs."""
         kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
         # transformers marks most such models itself, but not those with convolutions.
         return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
@@ -170,7 +178,7 @@ class Model:
     def context_length(self) -> int | None:
         """Length of the longest prompt, in tokens; None if the configuration does not say."""
         config = self.hf.config.get_text_config()
-        # MPT's attention has another name for it.
+        # MPT's attention uses another name for this length.
         length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
         return None if length is None else length - self._positions_before_first
 
@@ -186,7 +194,7 @@ class Model:
 
     @property
     def unembedding(self) -> nn.Module:
-        """The module that turns the output of the final norm into logits, before any soft cap."""
+        """The module that maps the output of the final norm to logits, before any soft cap."""
         # transformers does not annotate this function.
         module: nn.Module = self.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
         return module
@@ -197,7 +205,7 @@ class Model:
         config = self.hf.config.get_text_config()
         if hasattr(config, "logits_scaling"):
             multiplies = config.model_type.startswith("hyperclovax")
-            # Granite and MiniCPM3 divide by it.
+            # Granite and MiniCPM3 divide by this factor.
             return float(config.logits_scaling if multiplies else 1 / config.logits_scaling)
         if hasattr(config, "lm_head_multiplier"):  # Falcon-H1
             return float(config.lm_head_multiplier)
@@ -205,7 +213,7 @@ class Model:
 
     @property
     def logit_soft_cap(self) -> float | None:
-        """Soft cap c, by which logits x become c tanh(x / c), as in Gemma-2; None without a cap."""
+        """Soft cap c, which turns logits x into c tanh(x / c) in Gemma-2; None without a cap."""
         return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
 
     @property
@@ -221,27 +229,44 @@ class Model:
         """
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
-        return lru_cache(maxsize=_FRAMES)(partial(chat_frame, self.tokenizer, self.chat))
+        return lru_cache(maxsize=_FRAMES)(partial(thinking_frame, self.tokenizer, self.chat))
+
+    @cached_property
+    def thought_marks(self) -> ThoughtMarks | None:
+        """The marks around a thought of the model; None if nothing names any."""
+        try:
+            return find_marks(self.tokenizer, self.chat) if self.kind is CAUSAL else None
+        except UserError:  # the template's fault is reported when it has to write a prompt
+            return None
 
     @property
-    def thoughts(self) -> str:
-        """A note that the model may think before it answers; empty if it seems not to."""
+    def thinking_note(self) -> str:
+        """A note that the model thinks by default but is read directly; empty if neither holds."""
         try:
-            begins = begins_thought(self.tokenizer, self.chat, self.chat_frame)
-        except UserError:  # the template's fault is reported when it has to write a prompt
+            frame = self.chat_frame
+        except UserError:
             return ""
+        if self.chat.thinks:
+            return ""
+        if frame.direct:
+            return (
+                f"{self.name} may think before it answers, and its chat template has no switch "
+                f"that omits thoughts: answers are read directly after {frame.direct!r}, which may "
+                "be unlike its training. With thinking on they are read after its own thought"
+            )
+        begins = thinks_anyway(self.tokenizer, self.chat, frame)
         return begins and (
-            f"{self.name} may think before it answers: its chat template has {begins}, and neither "
-            "enable_thinking=False nor thinking=False leaves that out. Scores are read where its "
-            "turn begins, so they may say how it begins a thought, not what it answers"
+            f"{self.name} may think before it answers: its chat template has {begins}, and no "
+            "switch omits it. Scores are read at the beginning of its turn, so they may reflect "
+            "how it begins a thought, not what it answers"
         )
 
     @cached_property
     def identity(self) -> str:
-        """A hash over everything measured numbers depend on: weights, configuration and tokenizer.
+        """A hash over everything that affects results: weights, configuration and tokenizer.
 
-        Generation settings count if their first or end tokens are not the configuration's. A model
-        from the hub is identified by its commit instead.
+        Generation settings count if their first or end tokens differ from those of the
+        configuration. A model from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
             return f"{self.source['name']}@{self.source['commit']}"
@@ -261,7 +286,7 @@ class Model:
         """The tokens that end an answer, from the tokenizer and the generation settings.
 
         Raises:
-            UserError: a setting is not the number of a token.
+            UserError: a setting is not a token id.
         """
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
@@ -273,7 +298,7 @@ class Model:
         """A token that the configuration or else the generation settings name.
 
         Raises:
-            UserError: a setting is not the number of a token.
+            UserError: a setting is not a token id.
         """
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)
@@ -286,13 +311,13 @@ class Model:
         if type(value) is int and value >= 0 and (size is None or value < size):
             return value
         raise UserError(
-            f"the settings of {self.name} give {one_line(repr(value))} as {name}; expected the "
-            f"number of a token{'' if size is None else f', from 0 to {size - 1:,}'}. Correct it "
+            f"the settings of {self.name} set {name} to {one_line(repr(value))}; expected a "
+            f"token id{'' if size is None else f', from 0 to {size - 1:,}'}. Correct it "
             "in generation_config.json or config.json"
         )
 
     def _further_settings(self) -> dict[str, object]:
-        """Settings in use that are not part of the configuration's or the tokenizer's text."""
+        """Settings in use that are not part of the saved configuration or tokenizer."""
         config, found = self.hf.config, dict[str, object]()
         own = getattr(config.get_text_config(), "eos_token_id", None)
         if self.end_tokens != sorted(own if isinstance(own, list) else [own] if own else []):
@@ -308,7 +333,7 @@ class Model:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """Within the block: evaluation mode, and parameters that need no gradient.
+        """Put the model into evaluation mode within the block, without gradients of parameters.
 
         Raises:
             UserError: PyTorch tried and failed to compile a kernel in the block.
@@ -331,11 +356,11 @@ class Model:
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
     """Raise a UserError if PyTorch could not compile a kernel."""
-    # By name: importing the class loads PyTorch's compiler, which takes seconds.
+    # Compare names, because importing the class loads PyTorch's compiler, which takes seconds.
     if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
         reason = str(error).strip().splitlines()[0]
         raise UserError(
-            f"PyTorch cannot compile what {name} computes: {shortened(reason)}; give another "
+            f"PyTorch cannot compile what {name} computes: {shortened(reason)}; pass another "
             "--attn-implementation, such as sdpa, or install a C++ compiler"
         ) from error
 
@@ -343,12 +368,13 @@ def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
 def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
     """The tokenizer that was saved with a model, tried on a sentence.
 
-    If mistral-common is installed, transformers uses it to read a tekken.json, and it gives no
-    character offsets; the tokenizer.json next to that file is the same tokenizer and gives them.
+    If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
+    character offsets. The tokenizer.json next to that file defines an identical tokenizer with
+    offsets.
     """
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
     if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json, the error about this tokenizer says so.
+        # Without a tokenizer.json, a later error reports this tokenizer.
         with suppress(Exception):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
     if gives_offsets(tokenizer):
@@ -357,26 +383,26 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
 
 
 def gives_offsets(tokenizer: Any) -> bool:
-    """Whether a tokenizer gives its tokens' offsets in the text."""
+    """Whether a tokenizer provides the offsets of its tokens in the text."""
     return bool(getattr(tokenizer, "is_fast", False))
 
 
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
-    """Check that a tokenizer gives offsets, and only ids for which the model has embeddings.
+    """Check that a tokenizer provides offsets, and only ids for which the model has embeddings.
 
-    Raises:
-        UserError: the tokenizer gives no offsets, or ids without embeddings.
+    Raises: UserError: the tokenizer provides no offsets, or ids without embeddings.
     """
     if not gives_offsets(tokenizer):
         raise UserError(
-            f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) gives no character "
-            "offsets, by which segments are found; load the model with a fast tokenizer "
+            f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) provides no "
+            "character offsets, which are needed to locate segments; load the model with a fast "
+            "tokenizer "
             "(tokenizer.json)"
         )
     vocabulary = getattr(config.get_text_config(), "vocab_size", None)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if vocabulary is not None and largest >= vocabulary:
         raise UserError(
-            f"the tokenizer of {one_line(name)} has token ids up to {largest}, the model has "
+            f"the tokenizer of {one_line(name)} has token ids up to {largest}, but the model has "
             f"{vocabulary} embeddings; the tokenizer belongs to another model"
         )

@@ -1,4 +1,4 @@
-"""Find a model: in a local folder, among the packaged organisms, or on the hub or in its cache."""
+"""Find a model in a local folder, among the packaged organisms, on the hub or in its cache."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
-"""Seconds within which the hub must answer about a model that is not on this machine."""
+"""Seconds that the hub has to answer about a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,21 @@ class Resolved:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """The same for records."""
+    """Local folder, or name on the hub, for records."""
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
     """The place of a model, by its canonical name.
 
     Raises:
-        UserError: there is no such folder or organism, an organism was probably meant, a revision
-            was given for a model that has none, or the hub does not answer.
+        UserError: there is no such folder or organism, the name is probably a misspelt organism,
+            the model has no revisions but one was requested, or the hub does not answer.
     """
     if name.startswith(PREFIX) or names_folder(name):
         if revision is not None:
             raise UserError(
-                f"revision {one_line(revision)!r} was given for {one_line(name)!r}, which is on "
-                "this machine and has none; leave it out"
+                f"revision {one_line(revision)!r} does not apply to {one_line(name)!r}, which is "
+                "a local model without revisions; omit it"
             )
         if name.startswith(PREFIX):
             return Resolved(organism_folder(name), {"kind": "organism", "name": name})
@@ -94,9 +94,9 @@ def _check_reachable(name: str, revision: str | None) -> None:
 
 
 def pinned(name: str, revision: str | None) -> tuple[Path, str]:
-    """Fetch a revision's configuration; gives the cached folder and the commit.
+    """Fetch a revision's configuration; return the cached folder and the commit.
 
-    Everything else is read at this commit, even if others push in the meantime.
+    Everything else is read at this commit, even if someone pushes in the meantime.
 
     Raises:
         UserError: there is no such model, or its configuration cannot be fetched.
@@ -109,10 +109,10 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
-    """The cached folder of a model with the weights that transformers will read; None without any.
+    """The cached folder with the weights that transformers will read; None without weights.
 
-    Raises:
-        UserError: weights cannot be fetched, or an index is damaged or names anything but weights.
+    Raises: UserError: weights cannot be fetched, or an index is damaged or names anything other
+        than weights.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):

@@ -1,4 +1,4 @@
-"""Sites, the activations that can be read and patched: their places, and hooks on them."""
+"""Sites (activations that can be read and patched): their locations, and hooks on them."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +18,13 @@ from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; head is 1 if there are no heads. Attention weights,
-(row, head, query, key), stay as they are."""
+(row, head, query, key), are unchanged.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The place of a layer's site in the running model."""
+    """The location of a layer's site in the running model."""
 
     module: nn.Module
     end: Literal["input", "output", "weights"]
@@ -31,11 +32,12 @@ class Location:
     next to its output."""
     view: View
     enters: int
-    """The first layer that must run for a patch to act; the number of layers if none need run."""
+    """The first layer that must run for a patch to act; the number of layers if no layer must run.
+    """
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """Where a site is read, and where it is patched unless it acts through another site.
+    """The location where a site is read, and patched unless it acts through another site.
 
     Raises:
         UserError: the architecture has no such site.
@@ -54,7 +56,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
 
 
 def _stream(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
-    """The residual stream that a layer reads, or the stream after the last one."""
+    """The residual stream that a layer reads, or the stream after the last layer."""
     final_norm = model.architecture.final_norm
     if layer < len(layers):
         return Location(layers[layer], "input", _whole, layer)
@@ -80,12 +82,12 @@ def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int
 
 
 def layer_count(model: Model) -> int:
-    """How many layers the model has."""
+    """Number of layers of the model."""
     return len(layers_of(model.hf, model.architecture))
 
 
 def head_count(model: Model, site: str) -> int:
-    """How many heads a site has in each layer."""
+    """Number of heads of a site in each layer."""
     config = model.hf.config.get_text_config()
     heads: int = config.num_attention_heads
     if SITES[site].heads == "key-value":
@@ -110,8 +112,7 @@ def check_sites(
         if heads is not None and SITES[site].heads is None:
             with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
-                f"heads were given, but {site} has none; omit them, or give sites among "
-                f"{with_heads}"
+                f"got heads, but {site} has none; omit the heads, or use sites among {with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
         for layer in range(layer_count(model)):
@@ -120,7 +121,7 @@ def check_sites(
 
 
 def residual_scale(model: Model) -> float:
-    """The factor of the outputs of attention and MLP when they are added to the stream."""
+    """The factor by which the outputs of attention and MLP are scaled when added to the stream."""
     config = model.hf.config.get_text_config()
     if hasattr(config, "scale_depth"):  # MiniCPM3
         return float(config.scale_depth / math.sqrt(config.num_hidden_layers))
@@ -187,7 +188,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
-    """Within the block, pass the tensor of each location through its edit, in this order."""
+    """Pass the tensor of each location through its edit within the block, in this order."""
     return hooked(*(_hook(location, edit) for location, edit in edits))
 
 
@@ -204,7 +205,7 @@ def hooked(*handles: RemovableHandle) -> Iterator[None]:
 def watched(
     locations: Iterable[Location], see: Callable[[Tensor], None]
 ) -> AbstractContextManager[None]:
-    """Within the block, call `see` with the tensor of each location as it passes."""
+    """Call `see` with the tensor of each location as it passes within the block."""
 
     def look(tensor: Tensor) -> Tensor:
         see(tensor)
@@ -215,7 +216,7 @@ def watched(
 
 @contextmanager
 def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
-    """Within the block, keep the whole tensor of each location under the location's key."""
+    """Keep the whole tensor of each location within the block, under the location's key."""
     values: dict[Key, Activation] = {}
 
     def keep(key: Key, tensor: Activation) -> Activation:
@@ -228,7 +229,7 @@ def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation
 
 @contextmanager
 def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """Within the block, these layers return their input."""
+    """Make these layers return their input within the block."""
     with ExitStack() as stack:
         for layer in layers:
             stack.enter_context(replaced(layer, _identity))
@@ -237,20 +238,20 @@ def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Within the block, a module computes something else; its hooks stay."""
+    """Replace a module's computation within the block; its hooks stay."""
     original = module.__dict__.get("forward")
     module.forward = forward
     try:
         yield
     finally:
         del module.forward
-        if original is not None:  # another library, such as accelerate, had already replaced it
+        if original is not None:  # another library, such as accelerate, replaced it before
             module.forward = original
 
 
 @contextmanager
 def attention_by(model: Model, implementation: str) -> Iterator[None]:
-    """Within the block, compute the model's attention by another function of transformers."""
+    """Compute the model's attention within the block by another function of transformers."""
     before = model.attn_implementation
     try:
         model.hf.set_attn_implementation(implementation)
@@ -276,7 +277,7 @@ def _hook(location: Location, edit: Edit) -> RemovableHandle:
     place = 1 if location.end == "weights" else 0
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if isinstance(output, tuple):  # attention also returns its weights
+        if isinstance(output, tuple):  # the attention module also returns its weights
             return (*output[:place], edit(output[place]), *output[place + 1 :])
         return edit(output)
 

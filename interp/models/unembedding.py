@@ -1,6 +1,6 @@
 """From the last residual stream to logits: final norm, unembedding, soft cap.
 
-Logits that are computed here may differ from the model's own by a tolerance.
+Logits computed here may differ from the model's own logits within a tolerance.
 """
 
 import copy
@@ -17,7 +17,7 @@ from interp.models.model import Model
 from interp.models.sites import Location, layer_count, replaced, watched
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
-"""Tolerance of logits against the model's own, in logits; `_EXACT` for wider types."""
+"""Tolerance for differences from the model's own logits; `_EXACT` is for wider types."""
 _EXACT = 1e-2
 
 _UNIT = 10.0
@@ -25,19 +25,19 @@ _UNIT = 10.0
 
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
-    """Whether logits computed in another way are the model's own, up to rounding."""
+    """Whether logits computed in another way equal the model's own, up to rounding."""
     if not theirs.numel():
         return True
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
     allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
-    # NaN does not count: logits that are not finite are reported with their prompt.
+    # NaN is ignored here: logits that are not finite are reported with their prompt.
     return not float((ours - theirs).abs().max()) > allowed
 
 
 @contextmanager
 def final_states(model: Model) -> Iterator[list[Tensor]]:
-    """Within the block each forward pass appends its final states to the yielded list.
+    """Append the final states of each forward pass within the block to the yielded list.
 
     Final states are the final norm's output, (batch, token, size).
     """
@@ -56,10 +56,9 @@ def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tenso
 def check_unembedding(
     model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
 ) -> None:
-    """Check that a model's logits, if finite, are its final states, unembedded.
+    """Check that a model's logits, if finite, are its unembedded final states.
 
-    Raises:
-        UserError: the logits are something else.
+    Raises: UserError: the model does more to its final states than unembed them.
     """
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):
@@ -71,7 +70,7 @@ def check_unembedding(
 
 
 class ExactLogits:
-    """Makes the model give the logits of only some tokens, exactly.
+    """Restriction of a model's logits to the exact logits of selected tokens.
 
     The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
     in bf16 a logit of 10 moves in steps of 0.06, as large as many effects. The rest of the model,
@@ -88,14 +87,14 @@ class ExactLogits:
         if any(weight.is_meta for weight in weights):
             raise UserError(
                 f"the end of {model.name} is offloaded, but patching reads its final norm and "
-                "unembedding; give devices that hold them, or --quantization"
+                "unembedding; use devices that can hold them, or --quantization"
             )
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
         self._norm: nn.Module = copy.deepcopy(self._final_norm).to(self._dtype)
 
     @contextmanager
     def of(self, tokens: Sequence[int]) -> Iterator[None]:
-        """Within the block, the model gives the logits of these tokens, in their order."""
+        """Make the model return the logits of these tokens, in this order, within the block."""
         chosen = torch.tensor(tokens)
         weight = self._rows(self._unembedding.weight, chosen)
         bias = getattr(self._unembedding, "bias", None)
@@ -124,7 +123,7 @@ def _final(model: Model) -> Location:
     if path is None:
         raise UserError(
             f"{model.name} is a {model.kind.name}, which has no final norm and no unembedding; "
-            "perplexity and exact token logits are those of causal language models"
+            "perplexity and exact token logits are defined only for causal language models"
         )
     module = model.hf.get_submodule(path)
     return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

@@ -29,7 +29,7 @@ def check_device(name: str) -> None:
     try:
         torch.zeros(1, device=name).item()
     except Exception as error:
-        # For an unknown name PyTorch lists all its devices.
+        # For an unknown name, PyTorch would list all its devices.
         unknown = "device type at start of device string" in str(error)
         reason = "no such device" if unknown else one_line(str(error).split(". ")[0], 120)
         raise UserError(
@@ -39,12 +39,12 @@ def check_device(name: str) -> None:
 
 
 def device_of(module: nn.Module) -> torch.device:
-    """The device to which a module's inputs go."""
+    """The device that a module's inputs must be on."""
     device = next(module.parameters()).device
     if device.type != "meta":
         return device
-    # An offloaded weight is on no device; accelerate's hook brings it to a device when needed.
-    # Without a hook the model is an outline, which has no weights.
+    # An offloaded weight is on no device; accelerate's hook moves it to a device when needed.
+    # Without a hook, the model is an outline without weights.
     hook: Any = getattr(module, "_hf_hook", None)
     return device if hook is None else torch.device(hook.execution_device)
 
@@ -62,17 +62,17 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration by which transformers quantizes linear layers when it loads them.
+    """The configuration with which transformers quantizes linear layers on loading.
 
-    4-bit weights are multiplied in the type `compute`.
+    Products with 4-bit weights are computed in the type `compute`.
 
     Raises:
         UserError: bitsandbytes is not installed.
     """
     if find_spec("bitsandbytes") is None:
         raise UserError(
-            f"quantization {quantization!r} needs bitsandbytes, which is not installed; "
-            "pip install bitsandbytes"
+            f"quantization {quantization!r} needs bitsandbytes, which is not installed; run pip "
+            "install bitsandbytes"
         )
     settings: dict[str, Any] = {"load_in_8bit": True}
     if quantization == "4bit":
@@ -86,7 +86,7 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
 
 
 def quantization_of(config: PreTrainedConfig) -> str | None:
-    """How the weights of a model are quantized, such as "bitsandbytes 4bit nf4"; None if not."""
+    """Quantization of a model's weights, such as "bitsandbytes 4bit nf4"; None without any."""
     own = getattr(config, "quantization_config", None)
     if own is None:
         return None
@@ -113,8 +113,8 @@ def check_blocks(name: str, hf: nn.Module) -> None:
         if block is not None and weight.device.type == "cpu" and inputs % block:
             raise UserError(
                 f"the model {one_line(name)!r} cannot run in 4 bits on a CPU: bitsandbytes needs "
-                f"the inputs of a layer to be a multiple of {block} there, and {where} has "
-                f"{inputs}; load it in 8bit, without quantization, or on a GPU"
+                f"the number of inputs of a layer to be a multiple of {block} there, but {where} "
+                f"has {inputs}; load it in 8bit, without quantization, or on a GPU"
             )
 
 
@@ -134,7 +134,7 @@ _TIED = 2
 """Largest number of parameters per stored number: embeddings may also serve as unembedding."""
 
 _PACKED = 16
-"""The same for quantized weights: a byte may hold eight tied weights of one bit."""
+"""Largest number of parameters per stored byte of quantized weights: eight one-bit tied weights."""
 
 _BUFFER_BYTES = 2**31
 """Largest size in bytes of the tables that a model computes, such as masks and rotary tables."""
@@ -143,11 +143,11 @@ _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat
 
 
 def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Check that a raw config.json asks for no more layers, experts or classes than have weights.
+    """Check that a raw config.json specifies no more layers, experts or classes than have weights.
 
-    Raises:
-        UserError: there are more layers or experts than tensors, or more classes than any tensor is
-            long; for weights that are not yet downloaded (None), more than any model has.
+    Raises: UserError: there are more layers or experts than tensors, or more classes than the
+        longest tensor has entries; if the weights are not yet downloaded (None), more than any
+        model has.
     """
     limits = _limits(stored)
     for key, value in settings(config):
@@ -157,7 +157,7 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
 
 def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
-    """The largest value of each count, and the end of a message about larger ones."""
+    """The largest value of each count, and the end of a message about larger values."""
     if stored is None:
         counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
         return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
@@ -173,7 +173,7 @@ def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
-    """Check that a configuration gives the size of the window, or chunk, that layers see.
+    """Check that a configuration specifies the size of the window, or chunk, that layers see.
 
     Raises:
         UserError: the size is missing.
@@ -183,21 +183,20 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
     for kind, size in _WINDOWS.items():
         if kind in kinds and getattr(own, size, None) is None:
             raise UserError(
-                f"config.json of {one_line(name)} has layers of {kind} and no {size}; expected the "
-                "number of tokens that they see, or full_attention in layer_types"
+                f"config.json of {one_line(name)} has layers of {kind} but no {size}; expected "
+                "the number of tokens that they see, or full_attention in layer_types"
             )
 
 
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that weights hold about as many numbers as a model needs, and of the right type.
+    """Check that weights hold about as many numbers as a model needs, with the right type.
 
     The model is built without memory for its weights.
 
-    Raises:
-        UserError: the model would be mostly random, needs memory out of proportion, or would take
-            its weights from integers or booleans.
+    Raises: UserError: the model would be mostly random, needs disproportionate memory, or would
+        take its weights from integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
@@ -212,41 +211,41 @@ def check_sizes(
     computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
     if computed > _BUFFER_BYTES:
         raise UserError(
-            f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB "
-            "in addition to the weights; look for a length that is out of proportion"
+            f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB in "
+            "addition to the weights; look for a disproportionate length"
         )
     if not quantized:
         _check_floating(name, model, stored)
 
 
 def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
-    """Refuse parameters stored as integers; only masks and positions may be."""
+    """Reject parameters stored as integers; only masks and positions may be integers."""
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
     parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
     for key, tensor in stored.items():
         own = key.endswith(".weight") or key.removeprefix(prefix) in parameters
         if own and not tensor.dtype.startswith(_FLOATING):
             raise UserError(
-                f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, and "
-                "config.json has no quantization_config that says what it means; expected "
+                f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, but "
+                "config.json has no quantization_config to interpret it; expected "
                 "floating-point weights"
             )
 
 
 _SHOWN = 3
-"""Most tensors that a message names."""
+"""Largest number of tensors that a message names."""
 
 _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
-"""Masks and rotary tables, which old checkpoints store and models compute themselves."""
+"""Masks and rotary tables, which old checkpoints store although models compute them."""
 
 
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Check transformers' account of the loaded tensors; returns notes about them.
+    """Check transformers' account of the loaded tensors, and return notes about them.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
-    several tokens at once, take no part in its answers and are noted, and so are the scales of a
-    quantized checkpoint. Unused tensors in one of its layers, or in a further layer, show that the
-    weights belong to another configuration. `info` is transformers' `output_loading_info`.
+    several tokens at once, do not affect its answers and are noted, as are the scales of a
+    quantized checkpoint. Unused tensors in one of its layers, or in an additional layer, show that
+    the weights belong to another configuration. `info` is transformers' `output_loading_info`.
 
     Raises:
         UserError: weights are missing, have other shapes, or belong to another configuration.
@@ -254,29 +253,29 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     missing = sorted(info["missing_keys"])
     if missing:
         raise UserError(
-            f"the weights of {one_line(name)} lack {some(missing)}, which would be random "
-            "numbers; expected a checkpoint that belongs to its config.json"
+            f"the weights of {one_line(name)} lack {some(missing)}, which would be random; "
+            "expected a checkpoint that belongs to its config.json"
         )
     for key, stored, expected in sorted(info["mismatched_keys"]):
         raise UserError(
-            f"the tensor {one_line(key)} of {one_line(name)} has the shape {tuple(stored)}, "
-            f"config.json asks for {tuple(expected)}; the two do not belong together"
+            f"the tensor {one_line(key)} of {one_line(name)} has the shape {tuple(stored)}, but "
+            f"config.json requires {tuple(expected)}; the two do not belong together"
         )
     unexpected = sorted(info["unexpected_keys"])
     foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
     if foreign and getattr(hf.config, "quantization_config", None) is None:
         raise UserError(
-            f"the weights of {one_line(name)} hold {some(foreign)}, which a model of its "
-            "config.json would leave out; expected a checkpoint that belongs to it"
+            f"the weights of {one_line(name)} hold {some(foreign)}, which a model with its "
+            "config.json would ignore; expected a checkpoint that belongs to its config.json"
         )
     if not unexpected:
         return ()
-    return (f"the weights of {one_line(name)} hold {some(unexpected)}, which the model leaves out",)
+    return (f"the weights of {one_line(name)} hold {some(unexpected)}, which the model ignores",)
 
 
 @contextmanager
 def quiet_report() -> Iterator[None]:
-    """Within the block transformers logs no missing weights, which `check_complete` reports."""
+    """Silence transformers' log of missing weights in the block; `check_complete` reports them."""
 
     def passes(record: logging.LogRecord) -> bool:
         return "LOAD REPORT" not in record.getMessage()
@@ -290,7 +289,7 @@ def quiet_report() -> Iterator[None]:
 
 
 def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
-    """Whether a tensor is in one of the model's modules with weights, or in a layer."""
+    """Whether a tensor belongs to one of the model's modules with weights, or to a layer."""
     if _BUFFERS.search(key):
         return False
     prefix = hf.base_model_prefix
@@ -319,7 +318,7 @@ def _in_weights(hf: PreTrainedModel, key: str) -> bool:
 
 
 def some(keys: Collection[str] | Sequence[str]) -> str:
-    """The first few names of tensors, and the number of the others."""
+    """The first few names of tensors, and the number of remaining names."""
     shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
     further = len(keys) - _SHOWN
     return f"{shown} and {further:,} more" if further > 0 else shown

@@ -1,12 +1,13 @@
-"""Alignment: the tokens of one prompt that correspond to those of its counterpart.
+"""Alignment: the tokens of a prompt that correspond to tokens of its counterpart.
 
 1. Both prompts are cut at the edges of their shared segments and roles.
-2. Within each piece, the common beginning is aligned from the left, the common end from the right.
+2. Within each piece, the common beginning is aligned from the left and the common end from the
+   right.
 3. The parts that differ are aligned token by token if they are equally long, otherwise by a policy.
 
 `bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
-Both take activations from token `start` on (0, or the first that differs) and return them for the
-base's tokens from there on; rows of tokens without a counterpart hold zeros.
+They take activations from token `start` on (0, or the first token that differs) and return
+activations for the base's tokens from `start` on; rows of tokens without a counterpart are zero.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,29 +20,30 @@ from torch import Tensor
 
 from interp.choices import Policy
 from interp.errors import UserError
-from interp.prompts.prompt import Span
+from interp.prompts.thought import Span
 from interp.reading.shared_batches import shared_tokens
 from interp.reading.tokens import TokenizedPrompt
 
 _LISTED = 5
-"""Most pairs that a message lists."""
+"""Largest number of pairs that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How the tokens of a base prompt correspond to those of a source prompt."""
+    """The correspondence between the tokens of a base prompt and those of a source prompt."""
 
     shared: int
-    """Number of leading tokens that are the same and aligned: no activation there can differ."""
+    """Number of identical, aligned leading tokens, whose activations cannot differ."""
     sources: tuple[tuple[int, ...], ...]
-    """For each base token, the source tokens whose mean activation it takes; none if it has no
-    counterpart."""
+    """The source tokens whose mean activation each base token takes; empty for a base token without
+    a counterpart.
+    """
     bases: tuple[tuple[int, ...], ...]
-    """For each source token, the base tokens that share its attention in equal parts."""
+    """The base tokens that share the attention of each source token in equal parts."""
 
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:
-    """The alignment of two prompts; None if the policy "all" does not apply to them."""
+    """The alignment of two prompts; None if the policy "all" cannot align them."""
     sources: list[tuple[int, ...]] = []
     bases: list[tuple[int, ...]] = []
     for own, other in _spans(base, source):
@@ -66,7 +68,8 @@ def check_alignments(
     """Check that the policy aligns every pair.
 
     Raises:
-        UserError: the policy does not align some pairs; each is listed with its first difference.
+        UserError: the policy fails to align at least one pair; the message lists each pair's first
+            difference.
     """
     refused = [pair for pair in pairs if align(*pair, policy=policy) is None]
     if refused:
@@ -74,12 +77,12 @@ def check_alignments(
 
 
 def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy) -> str:
-    """The error message for pairs that a policy does not align."""
+    """The error message about pairs that a policy cannot align."""
     listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
     return (
         f"{len(pairs)} pairs differ in spans of unequal numbers of tokens, which the policy "
-        f"{policy!r} does not align: {listed}{more}. Give the policy last or mean, or pairs of "
+        f"{policy!r} does not align: {listed}{more}. Use the policy last or mean, or pairs of "
         "equal length"
     )
 
@@ -93,20 +96,20 @@ def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
 def _shared(
     base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
 ) -> int:
-    """How many leading tokens are the same."""
+    """Number of identical leading tokens."""
     # The last token is always computed: the answer is read there.
     common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
     return next((index for index in range(common) if sources[index] != (index,)), common)
 
 
 def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:
-    """Pairs of token ranges, first to last, that correspond as wholes."""
+    """Pairs of token ranges that correspond as wholes, from first to last."""
     for (start, other_start), (end, other_end) in pairwise(_cuts(base, source)):
         own, other = base.token_ids[start:end], source.token_ids[other_start:other_end]
         left = shared_tokens(own, other)
         right = shared_tokens(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
-            # Something was only added: the token before or after it is its counterpart.
+            # Tokens were only added: the counterpart is the token before or after them.
             left, right = (left, right - 1) if right else (left - 1, right)
         edges = [start, start + left, end - right, end]
         other_edges = [other_start, other_start + left, other_end - right, other_end]
@@ -114,7 +117,7 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
 
 
 def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
-    """Positions that cut both prompts into corresponding pieces, each with tokens in both."""
+    """Positions that cut the two prompts into corresponding, non-empty pieces."""
     own, other = {**base.segments, **base.roles}, {**source.segments, **source.roles}
     edges = [
         edge
@@ -131,7 +134,7 @@ def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int
 def bring(
     source: Float[Tensor, "source head size"], alignment: Alignment, *, start: int
 ) -> Float[Tensor, "base head size"]:
-    """The activation that each base token takes: its counterpart's, or the mean of several."""
+    """The activation for each base token: that of its counterpart, or the mean of several."""
     weights = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     return torch.einsum("bs,shd->bhd", weights, source)
 
@@ -142,7 +145,8 @@ def bring_pattern(
     """The attention weights that each base token takes, over all tokens of the base prompt.
 
     The source's attention to a token goes to the corresponding tokens. Attention to tokens after
-    the query, which the policy "mean" may give, is dropped, and the row is scaled back to its sum.
+    the query, which may result from the policy "mean", is dropped, and the row is rescaled to its
+    sum.
     """
     queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     keys = _shares(alignment.bases, len(alignment.sources)).to(source)

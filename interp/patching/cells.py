@@ -1,4 +1,4 @@
-"""Cells, the units of patching in a pair of aligned prompts, and controls for a pair."""
+"""Cells (the units of patching in a pair of aligned prompts), and controls for a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -29,14 +29,14 @@ class Group:
     role: str
     positions: tuple[int, ...]
     alone: bool = False
-    """Whether the group is a single token, patched by itself."""
+    """Whether the group is a single token that is patched by itself."""
 
 
 def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
     Among roles and segments, the token at which the answer is read is always a separate group,
-    since patching it in a late layer is patching the answer.
+    since patching it in a late layer amounts to patching the answer.
 
     Raises:
         UserError: a segment or role has a reserved name.
@@ -56,19 +56,19 @@ def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]
 
 
 UNDEFINED = math.nan
-"""Metric of a cell that has no token with a counterpart."""
+"""Metric of a cell without any token that has a counterpart."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchingPair:
-    """The base prompt, which is run, and the source prompt, whose activations it takes."""
+    """The base prompt, which is run, and the source prompt, which supplies activations."""
 
     base: TokenizedPrompt
     source: TokenizedPrompt
     alignment: Alignment
     answers: ContrastTokens
     whole: bool = False
-    """Whether each prompt is read from its first token, not only after the shared tokens."""
+    """Whether each prompt is read from its first token rather than after the shared tokens."""
 
     @classmethod
     def aligned(
@@ -83,7 +83,7 @@ class PatchingPair:
         """The pair with its tokens aligned.
 
         Raises:
-            UserError: the policy does not align the two prompts.
+            UserError: the policy cannot align the two prompts.
         """
         alignment = align(base, source, policy=policy)
         if alignment is None:
@@ -94,7 +94,7 @@ class PatchingPair:
     def shared(self) -> int:
         """Number of leading tokens that are read once for both prompts.
 
-        A classifier's tokens also attend to later ones, so none are shared.
+        A classifier's tokens also attend to later tokens, so no tokens are shared.
         """
         return 0 if self.whole or self.base.pooled else self.alignment.shared
 
@@ -111,7 +111,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PatchedMetrics:
-    """The metric, in logits, of both prompts and of the base prompt under each patch."""
+    """The metric, in logits, of the two prompts and of the base prompt under each patch."""
 
     base: float
     source: float
@@ -120,10 +120,10 @@ class PatchedMetrics:
 
 @runtime_checkable
 class Backend(Protocol):
-    """Runs patches, by this toolkit or another library."""
+    """A backend that runs patches, by this toolkit or by another library."""
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
-        """The metrics of a pair under each cell, exactly."""
+        """The exact metrics of a pair under each cell."""
 
 
 def cells_of(
@@ -148,7 +148,7 @@ def cells_of(
 
 
 def has_counterpart(pair: PatchingPair, cell: Cell) -> bool:
-    """Whether any token of a cell has a counterpart in the source prompt."""
+    """Whether a cell has a token with a counterpart in the source prompt."""
     return any(pair.alignment.sources[position] for position in cell.group.positions)
 
 
@@ -170,11 +170,11 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
 
 
 def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
-    """A prompt about other entities with the same correct answer, and the name of their donor.
+    """A prompt about different entities with the same correct answer, and the name of their donor.
 
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
-    just to that. Activations of a control cause the same disagreement, but support no other answer.
-    The donor is the first instance of the prompt's template.
+    to the disagreement itself. Activations of a control cause the same disagreement but do not
+    support another answer. The donor is the first instance of the prompt's template.
 
     Raises:
         UserError: the prompt has no such donor.

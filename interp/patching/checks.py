@@ -1,7 +1,7 @@
-"""Checks that a model can be patched: that its sites and metric are what their names say.
+"""Checks that a model can be patched, and that its sites and metric are what their names say.
 
-Each site is checked separately on one prompt, so an unusual architecture keeps the other sites:
-`resid_pre` and `resid_post` only need layers that pass on a residual stream.
+Each site is checked separately on one prompt, so an unusual architecture retains its other sites:
+`resid_pre` and `resid_post` only require layers that pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,29 +35,28 @@ _SUMS = {
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
 }
-"""For each site, sites of which the last is the sum of the others."""
+"""Lists of sites to check for each site; the last site of a list is the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:
-    """Refuse a way of patching that works only for causal models.
+    """Reject a way of patching that works only for causal models.
 
     Raises:
         UserError: the model is an encoder.
     """
     if not model.architecture.causal:
         raise UserError(
-            f"{model.name} is a {model.kind.name}, which is only patched natively and exactly, not "
-            f"by {what}; omit estimate and backend"
+            f"{model.name} is a {model.kind.name}, which can only be patched natively and "
+            f"exactly, not by {what}; omit estimate and backend"
         )
 
 
 @torch.no_grad()
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
-    """Check on one prompt that a causal model's sites are all that is added to the stream.
+    """Check on one prompt that only a causal model's sites are added to the stream.
 
-    Raises:
-        UserError: something else is added, for instance because an architecture has a norm that
-            the map does not know.
+    Raises: UserError: there are other additions, for instance because an architecture has an
+        unmapped norm.
     """
     for site in sites:
         if site not in _SUMS:
@@ -66,33 +65,32 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
             scaled = [residual_scale(model) * tensor for tensor in added]
             if not _equal(torch.stack([before, *scaled]), after):
                 raise UserError(
-                    f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds something "
-                    f"else to the residual stream than the toolkit reads, so its {site} would be "
-                    "wrong; leave it out (resid_pre and resid_post are right in every "
-                    "architecture), or patch it by --backend transformer-lens"
+                    f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
+                    f"the residual stream than the toolkit reads, so its {site} would be wrong; "
+                    "omit this site (resid_pre and resid_post are right in every architecture), "
+                    "or patch it with --backend transformer-lens"
                 )
 
 
 @torch.no_grad()
 def check_patterns(model: Model, pair: PatchingPair) -> None:
-    """Check that heads give their attention weights times the values that the cache holds.
+    """Check that heads output their attention weights times the cached values.
 
-    Raises:
-        UserError: the heads give something else, as in differential or latent attention.
+    Raises: UserError: they do not, as in differential or latent attention.
     """
     for layer, (pattern, z), values in _by_layer(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]
         if not fits or not _equal(heads_output(pattern, values).flatten(1)[None], z):
             raise UserError(
                 f"the heads of {model.name} ({model.hf.config.model_type}, layer {layer}) do not "
-                "give their attention weights times their values, so patching the site pattern "
-                "would be wrong; leave it out, or patch z"
+                "output their attention weights times their values, so patching the site "
+                "pattern would be wrong; omit the site, or patch z"
             )
 
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that prompts read in parts, and from a later layer on, give the model's own logits.
+    """Check that prompts read in parts or from a later layer on reproduce the model's logits.
 
     Raises:
         UserError: the logits differ.
@@ -113,7 +111,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
             difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) cannot be patched by the native "
-                f"backend: run in parts, its logits are off by {difference:.3g}. Give --backend "
+                f"backend: run in parts, its logits are off by {difference:.3g}. Use --backend "
                 "transformer-lens or nnsight"
             )
 
@@ -121,10 +119,10 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
 def _by_layer(
     model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
-    """The activations of a prompt at some sites, and the values that attention reads.
+    """The activations of a prompt at given sites, and the values that attention reads.
 
-    All tensors of a layer are on one device: if a model is spread over several, a layer's input
-    has not moved yet.
+    All tensors of a layer are on one device: if a model is spread over several devices, a layer's
+    input has not moved yet.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
@@ -137,7 +135,7 @@ def _by_layer(
 def _equal(
     summands: Float[Tensor, "summand token width"], total: Float[Tensor, "token width"]
 ) -> bool:
-    """Whether the summands add up to the total at every token, up to rounding."""
+    """Whether the summands add up to the total at every token within rounding error."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
     return not bool((error > _SHARE * size).any())

@@ -1,10 +1,10 @@
-"""Estimates: the effect of every cell from a few passes, by the gradient of the metric.
+"""Estimates of the effect of every cell from a few passes, by the gradient of the metric.
 
 1. Both prompts are run once (`interp.patching.passes`).
 2. The base prompt is run again with a graph, and the metric is differentiated with respect to the
-   activations of all sites at once: attribution patching (Nanda 2023). The integrated estimate
-   takes the mean of the gradients at several points between the prompts' embeddings (as in EAP-IG,
-   Hanna, Pezzelle and Belinkov 2024).
+   activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
+   estimate takes the mean of the gradients at several points between the prompts' embeddings (as
+   EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum over its tokens of gradient times (written - base) activation.
 """
 
@@ -39,11 +39,11 @@ from interp.patching.passes import (
 )
 
 INTEGRATION_STEPS = 5
-"""Points of the integrated estimate, in the middle of equal parts of the way."""
+"""Number of points of the integrated estimate, at the midpoints of equal intervals."""
 
 
 class Estimator:
-    """Estimates patches of one model."""
+    """Estimator of patches for one model."""
 
     def __init__(self, model: Model, *, estimate: str) -> None:
         check_causal(model, f"the estimate {estimate!r}")
@@ -68,7 +68,7 @@ class Estimator:
         return PatchedMetrics(base, source, tuple(base + effect for effect in effects))
 
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
-        """The gradient of the metric with respect to each site, mean over the points."""
+        """The gradient of the metric with respect to each site, averaged over the points."""
         start, written = embeddings_of(self._model, passes.pair)
         totals: dict[SiteKey, Tensor] = {}
         for point in self._points:
@@ -110,7 +110,7 @@ class Estimator:
 
 @torch.no_grad()
 def embeddings_of(model: Model, pair: PatchingPair) -> tuple[Tensor, Tensor]:
-    """The base prompt's embeddings, and the same with its counterparts' written in."""
+    """The base prompt's embeddings, unchanged and with those of its counterparts written in."""
     base, source = (embed(model, p.token_ids) for p in (pair.base, pair.source))
     written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
     paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])

@@ -1,19 +1,19 @@
 """Exact patching: every cell is one row of a forward pass.
 
 1. Both prompts of a pair are run once.
-2. Cells that cannot change the answer are not run: their two activations are equal, or nothing
-   that leads to the answer reads them.
+2. Cells that cannot change the answer are not run: their two activations are equal, or do not lead
+   to the answer.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
    A set of cells is one row, patched at all of its sites and layers at once.
-4. The last logits of each row give its metric.
+4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
-there, after the base prompt's own keys and values. In an encoder (`WholeGrid`) all tokens attend to
-each other, so each row is a pass over the whole prompt.
+at that layer and token, after the base prompt's own keys and values. In an encoder (`WholeGrid`)
+all tokens attend to each other, so each row is a pass over the whole prompt.
 
-A patched activation is the source prompt's own, even if patches in lower layers would have changed
-it. A site that acts through another one next to the residual stream (`resid_mid`) writes what it
-lacks from the stream of the patched pass.
+A patched activation is that of the source prompt, even if patches in lower layers would have
+changed it. A site that acts through another site next to the residual stream (`resid_mid`) writes
+the difference from the stream of the patched pass.
 """
 
 from abc import ABC, abstractmethod
@@ -65,14 +65,14 @@ from interp.reading.tokens import TokenizedPrompt, pad
 from interp.scoring.answer_tokens import ContrastTokens
 
 Place = tuple[int, int, int]
-"""Row of a forward pass, position in the base prompt, head (0 if there are none)."""
+"""Row of a forward pass, position in the base prompt, and head (0 without heads)."""
 
 RowToRun = tuple[int, list[int]]
-"""Index of a cell that has to be run, and the positions at which its patch acts."""
+"""Index of a cell that must be run, and the positions at which its patch acts."""
 
 
 class ExactRows(ABC):
-    """Runs cells as rows of forward passes with as many tokens as the budget allows."""
+    """A backend that runs cells as rows of forward passes, within the budget of tokens."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
@@ -96,8 +96,8 @@ class ExactRows(ABC):
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
         """The metric of a pair under each set of cells, with all cells of a set patched at once.
 
-        Every cell holds the activation of the source prompt, whatever the other cells do; the rest
-        of the model is computed from the cells. Attention patterns cannot be among the cells.
+        Every cell holds the activation of the source prompt, regardless of the other cells; the
+        rest of the model is computed from the cells. Attention patterns cannot be among the cells.
         """
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):
@@ -108,7 +108,7 @@ class ExactRows(ABC):
             return [metric for _, metrics in chunks for metric in metrics]
 
     def _run_sets(self, passes: PairPasses, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric of each set, by one forward pass."""
+        """The metric of each set, from one forward pass."""
         places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
         for row, cells in enumerate(sets):
             for cell in cells:
@@ -142,7 +142,7 @@ class ExactRows(ABC):
             yield from zip(chunk, metrics, strict=True)
 
     def _activations(self, passes: PairPasses, key: SiteKey) -> tuple[Written, Written]:
-        """The base prompt's activations at a site, and those that a patch writes."""
+        """The base prompt's activations at a site, and the activations that a patch writes."""
         site, layer = key
         if SITES[site].is_weights:
             return passes.outputs_of_heads(layer)
@@ -156,7 +156,7 @@ class ExactRows(ABC):
         *,
         rows: int,
     ) -> list[float]:
-        """The metric of each row, by one forward pass with activations written at all places."""
+        """The metric of each row, from one forward pass with activations written at all places."""
         start = self._start(min(position for own in places.values() for _, position, _ in own))
         shared = passes.pair.shared
         edits: list[LocatedEdit] = []
@@ -169,21 +169,21 @@ class ExactRows(ABC):
 
     @abstractmethod
     def _start(self, first: int) -> int:
-        """The first token that a forward pass must read if `first` is the first patched one."""
+        """The first token that a forward pass must read if `first` is the first patched token."""
 
     @abstractmethod
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
-        """The context in which passes give the logits of a pair's answers."""
+        """The context in which passes return the logits of a pair's answers."""
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        """Run both prompts once, and keep the sites of `keys` and all that `_run` needs."""
+        """Run both prompts once; keep the sites of `keys` and everything that `_run` needs."""
 
     @abstractmethod
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metrics of copies of the base prompt from a token on, by one edited forward pass."""
+        """The metrics of copies of the base prompt, from one edited forward pass after a token."""
 
 
 def _rows_to_run(
@@ -193,7 +193,7 @@ def _rows_to_run(
     differs: Bool[Tensor, "token head size"],
     layers: int,
 ) -> Iterator[RowToRun]:
-    """The cells of a site and layer at which a patch makes a difference that is read later."""
+    """The cells of a site and layer whose patch makes a difference that is read later."""
     by_head = differs.any(-1).tolist()
     for index, cell in enumerate(cells):
         if (cell.site, cell.layer) == key:
@@ -215,7 +215,7 @@ def _edits_at(
     start: int,
     shared: int,
 ) -> Iterator[LocatedEdit]:
-    """The edits that write activations of one site and layer, which begin at position `shared`."""
+    """The edits that write activations of one site and layer, starting at position `shared`."""
     site, layer = SITES[key[0]], key[1]
     rows, positions, heads = torch.tensor(places, device=written.device).T
     values = written[positions - shared, heads]

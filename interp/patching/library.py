@@ -1,4 +1,4 @@
-"""Patching by another library: the cells that it runs, and the activations that they write."""
+"""Patching by another library: the cells that it runs, and the activations that cells write."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -31,9 +31,9 @@ class LibraryBackend(ABC):
     """A backend that reads and patches whole prompts through another library."""
 
     rows = 1
-    """Most cells in one pass."""
+    """Largest number of cells in one pass."""
     scale = 1.0
-    """Factor of the library's `attn_out` when it is added to the residual stream."""
+    """Factor by which the library's `attn_out` is scaled when added to the residual stream."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -84,7 +84,7 @@ class LibraryBackend(ABC):
 
     @abstractmethod
     def _patched(self, pair: PatchingPair, cells: Sequence[Cell], written: Written) -> Logits:
-        """The logits of copies of the base prompt, one for each cell of one site and layer."""
+        """The logits of copies of the base prompt, one copy for each cell of one site and layer."""
 
 
 def acts_at(cell: Cell) -> SiteKey:

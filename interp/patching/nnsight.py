@@ -1,7 +1,7 @@
-"""Patching by nnsight: its traces on the unmodified model, many cells per trace.
+"""Patching by nnsight: traces on the unmodified model, with many cells per trace.
 
 Importing nnsight adds a method to every Python object and replaces `Tensor.backward`, so only this
-module imports it. With `remote`, a model from the hub runs on NDIF's servers, and its weights here
+module imports it. With `remote`, a model from the hub runs on NDIF's servers, and its local weights
 are not used.
 """
 
@@ -23,7 +23,7 @@ try:
     from nnsight.modeling.transformers import TransformersModel
 except ImportError as error:
     raise UserError(
-        "the backend nnsight is not installed; install it by pip install 'interp[nnsight]'"
+        "the backend nnsight is not installed; run pip install 'interp[nnsight]'"
     ) from error
 
 
@@ -35,8 +35,8 @@ class NnsightBackend(LibraryBackend):
     def __init__(self, model: Model, *, remote: bool = False) -> None:
         if remote and model.source.get("kind") != "hub":
             raise UserError(
-                f"{model.name} is not a model of the hub, which remote execution needs; "
-                "omit remote, or give a hub name"
+                f"{model.name} is not a model from the hub, as remote execution requires; omit "
+                "remote, or use a hub name"
             )
         super().__init__(model)
         self.scale = residual_scale(model)
@@ -61,7 +61,7 @@ class NnsightBackend(LibraryBackend):
         return logits, activation
 
     def _located(self, key: SiteKey) -> tuple[Location, Any]:
-        """The location of a site, and nnsight's module there."""
+        """The location of a site, and nnsight's module at that location."""
         if SITES[key[0]].is_weights:
             raise UserError(
                 "the backend nnsight has no site pattern: attention weights pass through no "

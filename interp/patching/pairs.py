@@ -20,18 +20,18 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
 
 
 def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence[Prompt]:
-    """The prompts pair by pair, the clean one before the corrupt one.
+    """The prompts pair by pair, each clean prompt before its corrupt counterpart.
 
     Args:
         prompts: both sides of each pair, in any order.
         clean: the side whose prompts are clean; by default that of the first prompt.
 
     Raises:
-        UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are the
-            same or ask for different answers, or the side is unknown.
+        UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are
+            identical or require different answers, or the side is unknown.
     """
     if not prompts:
-        raise UserError("no prompts were given; expected both sides of at least one pair")
+        raise UserError("got no prompts; expected both sides of at least one pair")
     order: list[int] = []
     members: defaultdict[str, list[int]] = defaultdict(list)
     for index, prompt in enumerate(prompts):
@@ -40,7 +40,9 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
     if clean is None:
         clean = sides[0]
     elif clean not in sides:
-        raise UserError(f"no prompt is of the side {clean!r}; the sides are {', '.join(sides)}")
+        raise UserError(
+            f"no prompt belongs to the side {clean!r}; the sides are {', '.join(sides)}"
+        )
     for pair_id, indices in members.items():
         indices.sort(key=lambda index: prompts[index].side != clean)
         _check_pair(pair_id, [prompts[index] for index in indices], clean)
@@ -58,14 +60,14 @@ def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
     sides = [prompt.side for prompt in prompts]
     if len(prompts) != 2 or sides.count(clean) != 1:
         raise UserError(
-            f"pair {pair_id!r} has the prompts {', '.join(sides)}; patching needs one clean prompt "
-            f"({clean}) and one corrupt counterpart"
+            f"pair {pair_id!r} has the prompts {', '.join(sides)}; patching requires one clean "
+            f"prompt ({clean}) and one corrupt counterpart"
         )
     one, other = prompts
     if one.text == other.text:
         raise UserError(
-            f"the prompts of pair {pair_id!r} are identical, so patching can change nothing; "
-            "expected two that differ"
+            f"the prompts of pair {pair_id!r} are identical, so patching has no effect; expected "
+            "two different prompts"
         )
     contrast_of(one, other)
 
@@ -73,19 +75,18 @@ def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
 def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
     """The two options whose logit difference measures both prompts, the first one positive.
 
-    They are the contrast that both prompts name, if it holds the correct answers to both; otherwise
-    the correct answer to the clean prompt against that to the corrupt one.
+    They are the contrast that both prompts name, if it includes the correct answers to both
+    prompts; otherwise the correct answers to the clean and to the corrupt prompt.
 
-    Raises:
-        UserError: the prompts ask for a generated text or for different answers, or have the same
-            correct answer without a contrast.
+    Raises: UserError: the prompts require generated text or different answers, or have the same
+        correct answer without a contrast.
     """
     one, other = clean.answer, corrupt.answer
     if one.options != other.options:
         shown = " and ".join("/".join(o.name for o in answer.options) for answer in (one, other))
         raise UserError(
-            f"the prompts of pair {clean.pair_id!r} ask for different answers ({shown}); expected "
-            "the same, so that one logit difference measures both"
+            f"the prompts of pair {clean.pair_id!r} require different answers ({shown}); "
+            "expected identical answers, so that one logit difference measures both prompts"
         )
     golds = (one.gold, other.gold)
     if one.contrast == other.contrast and one.contrast and set(golds) <= set(one.contrast):
@@ -93,15 +94,15 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
     if one.gold == other.gold:
         raise UserError(
             f"the prompts of pair {clean.pair_id!r} have the same correct answer, {one.gold!r}, "
-            "and no contrast that holds it; expected Choice(..., contrast=(one, another option))"
+            "and no contrast that includes it; expected Choice(..., contrast=(one, another option))"
         )
     return golds
 
 
 def is_checked(pair_id: str, share: float) -> bool:
-    """Whether a pair is among the checked share of all pairs.
+    """Whether a pair belongs to the checked share of all pairs.
 
-    A larger share checks the same pairs, and more.
+    A larger share includes all pairs of a smaller share.
     """
     digest = hashlib.sha256(f"checked {pair_id}".encode()).digest()
     return int.from_bytes(digest[:8]) < share * 2**64

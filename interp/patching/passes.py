@@ -1,7 +1,8 @@
 """The forward passes of a pair, from the first differing token, and their results.
 
-1. The tokens that both prompts share are run once; their keys and values serve all passes.
-2. The base and the source prompt are run from there, and the requested sites are kept.
+1. The tokens that both prompts share are run once; all passes use their keys and values.
+2. The base and the source prompt are run from the first differing token, and the requested sites
+   are kept.
 3. The alignment carries the source's activations to the base's tokens.
 
 The metric is the logit difference between the two contrasted options, in fp32.
@@ -36,15 +37,15 @@ SiteKey = tuple[str, int]
 
 
 def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
-    """Within the block, the model's only logits are of the positive, then negative tokens."""
+    """Restrict the model's logits within the block to the positive, then negative tokens."""
     return logits.of([*answers.positive, *answers.negative])
 
 
 def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float[Tensor, " row"]:
     """Log-sum-exp of the first `positive` logits minus that of the others, in logits.
 
-    With one form per answer this is the plain difference of two logits; with several it is the
-    logarithm of c+ / c-, the ratio of the answers' probabilities.
+    With one form per answer, this is the plain difference of two logits; with several forms, it is
+    the logarithm of c+ / c-, the ratio of the answers' probabilities.
     """
     return logits[:, :positive].logsumexp(1) - logits[:, positive:].logsumexp(1)
 
@@ -56,15 +57,16 @@ def metrics_of(logits: Float[Tensor, "row token"], answers: ContrastTokens) -> l
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The results of a forward pass from some token on."""
+    """The results of a forward pass from a given token on."""
 
     values: Mapping[SiteKey, Tensor]
     """The tensor at each site's location: (1, token, width), or (1, head, token, token) for
     patterns."""
     key_values: KeyValues
-    """Keys and values of the layers that ran, including those of the tokens before."""
+    """Keys and values of the layers that ran, including those of earlier tokens."""
     logits: Float[Tensor, "row token"]
-    """Logits of the last position: all tokens, or within `answers_alone` only the answers'."""
+    """Logits of the last position for all tokens, or within `answers_alone` only for the answers.
+    """
 
 
 def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size"]:
@@ -75,7 +77,7 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
 
 
 def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Pass:
-    """Run the model on tokens that begin at position `start`, after those in `past`."""
+    """Run the model on tokens from position `start` on, after the tokens in `past`."""
     rows, tokens, _ = embeddings.shape
     cache = behind(past, rows=rows, tokens=start)
     with _sound_attention(start + tokens, embeddings.device):
@@ -90,12 +92,12 @@ def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:
-    """Plain attention at the widths at which PyTorch's fused attention is wrong (`safe_width`)."""
+    """Use plain attention at widths at which PyTorch's fused attention is wrong (`safe_width`)."""
     return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
 
 
 def entrance(model: Model, layer: int) -> SiteKey:
-    """The residual stream that a layer reads, or that the final norm reads after the last one."""
+    """The residual stream that a layer reads, or that the final norm reads after the last layer."""
     count = layer_count(model)
     return ("resid_pre", layer) if layer < count else ("resid_post", count - 1)
 
@@ -120,7 +122,7 @@ def run_pass(
 
 @dataclass(frozen=True, slots=True)
 class PairPasses:
-    """Both passes of a pair."""
+    """The two passes of a pair."""
 
     pair: PatchingPair
     prefix: KeyValues
@@ -136,20 +138,20 @@ class PairPasses:
         return base, source
 
     def activations(self, key: SiteKey, view: View) -> tuple[Written, Written]:
-        """The base's activations at a site, and those that a patch puts in their place.
+        """The base's activations at a site, and the activations with which a patch replaces them.
 
-        Both run over the base's tokens from the first difference.
+        They cover the base's tokens from the first difference on.
         """
         base, source = (view(p.values[key])[0] for p in (self.base, self.source))
         return base, bring(source, self.pair.alignment, start=self.pair.shared)
 
     def patterns(self, layer: int) -> tuple[Pattern, Pattern]:
-        """The base's attention weights, and those that a patch writes in their place."""
+        """The base's attention weights, and the weights with which a patch replaces them."""
         base, source = (p.values["pattern", layer][0] for p in (self.base, self.source))
         return base, bring_pattern(source, self.pair.alignment, start=self.pair.shared)
 
     def outputs_of_heads(self, layer: int) -> tuple[Written, Written]:
-        """Head outputs from the base's values, by the base's pattern and by the written one."""
+        """Head outputs from the base's values, with the base's and the written pattern."""
         values = self.base.key_values[layer][1][0]
         base, written = (heads_output(pattern, values) for pattern in self.patterns(layer))
         return base, written

@@ -1,7 +1,8 @@
-"""Nested sets of cells: how much of the source's metric the top cells of a ranking carry.
+"""Nested sets of cells: the share of the source's metric that the top cells of a ranking carry.
 
-The cells that can change the answer are ranked by the size of their effects, exact or estimated,
-and at random as a control. Growing sets of the top cells are patched, all cells of a set at once.
+The cells that can change the answer are ranked by their absolute effects, exact or estimated, and
+at random as a control. Growing sets of the top cells are patched, with all cells of a set patched
+at once.
 """
 
 import math
@@ -13,8 +14,9 @@ from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_po
 from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
-"""Sizes of sets in thousandths of the cells, rounded up to whole cells; densest for small sets, in
-which rankings differ."""
+"""Sizes of sets in thousandths of the cells, rounded up to whole cells; densest for small sets, for
+which rankings differ.
+"""
 
 RANDOM = "random"
 """The uninformed ranking."""
@@ -25,7 +27,7 @@ class NestedSets:
     """The metrics, in logits, of a pair under the first cells of a ranking."""
 
     ranking: str
-    """Method whose effects rank the cells: "exact", or an estimate; or `RANDOM`."""
+    """Method whose effects rank the cells ("exact" or an estimate), or `RANDOM`."""
     of: int
     """Number of cells."""
     base: float
@@ -37,12 +39,10 @@ class NestedSets:
 def patch_nested(
     grid: ExactRows, pair: PatchingPair, found: tuple[str, Sequence[Cell], PatchedMetrics]
 ) -> Iterator[NestedSets]:
-    """Patch nested sets by a ranking and by a random one.
+    """Patch nested sets by a ranking and by a random ranking.
 
-    Args:
-        grid: runs the patches.
-        pair: the pair.
-        found: the method that ranks the cells, the cells, and their metrics by this method.
+    Args: grid: the backend that runs the patches. pair: the pair. found: the method that ranks the
+        cells, the cells, and their metrics by this method.
     """
     method, cells, metrics = found
     acting = [
@@ -65,5 +65,5 @@ def patch_nested(
 
 
 def set_sizes(cells: int) -> tuple[int, ...]:
-    """Sizes of the sets in ascending order; the last set has every cell."""
+    """Sizes of the sets in ascending order; the last set includes every cell."""
     return tuple(sorted({-(-cells * share // 1000) for share in PER_MILLE}))

@@ -58,9 +58,9 @@ def patch_rows(
     method: str,
     source: str,
 ) -> Iterator[Row]:
-    """One row of the patches table per cell; none for a pair whose metrics are not finite.
+    """One row of the patches table per cell; no rows for a pair whose metrics are not finite.
 
-    `source` names the prompt that the activations come from: the counterpart, or a control.
+    `source` names the prompt that supplies the activations: the counterpart, or a control.
     """
     if not (math.isfinite(metrics.base) and math.isfinite(metrics.source)):
         return
@@ -84,7 +84,8 @@ def patch_rows(
         if math.isfinite(metric):
             effect = metric - metrics.base
             share = normalized(effect, base=metrics.base, source=metrics.source)
-            # A control has the base prompt's answer, so there is no difference to recover.
+            # A control has the same answer as the base prompt, so there is no difference to
+            # recover.
             shared = source == COUNTERPART and not math.isnan(share)
             row |= {
                 "effect": effect,
@@ -114,15 +115,15 @@ def set_rows(
 
 
 def normalized(effect: float, *, base: float, source: float) -> float:
-    """The share of the way from the base prompt's metric to the source's; NaN if they are equal.
+    """The change as a share of the difference from the base prompt's metric to the source's.
 
-    0 means no effect, 1 the source's metric.
+    0 means no effect, and 1 the source's metric; NaN if the two metrics are equal.
     """
     gap = source - base
-    # Adding zero turns minus zero, from no effect over a negative gap, into zero.
+    # Adding zero turns minus zero (no effect divided by a negative gap) into zero.
     return effect / gap + 0.0 if abs(gap) >= NO_GAP else math.nan
 
 
 def prefers(metric: float, positive: bool) -> bool:
-    """Whether a metric prefers the positive answer, or the negative one."""
+    """Whether a metric prefers the positive answer, or the negative answer if not `positive`."""
     return metric > 0 if positive else metric < 0

@@ -1,4 +1,4 @@
-"""Patching by TransformerLens, on a copy of the model: one forward pass of the prompt per cell.
+"""Patching by TransformerLens on a copy of the model, with one forward pass per cell.
 
 TransformerLens rewrites a model in place and computes its attention explicitly (eager). Its
 tokenizer is a copy, saved to a temporary folder and loaded again.
@@ -25,15 +25,14 @@ try:
     from transformer_lens.model_bridge import TransformerBridge
 except ImportError as error:
     raise UserError(
-        "the backend transformer-lens is not installed; install it by "
-        "pip install 'interp[transformer-lens]'"
+        "the backend transformer-lens is not installed; run pip install 'interp[transformer-lens]'"
     ) from error
 
 
 class TransformerLensBackend(LibraryBackend):
-    """A backend that runs cells by TransformerLens's model and hooks.
+    """A backend that runs cells with TransformerLens's model and hooks.
 
-    Its hook of the name resid_mid reaches only the MLP, so resid_mid is written to attn_out.
+    Its resid_mid hook reaches only the MLP, so resid_mid is written to attn_out.
 
     Raises:
         UserError: TransformerLens does not support the model, for instance an unknown architecture.
@@ -56,7 +55,7 @@ class TransformerLensBackend(LibraryBackend):
             except ValueError as error:
                 raise UserError(
                     f"TransformerLens does not support {model.name} "
-                    f"({', '.join(copied.config.architectures)}): {str(error)[:60]}...; give "
+                    f"({', '.join(copied.config.architectures)}): {str(error)[:60]}...; use "
                     "--backend native or nnsight"
                 ) from error
 
@@ -86,7 +85,7 @@ class TransformerLensBackend(LibraryBackend):
 
 
 def hook_name(site: str, layer: int) -> str:
-    """TransformerLens's name of a site of a layer."""
+    """TransformerLens's name for a site of a layer."""
     within = "" if SITES[site].heads is None else "attn."
     return f"blocks.{layer}.{within}hook_{site}"
 

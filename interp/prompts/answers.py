@@ -1,9 +1,9 @@
-"""Kinds of answers that prompts ask for: a choice, a class, a free text or a completion.
+"""Kinds of answers that prompts require: a choice, a class, free text or a completion.
 
-Each kind of answer defines four things: the texts or classes that count for it (`options`), whether
-only the model's next prediction decides the answer (`scored_by_next_token`), how generated texts
-are judged (`judge`), and the data that results depend on (`record`). Values that would be measured
-wrongly are refused with a UserError when an answer is made.
+Each kind of answer defines four things: the strings or classes that count for it (`options`),
+whether the model's next prediction determines the answer (`scored_by_next_token`), how generated
+text is judged (`judge`), and the data that results depend on (`record`). Values that would be
+measured wrongly raise a UserError when an answer is created.
 """
 
 import re
@@ -20,16 +20,16 @@ Needs = Literal["next-token logits", "class logits", "generated text"]
 
 
 class Unanswered(StrEnum):
-    """Reasons why a generated text gives no answer; a parser returns one instead of a text."""
+    """Reasons why generated text has no answer; a parser returns a reason instead of a string."""
 
     UNPARSED = "unparsed"
-    """The text has no answer in the requested form."""
+    """The text contains no answer in the requested form."""
     REFUSED = "refused"
     """The model declines to answer."""
 
 
 class Judgement(NamedTuple):
-    """The answer of a generated text."""
+    """The answer in a generated text."""
 
     outcome: Literal["answered", "unparsed", "refused"]
     answer: str
@@ -44,10 +44,10 @@ class AnswerOption:
     name: str
     """The option's name in tables, such as "Yes"."""
     forms: tuple[str, ...]
-    """Surface forms, at least one; the first token of each counts."""
+    """One or more surface forms; the first token of each counts."""
 
     def __post_init__(self) -> None:
-        # Lists are refused too: an option is a key, and its forms are hashed.
+        # Lists are also rejected: an option is a key, and its forms are hashed.
         if not isinstance(self.forms, tuple) or not self.forms:
             raise UserError(
                 f"the forms of the option {self.name!r} are {shortened(repr(self.forms))}; "
@@ -63,28 +63,29 @@ class AnswerOption:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of two or more options, read from the probabilities of the next token."""
+    """One of two or more options, determined from the probabilities of the next token."""
 
     options: tuple[AnswerOption, ...]
     gold: str
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
-    """The two options whose difference is attributed and patched, the first one positive. Without a
-    contrast, attribution contrasts the correct option with the most likely other one."""
+    """The two options whose difference is attributed and patched; the first is positive. Without a
+    contrast, attribution contrasts the correct option with the most likely other option.
+    """
 
     needs: ClassVar[Needs] = "next-token logits"
     scored_by_next_token: ClassVar[bool] = True
 
     @classmethod
     def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
-        """A question with two answers, such as Yes and No, the first contrasted with the second.
+        """A question with two answers, such as Yes and No; the first is contrasted with the second.
 
         Args:
             positive: the answer that accepts the question.
             negative: the answer that rejects the question.
             gold: whether the positive answer is correct.
         """
-        # "No" is true, and would make Yes the correct answer.
+        # The string "No" is true, and would make Yes the correct answer.
         if gold is not True and gold is not False:
             raise UserError(
                 f"gold is {described(gold)}; expected True if the positive option is correct, "
@@ -100,8 +101,8 @@ class Choice:
         forms = [form for option in self.options for form in set(option.forms)]
         if len(set(forms)) < len(forms):
             raise UserError(
-                f"the options {', '.join(names)} share a form; expected forms that belong to one "
-                "option each"
+                f"the options {', '.join(names)} share a form; expected forms that each belong "
+                "to one option"
             )
         _check_gold(self.gold, names)
         pair = self.contrast
@@ -114,16 +115,16 @@ class Choice:
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option with the longest form that begins the generated text, as whole words.
+        """The option with the longest form, in whole words, at the beginning of the generated text.
 
-        Case matters; quotation marks, asterisks and the like before the form are skipped.
+        Case matters; quotation marks, asterisks and similar characters before the form are skipped.
         """
         found = _beginning(self.options).match(text)
         names = {form: option.name for option in self.options for form in option.forms}
         return _judged(names[found[1]] if found else Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         options = [[option.name, list(option.forms)] for option in self.options]
         return ["choice", options, self.gold, self.contrast]
 
@@ -133,8 +134,9 @@ class Label:
     """One of a classifier's classes."""
 
     classes: tuple[str, ...]
-    """Names of all classes: those in the model's configuration or, if it has none, any names in the
-    order of the model's outputs."""
+    """Names of all classes: the names in the model's configuration or, if it has none, any names in
+    the order of the model's outputs.
+    """
     gold: str
 
     needs: ClassVar[Needs] = "class logits"
@@ -150,12 +152,12 @@ class Label:
         return tuple(AnswerOption(name, (name,)) for name in self.classes)
 
     def judge(self, text: str) -> Judgement:
-        """The class whose name is the whole text, as written by text-to-text models."""
+        """The class whose name equals the text, as written by text-to-text models."""
         written = text.strip()
         return _judged(written if written in self.classes else Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         return ["label", list(self.classes), self.gold]
 
 
@@ -164,16 +166,18 @@ Parser: TypeAlias = Callable[[str], str | Unanswered]
 
 
 def whole_text(text: str) -> str | Unanswered:
-    """The parser for answers that are the whole text, apart from white space around it."""
+    """The parser for answers that comprise the whole text, apart from surrounding white space."""
     return text.strip() or Unanswered.UNPARSED
 
 
 @dataclass(frozen=True, slots=True)
 class FreeText:
-    """A generated text, in which a parser finds the answer."""
+    """Generated text in which a parser finds the answer."""
 
     accepted: tuple[str, ...]
-    """Correct answers as the parser gives them, such as ("12",); the first is the data's own."""
+    """Correct answers in the form that the parser returns, such as ("12",), starting with the
+    data's own.
+    """
     parse: Parser = whole_text
 
     needs: ClassVar[Needs] = "generated text"
@@ -184,8 +188,8 @@ class FreeText:
         _check_texts("accepted answers", self.accepted)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
             raise UserError(
-                f"the parser is {described(self.parse)}; expected a named function from a text to "
-                "an answer or to one of Unanswered"
+                f"the parser is {described(self.parse)}; expected a named function from a string "
+                "to an answer or to a member of Unanswered"
             )
 
     @property
@@ -195,7 +199,7 @@ class FreeText:
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """Only the correct answer, recognized by its first token."""
+        """The correct answer only, recognized by its first token."""
         return (AnswerOption(self.gold, self.accepted),)
 
     def judge(self, text: str) -> Judgement:
@@ -203,7 +207,7 @@ class FreeText:
         return _judged(self.parse(text), self.accepted)
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing; the parser by its name."""
+        """The full content, for hashing, with the parser by name."""
         parser = f"{self.parse.__module__}.{getattr(self.parse, '__qualname__', '')}"
         return ["free text", list(self.accepted), parser]
 
@@ -228,12 +232,12 @@ class Completion:
 
     @property
     def gold(self) -> str:
-        """The data's own name of the expected answer."""
+        """The data's own name for the expected answer."""
         return self.expected[0]
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """Only the data's own name: the probability of its first token is the familiarity."""
+        """The data's own name only; the probability of its first token is the familiarity."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:
@@ -242,7 +246,7 @@ class Completion:
         return _judged(name or Unanswered.UNPARSED, self.expected)
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         return ["completion", list(self.expected), list(self.excluded)]
 
 
@@ -276,7 +280,7 @@ def _check_names(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
     _check_texts(what, names)
     if len(names) < 2 or len(set(names)) < len(names):
         raise UserError(
-            f"the {what} are {shortened(repr(names))}; expected at least two, of different names"
+            f"the {what} are {shortened(repr(names))}; expected at least two different names"
         )
     return names
 
@@ -289,9 +293,7 @@ def _check_gold(gold: object, names: tuple[str, ...]) -> None:
 def _check_texts(what: str, texts: object) -> None:
     are_texts = isinstance(texts, tuple) and all(isinstance(t, str) and t for t in texts)
     if not texts or not are_texts:
-        raise UserError(
-            f"the {what} are {described(texts)}; expected a tuple of texts that are not empty"
-        )
+        raise UserError(f"the {what} are {described(texts)}; expected a tuple of non-empty strings")
 
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
@@ -303,12 +305,12 @@ _SAINT = re.compile(r"\bst\b", re.IGNORECASE)
 
 
 def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ()) -> str:
-    """The first of `names` that occurs in the text, spelled as in `names`; "" if none does.
+    """The first of `names` that occurs in the text, spelled as in `names`; "" if no name occurs.
 
     Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
     plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference, but a name
     in capitals, such as "US", is found only in capitals. A name does not count within a lookalike,
-    the name of something else, such as "South Sudan" for "Sudan".
+    which is the name of something else, such as "South Sudan" for "Sudan".
     """
     pattern, terms = _search(tuple(names), tuple(lookalikes))
     for match in pattern.finditer(_normalized(text)):
@@ -323,7 +325,7 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
 def _search(
     names: tuple[str, ...], lookalikes: tuple[str, ...]
 ) -> tuple[re.Pattern[str], list[str]]:
-    """A pattern with one group per term, longer terms first, and the terms in this order."""
+    """A pattern with one group per term, longest terms first, and the terms in this order."""
     terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
     groups = "|".join(f"({_term_pattern(term)})" for term in terms)
     return re.compile(rf"\b(?:{groups})s?\b"), terms
@@ -336,7 +338,7 @@ def _term_pattern(term: str) -> str:
 
 
 def _normalized(text: str) -> str:
-    """The text as words of plain letters, in their case, with single spaces between them."""
+    """The text as words of plain letters, preserving case, with single spaces between words."""
     decomposed = unicodedata.normalize("NFKD", text)
     text = "".join(character for character in decomposed if not unicodedata.combining(character))
     text = _APOSTROPHES.sub("", _POSSESSIVE.sub("", text)).replace("&", " and ")

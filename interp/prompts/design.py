@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 T = TypeVar("T", bound=Hashable)
 
 Cell = tuple[Hashable, ...]
-"""A combination of values, one for each stratum."""
+"""A combination of values, one value for each stratum."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Numbered items, each of which is in one numbered part."""
+    """Numbered items, each in one numbered part."""
 
     items: NDArray[np.int64]
     """The items, part by part, in order."""
@@ -29,7 +29,7 @@ class Parts:
 
     @classmethod
     def of(cls, part_of: Sequence[int]) -> "Parts":
-        """Make parts from the part of each item; no part is empty."""
+        """Create parts from the part of each item; no part is empty."""
         parts = np.array(part_of, dtype=np.int64)
         return cls(parts.argsort(kind="stable"), np.bincount(parts).cumsum())
 
@@ -46,7 +46,7 @@ class Parts:
 class Design:
     """The prompts of a set as `spread` reads them: prompts in groups, and groups in units.
 
-    Arrays of numbers, so that hundreds of thousands of prompts fit in memory.
+    Numbers are stored in arrays, so hundreds of thousands of prompts fit in memory.
     """
 
     cells: Sequence[Cell]
@@ -58,12 +58,12 @@ class Design:
     units: Parts
     """The groups of each unit."""
     clusters: Sequence[Cell]
-    """What each unit shares with others."""
+    """The values that each unit shares with others."""
     turns: int = 1
-    """How many units of each combination of strata take turns at the beginning."""
+    """Number of units of each combination of strata that take turns at the beginning."""
 
     def order(self, seed: int) -> Iterator[int]:
-        """All groups, in the order in which `spread` takes them."""
+        """All groups, in the order of `spread`."""
         rng = random.Random(f"spread {seed}")
         within = random.Random(f"spread within units {seed}")
         drawn = evenly(self._units_by_cell, rng, self.clusters.__getitem__)
@@ -85,7 +85,7 @@ class Design:
 
 
 def _joined(cells: Sequence[Cell]) -> Cell:
-    """One cell with all values of each stratum in the given cells."""
+    """A cell with all values of each stratum in the given cells."""
     return tuple(frozenset(values) for values in zip(*cells, strict=True))
 
 
@@ -101,11 +101,11 @@ def evenly(
     rng: random.Random,
     cluster_of: Callable[[T], Hashable] = lambda item: item,
 ) -> Iterator[T]:
-    """All items, in an order whose every beginning is spread evenly over the cells' values.
+    """All items, in an order whose every prefix is spread evenly over the cells' values.
 
-    In each round, every cell that still has items gives one, drawn at random from those whose
-    cluster was taken least often. Within a round, the cell whose values were taken least often
-    comes next.
+    In each round, every cell that still has items contributes one item, drawn at random from those
+    whose cluster was taken least often. Within a round, the cell whose values were taken least
+    often comes next.
     """
     queues = [_Queue(items, rng) for items in cells.values()]
     values = _numbered(list(cells))
@@ -122,18 +122,18 @@ def evenly(
 
 
 class _Queue(Generic[T]):
-    """The items of a cell in random order, those of clusters with fewer turns first."""
+    """The items of a cell in random order, starting with clusters that had the fewest turns."""
 
     def __init__(self, items: Sequence[T], rng: random.Random) -> None:
         self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
         heapq.heapify(self.items)
 
     def pop(self, turns: Counter[Hashable], cluster_of: Callable[[T], Hashable]) -> T:
-        """The next item; the turn of its cluster is counted."""
+        """Take the next item, and count the turn of its cluster."""
         while True:
             believed, key, place, item = heapq.heappop(self.items)
             cluster = cluster_of(item)
-            # Turns only grow, so an entry that assumes fewer belongs further back.
+            # Turns only grow, so an entry with an outdated number of turns belongs further back.
             if believed == turns[cluster]:
                 turns[cluster] += 1
                 return item
@@ -141,18 +141,18 @@ class _Queue(Generic[T]):
 
 
 def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
-    """The values of each cell as numbers, (cell, stratum); no two strata share a number."""
+    """The values of each cell as numbers, (cell, stratum), which are distinct across strata."""
     numbers: dict[tuple[int, Hashable], int] = {}
     rows = [[numbers.setdefault(value, len(numbers)) for value in enumerate(c)] for c in cells]
     return np.array(rows, dtype=np.int64, ndmin=2)
 
 
 _NEVER = np.iinfo(np.int64).max // 2
-"""A load that no row reaches, to which more can still be added."""
+"""A load above that of any row, which can still be increased without overflow."""
 
 
 def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
-    """All rows of `values`, always the one whose values were taken least often; updates `taken`.
+    """All rows of `values`, starting with the values taken least often; updates `taken`.
 
     Rows are compared by the sum of squared counts, so no value runs ahead.
     """

@@ -1,6 +1,6 @@
 """Read and write tables: CSV, TSV, JSON, JSONL, Parquet files, folders of them, data on the hub.
 
-Files are not trusted: a file with any content gives rows or a `UserError`.
+Files are not trusted: any content results in rows or a `UserError`.
 """
 
 import csv
@@ -20,7 +20,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SHOWN = 3
-"""Number of wrong rows that a message quotes; the message counts all."""
+"""Number of invalid rows that a message quotes; the message counts all of them."""
 
 Cells = Mapping[str, object]
 
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     """One row of a table."""
 
     where: str
-    """Place of the row, such as "pairs.csv, line 3"."""
+    """Location of the row, such as "pairs.csv, line 3"."""
     cells: Cells
     """Value of each column: text, number, boolean or None."""
 
@@ -41,9 +41,10 @@ class Columns(NamedTuple):
     optional: Sequence[str]
     unnamed: Sequence[str]
     others: bool
+    nested: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read from a file with the given columns."""
+        """The columns to read from a file that has the given columns."""
         read = [*self.required, *(name for name in self.optional if name in found)]
         if self.others:
             read += [name for name in found if name not in read]
@@ -58,6 +59,7 @@ def read_rows(
     optional: Sequence[str] = (),
     unnamed: Sequence[str] = (),
     others: bool = False,
+    nested: bool = False,
 ) -> list[Row]:
     """The rows of a file, a folder of files or a hub data set.
 
@@ -65,16 +67,16 @@ def read_rows(
         source: a path, or the name of a data set on the hub (owner/name).
         columns: the columns that every file must have.
         optional: columns that are read if a file has them.
-        unnamed: the columns, in order, of CSV files whose first line names none of them; if not
-            given, every CSV file must have a header. A file without a header may lack the last
-            columns.
-        others: whether all other columns are read too, in the order of the file.
+        unnamed: the columns, in order, of CSV files without a header; by default, every CSV file
+            must have a header. A file without a header may lack the last columns.
+        others: whether to read all other columns as well, in the order of the file.
+        nested: whether cells may hold lists and objects.
 
     Raises:
         UserError: the source cannot be read, a file lacks a column, there are no rows, or a cell
             holds a list or an object.
     """
-    asked = Columns(columns, optional, unnamed, others)
+    asked = Columns(columns, optional, unnamed, others, nested)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
     if not rows:
         raise UserError(f"{shortened(str(source))} has no rows; expected at least one")
@@ -82,10 +84,10 @@ def read_rows(
 
 
 def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
-    """The result of `parse` for each item, given as (place, item).
+    """The result of `parse` for each item, passed as (place, item).
 
-    Raises:
-        UserError: `parse` raised one; the message counts the refused items and quotes the first.
+    Raises: UserError: `parse` raised one; the message counts the rejected items and quotes the
+        first few.
     """
     parsed: list[T] = []
     wrong: list[str] = []
@@ -95,7 +97,9 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
         except UserError as error:
             wrong.append(f"{where}: {error}")
     if len(wrong) > 1:
-        raise UserError("\n  ".join([f"{len(wrong):,} wrong rows, the first:", *wrong[:SHOWN]]))
+        raise UserError(
+            "\n  ".join([f"{len(wrong):,} invalid rows, starting with:", *wrong[:SHOWN]])
+        )
     if wrong:
         raise UserError(wrong[0])
     return parsed
@@ -106,7 +110,7 @@ def read_json(text: str) -> Any:
 
     Raises:
         json.JSONDecodeError: the text is not JSON.
-        ValueError: an object gives one key two values, or a text holds half of a character.
+        ValueError: an object has two values for one key, or a string contains half of a character.
     """
     try:
         found = DECODER.decode(text)
@@ -122,7 +126,7 @@ def read_json(text: str) -> Any:
 
 
 class DoubledKeyError(ValueError):
-    """A key to which an object gives two values; Python would take the last."""
+    """A key with two values in one object, of which Python would take the last."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -141,7 +145,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object)
-"""Reads JSON; an object that gives a key two values raises a `DoubledKeyError`."""
+"""JSON decoder; an object with two values for a key raises a `DoubledKeyError`."""
 
 _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
@@ -168,13 +172,13 @@ def write_table(frame: "pd.DataFrame", file: Path) -> None:
 
 
 def check_writable(file: Path) -> None:
-    """Refuse a name that `write_table` would refuse, before the table is made."""
+    """Reject a name that `write_table` would reject, before the table is created."""
     if file.suffix not in _WRITERS:
         raise UserError(f"cannot write {file}: expected a name that ends in {', '.join(_WRITERS)}")
     with writing(file):
         found = file.parent.is_dir()
     if not found:
-        raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; make it")
+        raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; create it")
 
 
 _WRITERS: "dict[str, Callable[[pd.DataFrame, Path], object]]" = {
@@ -215,15 +219,15 @@ def _files(source: str) -> list[Path]:
 def _download(name: str) -> Path:
     if name.count("/") != 1 or Path(name).suffix in _READERS:
         raise UserError(f"no data at {shortened(name)!r}; {_EXPECTED}")
-    from huggingface_hub import snapshot_download  # it and pyarrow take long to import
+    from huggingface_hub import snapshot_download  # importing it and pyarrow is slow
 
     try:
         patterns = [f"*{suffix}" for suffix in _READERS]
         return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
-    except Exception as error:  # the hub's client passes on the errors of its libraries
+    except Exception as error:  # the hub's client passes on errors of its libraries
         raise UserError(
             f"the data set {shortened(name)!r} is neither a local path nor available from the hub "
-            f"({_reason(error)}); download it and give its path"
+            f"({_reason(error)}); download it and use its path"
         ) from error
 
 
@@ -302,7 +306,7 @@ def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         data = _by_row(data, columns)
     if not isinstance(data, list):
         raise ValueError(
-            f"it holds {_quoted(data)}; expected a list of objects, one a row, or an object of "
+            f"it holds {_quoted(data)}; expected a list of objects, one per row, or an object of "
             "columns"
         )
     return _records([(f"row {n}", record) for n, record in enumerate(data, start=1)], columns)
@@ -322,7 +326,7 @@ def _json(place: str, text: str) -> object:
 def _records(
     records: Sequence[tuple[str, object]], columns: Columns
 ) -> Iterator[tuple[str, Cells]]:
-    """The rows of objects; a column that an object lacks is empty."""
+    """The rows of a list of objects; a missing column is empty."""
     objects: list[tuple[str, Cells]] = []
     for place, record in records:
         if not isinstance(record, dict):
@@ -335,7 +339,7 @@ def _records(
 
 
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
-    """The rows of an object of columns, each a list or an object with a name for each row."""
+    """The rows of an object of columns; a column is a list, or an object with a name per row."""
     rows: dict[str, dict[str, object]] = {}
     for column in columns.of(list(data)):
         cells = data[column]
@@ -351,8 +355,8 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     import pyarrow.parquet as pq
 
-    # Opened here, since pyarrow takes some names for addresses, and read without pandas, whose
-    # metadata may be damaged.
+    # The file is opened here, since pyarrow takes some names for addresses, and read without
+    # pandas, whose metadata may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)
@@ -368,15 +372,15 @@ def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
             f"{shortened(', '.join(found), 100) or 'none'}{_why_lacking(found, missing)}"
         )
     if repeated := [column for column in expected if found.count(column) > 1]:
-        raise ValueError(f"it has the column {repeated[0]} twice; expected one of each name")
+        raise ValueError(f"it has the column {repeated[0]} twice; expected unique names")
 
 
 def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
-    """The reason for missing columns that the columns' names suggest, if any."""
+    """The reason for missing columns that the existing names suggest, if any."""
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         return ". Its cells seem to be separated by another character; expected commas"
     if set(missing) <= {name.strip() for name in found}:
-        return ". Some names have spaces around them; remove these"
+        return ". Some names have spaces around them; remove the spaces"
     return ""
 
 

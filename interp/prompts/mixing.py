@@ -1,4 +1,4 @@
-"""Prompts with donors, and prompts in which the donors' texts replace their own."""
+"""Prompts with donors, and prompts in which segments are replaced with those of donors."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -7,8 +7,9 @@ from typing import overload
 
 from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
-from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, Span, placed
+from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, placed
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.thought import Span
 
 
 @overload
@@ -26,25 +27,25 @@ def with_donors(
 def with_donors(
     prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
 ) -> Sequence[Prompt]:
-    """The prompts, each with up to `count` donors from other instances and one from its pair.
+    """The prompts, each with up to `count` donors from other instances and one donor from its pair.
 
-    The pair's other side is a donor if the set holds it. Prompts that are not in a set of a system
-    with donors keep the donors they have.
+    The pair's other side is a donor if the set includes it. Prompts outside a set of a system with
+    donors keep their own donors.
 
     Args:
-        prompts: prompts from a system with donors, or already with donors.
-        count: number of donors from other instances; a larger count begins with the donors of a
-            smaller one.
-        segments: the segments that donors replace; all that have donors if not given.
+        prompts: prompts from a system with donors, or prompts that already have donors.
+        count: number of donors from other instances; a larger count includes the donors of a
+            smaller count.
+        segments: the segments that donors replace; by default, all segments with donors.
 
     Raises:
-        UserError: the prompts have no donors, or the donors have no such segment.
+        UserError: the prompts have no donors, or the donors lack a segment.
     """
     if not isinstance(prompts, PromptSet):
         return [_narrowed(prompt, segments) for prompt in prompts]
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
-            f"the prompts of {prompts.system} have no donors (other texts for their segments), "
+            f"the prompts of {prompts.system} have no donors (replacements for their segments), "
             "without which the effect of a segment cannot be measured; give two or more of your "
             f"own pairs, prompts of a system with donors, such as {DEFAULT_SYSTEM}, or "
             "Prompt(donors=...)"
@@ -123,29 +124,33 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
     """
     if not prompt.donors:
         raise UserError(
-            f"prompt {prompt.id} has no donors (other texts for its segments): its sentences come "
-            "from no template, or its system has no donors; leave it out"
+            f"prompt {prompt.id} has no donors (replacements for its segments): its sentences do "
+            "not come from a template, or its system has no donors; omit the prompt"
         )
     return tuple(donor for donor in prompt.donors if donor.kind == kind)
 
 
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
-    """The prompt with the donor's texts in the donor's segments, except segments in `kept`.
+    """The prompt with the donor's segments in place of its own, except segments in `kept`.
 
-    Replaced segments get the donor's roles; all other spans move along.
+    Sentences of its thought are segments too.
+
+    Replaced segments take the donor's roles; all other spans are shifted accordingly.
 
     Raises:
         UserError: the prompt lacks a segment of the donor, or segments overlap.
     """
-    texts = {
-        prompt.segments[name]: text
+    others = {
+        name: text
         for name, text in donor.segments.items()
         if name not in kept and prompt.segment_text(name) != text
     }
+    thought = prompt.thought and prompt.thought.exchanged(others)
+    texts = {prompt.segments[n]: text for n, text in others.items() if n in prompt.segments}
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
         raise UserError(
-            f"segments of prompt {prompt.id} that donors replace overlap; expected separate "
+            f"got overlapping segments with donors in prompt {prompt.id}; expected separate "
             "segments"
         )
     pieces, end = [], 0
@@ -170,11 +175,12 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         segments=segments,
         roles={**_moved(kept_roles, longer), **placed(segments, given)},
         donors=(),
+        thought=thought,
     )
 
 
 def _moved(spans: Mapping[str, Span], longer: Mapping[Span, int]) -> dict[str, Span]:
-    """The spans after some stretches have become longer."""
+    """The spans after a change in the length of replaced parts."""
 
     def moved(position: int) -> int:
         return position + sum(more for (_, end), more in longer.items() if end <= position)

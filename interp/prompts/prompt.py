@@ -6,9 +6,11 @@ from typing import Literal
 
 from interp.errors import UserError, described, shortened
 from interp.prompts.answers import Answer
+from interp.prompts.thought import Span, Thought
 
 DonorKind = Literal["instance", "counterpart"]
-"""Another instance of the same template, or the other side of the prompt's own pair."""
+"""Kinds of donors: another instance of the same template, or the other side of the prompt's pair.
+"""
 
 DONORS = 8
 """Default number of donors of a prompt from other instances."""
@@ -16,30 +18,31 @@ DONORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Donor:
-    """Texts that replace segments of a prompt, all from the same place."""
+    """Strings that replace segments of a prompt, all from one source."""
 
     name: str
-    """Source of the texts, such as "France/Paris"."""
+    """Source of the strings, such as "France/Paris"."""
     kind: DonorKind
     segments: Mapping[str, str]
-    """Text of each segment; all donors of a prompt have the same segments."""
+    """String for each segment; all donors of a prompt have the same segments."""
     roles: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
-    """Roles in each segment, as spans of characters of its text."""
+    """Roles in each segment, as spans of characters of its string."""
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """The full content, for hashing."""
         roles = {segment: dict(spans) for segment, spans in self.roles.items()}
         return [self.name, self.kind, dict(self.segments), roles]
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
 """Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use,
-which is drawn by content and seed: no limit and no worker changes donors."""
+which depends only on content and seed: donors are independent of limits and workers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """An answered question that the model reads before its own."""
+    """An answered question that the model reads before the prompt."""
 
     question: str
     answer: str
@@ -50,7 +53,7 @@ class Messages:
     """The messages around a prompt's text, which is the user's last message.
 
     Raises:
-        UserError: a message is empty, or the prefix begins or ends in white space.
+        UserError: a message is empty, or the prefix begins or ends with white space.
     """
 
     system: str | None = None
@@ -64,14 +67,14 @@ class Messages:
         for _, text in self.turns:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(
-                    f"a message around a prompt is {shortened(repr(text))}; expected a text that "
-                    "is not empty"
+                    f"a message around a prompt is {shortened(repr(text))}; expected a non-empty "
+                    "string"
                 )
         prefix = self.answer_prefix
         if not isinstance(prefix, str) or prefix != prefix.strip():
             raise UserError(
-                f"the answer prefix is {shortened(repr(prefix))}; expected a text without white "
-                "space at its ends, since the answer adds its own"
+                f"the answer prefix is {shortened(repr(prefix))}; expected a string without "
+                "white space at its ends, since the answer adds it"
             )
 
     @property
@@ -89,13 +92,13 @@ ALONE = Messages()
 """No messages around a prompt."""
 
 
-Span = tuple[int, int]
-"""A half-open range of characters, (start, end)."""
+Content = tuple[str, Thought | None]
+"""All that differs between prompts with other texts in some segments: the text, and the thought."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A question to a model, with everything needed to mark its answer and to explain it."""
+    """A question to a model, with everything needed to judge and explain the answer."""
 
     id: str
     """Unique within a prompt set."""
@@ -106,17 +109,20 @@ class Prompt:
     answer: Answer
     """The requested answer, and the correct one."""
     pair_id: str
-    """Shared by the two sides of a minimal pair, or by all members of a group of variants."""
+    """Id shared by the two sides of a minimal pair, or by all members of a group of variants."""
     side: str
-    """Which member of its group this prompt is, such as "rulebreaker"."""
+    """Role of the prompt within its group, such as "rulebreaker"."""
     factors: Mapping[str, str]
-    """Varied properties, such as rule, verb, phrasing: one column each in the tables."""
+    """Varied properties, such as rule, verb and phrasing, each of which is a column in the tables.
+    """
     roles: Mapping[str, Span] = field(default_factory=dict)
     """Spans within segments that patching distinguishes, such as premise1_entity_a."""
     messages: Messages = ALONE
     """The messages that the model reads around the text."""
     donors: tuple[Donor, ...] = ()
-    """Other texts for some of its segments."""
+    """Replacements for segments."""
+    thought: Thought | None = None
+    """The thought after which the answer is read; its sentences are further segments."""
 
     def __post_init__(self) -> None:
         # A set may have 256,000 prompts, so the usual case must be fast.
@@ -131,7 +137,7 @@ class Prompt:
             ("side", self.side),
         ):
             if not isinstance(text, str) or not text:
-                raise self._wrong(name, text, "a text that is not empty")
+                raise self._wrong(name, text, "a non-empty string")
         for name, spans in (("segments", self.segments), ("roles", self.roles)):
             if not _are_within(spans, len(self.text)):
                 raise self._wrong(
@@ -144,14 +150,22 @@ class Prompt:
             f"expected {expected}"
         )
 
+    @property
+    def content(self) -> Content:
+        """The text and the thought after it."""
+        return self.text, self.thought
+
     def segment_text(self, name: str) -> str:
-        """The characters of a segment.
+        """The characters of a segment, or of a sentence of the thought.
 
         Raises:
             UserError: the prompt has no segment of this name.
         """
+        sentences = {} if self.thought is None else self.thought.segments
+        if self.thought is not None and name in sentences:
+            return self.thought.sentence(name)
         if name not in self.segments:
-            known = ", ".join(self.segments)
+            known = ", ".join([*self.segments, *sentences])
             raise UserError(f"prompt {self.id} has no segment {name!r}; it has {known}")
         start, end = self.segments[name]
         return self.text[start:end]
@@ -162,7 +176,11 @@ def _are_within(spans: Mapping[str, Span], length: int) -> bool:
         for start, end in spans.values():
             if not 0 <= start <= end <= length:
                 return False
-    except (AttributeError, TypeError, ValueError):  # not a mapping, or not pairs of numbers
+    except (
+        AttributeError,
+        TypeError,
+        ValueError,
+    ):  # the spans are not a mapping, or not pairs of numbers
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""A set of prompts: built when read, hashed, checked, and sampled evenly."""
+"""A set of prompts: built on access, hashed, checked, and sampled evenly."""
 
 import hashlib
 import json
@@ -27,34 +27,35 @@ class Outline(NamedTuple):
 
     pair_id: str
     factors: Mapping[str, str]
-    """At least the factors that strata, unit and clusters name."""
+    """Factors, including those that strata, unit and clusters name."""
 
 
 class Decisive(NamedTuple):
-    """How a prompt names the segments that decide its answer."""
+    """The way a prompt names the segments that decide its answer."""
 
     factor: str
     """The factor that names these segments, separated by spaces, such as "golden_rule"."""
     among: tuple[str, ...]
-    """Prefixes of the names of all segments that might decide, including those that do."""
+    """Prefixes of the names of all candidate segments, including the deciding ones."""
 
 
 @dataclass(frozen=True, repr=False)
 class PromptSet(Sequence[Prompt]):
     """The prompts of a system, in a fixed order.
 
-    A prompt is built when it is read, so a large set costs little memory.
+    A prompt is built on access, so a large set uses little memory.
     """
 
     system: str
-    """Name of the system that the prompts come from."""
+    """Name of the system of the prompts."""
     sides: tuple[str, ...]
     """Names of a group's members: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants; one name if prompts form no groups."""
+    "non_rulebreaker"), or a base and its variants; a single name if prompts form no groups.
+    """
     strata: tuple[str, ...]
     """Factors over which `spread` takes groups evenly."""
     build: Callable[[int], Prompt]
-    """Function that builds the prompt of a number in `numbers`."""
+    """Function that builds the prompt with a number from `numbers`."""
     numbers: Sequence[int]
     """Numbers of this set's prompts, in order."""
     seed: int = 0
@@ -65,27 +66,31 @@ class PromptSet(Sequence[Prompt]):
     """Two segments whose scores are compared, the first over the second, such as ("premise2",
     "premise1"); None if no segments are compared."""
     decisive: Decisive | None = None
-    """How the data name the segments that decide an answer; None if they do not."""
+    """The way the data name the segments that decide an answer; None if they do not name them."""
     whole_groups: bool = True
     """Whether every group has a member of every side; `check` then requires it."""
     unit: tuple[str, ...] = ()
-    """Factors that name a unit of the design, such as ("interpretation",): groups that share their
-    values are crossed with everything else, and `spread` takes them together. Without such factors,
-    each group is a unit."""
+    """Factors that name a unit of the design, such as ("interpretation",): groups with equal values
+    of these factors are crossed with everything else, and `spread` takes them together. Without
+    such factors, each group is a unit.
+    """
     clusters: tuple[str, ...] = ()
-    """Factors that name what units share, such as their entities: `spread` returns to a value only
-    when all others of a stratum have had as many turns."""
+    """Factors with values that units share, such as their entities: `spread` returns to a value
+    only when all other values of a stratum have had as many turns.
+    """
     turns: int = 1
-    """Units of each combination of strata with which `spread` begins, one group of each in turn:
-    two if a unit holds two values of a stratum, so a small subset has as many units as if each held
-    one."""
+    """Number of units of each combination of strata with which `spread` starts, taking one group of
+    each in turn. It is two if a unit has two values of a stratum, so a small subset has as many
+    units as if each had one value.
+    """
     weights: Mapping[Cell, float] = field(default_factory=dict)
-    """Number of prompts of the whole set that a prompt stands for, by combination of strata; 1 for
-    combinations that are not listed."""
+    """Number of prompts of the whole set that a prompt represents, by combination of strata; 1 for
+    combinations that are not listed.
+    """
     donors: DonorSource | None = None
-    """Source of other texts for the prompts' segments, if the system has any."""
+    """Source of replacements for the prompts' segments, if the system has donors."""
     outline: Callable[[int], Outline] | None = None
-    """Function from a number to its outline, so `spread` need not build every prompt."""
+    """Function from a number to the prompt's outline, so `spread` need not build every prompt."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -111,7 +116,7 @@ class PromptSet(Sequence[Prompt]):
 
     @classmethod
     def of(cls, prompts: Sequence[Prompt]) -> "PromptSet":
-        """Any prompts as a set; a set stays as it is."""
+        """Any prompts as a set; a set is returned unchanged."""
         if isinstance(prompts, PromptSet):
             return prompts
         held = list(prompts)
@@ -123,7 +128,7 @@ class PromptSet(Sequence[Prompt]):
         return self._content[0]
 
     def parser_modules(self) -> frozenset[str]:
-        """The modules whose functions judge generated texts."""
+        """The modules with the functions that judge generated text."""
         return self._content[1]
 
     def columns(self) -> Mapping[str, object]:
@@ -148,11 +153,11 @@ class PromptSet(Sequence[Prompt]):
     def check(self) -> None:
         """Check that ids and columns are unique, and that every group has each side once.
 
-        A group may lack sides if groups need not be whole.
+        A group may lack sides if incomplete groups are allowed.
 
         Raises:
-            UserError: an id occurs twice, a factor has the name of another column, or a group
-                lacks or repeats a side or has an unknown one.
+            UserError: an id occurs twice, a factor has the name of another column, or a group lacks
+                or repeats a side or has an unknown side.
         """
         ids: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
@@ -160,7 +165,7 @@ class PromptSet(Sequence[Prompt]):
             if taken := TAKEN & prompt.factors.keys():
                 raise UserError(
                     f"prompt {shortened(prompt.id, 60)!r} has a factor {min(taken)!r}, which is "
-                    "another column of the prompts table; give the factor another name"
+                    "already a column of the prompts table; rename the factor"
                 )
             if prompt.id in ids:
                 raise UserError(f"prompt id {prompt.id!r} occurs twice; ids must be unique")
@@ -177,12 +182,12 @@ class PromptSet(Sequence[Prompt]):
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
         """A subset of whole pairs or groups, spread evenly over the strata, in the order drawn.
 
-        Units of the design are drawn by `seed`, so that all values of a stratum occur equally often
-        as far as the set allows. All groups of a unit are taken before the next unit begins, so at
-        most the last one is incomplete. Only the first units, `turns` of each combination of
+        Units of the design are drawn by `seed`, such that all values of a stratum occur equally
+        often as far as the set allows. All groups of a unit are taken before the next unit begins,
+        so at most the last unit is incomplete. Only the first units, `turns` of each combination of
         strata, take turns, so that even a small subset is spread over the strata.
 
-        A larger subset begins with the smaller ones, so nothing is measured twice.
+        A larger subset begins with every smaller subset, so nothing is measured twice.
 
         Raises:
             UserError: fewer than one pair was requested.
@@ -244,7 +249,7 @@ class PromptSet(Sequence[Prompt]):
             yield [self.numbers[place] for place in design.groups[group]]
 
     def to_frame(self) -> "pd.DataFrame":
-        """The prompts table: see `interp.tables`."""
+        """The prompts table (`interp.tables`)."""
         import pandas as pd
 
         return pd.DataFrame(list(self.rows()))
@@ -270,7 +275,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
 
 
 def prompt_record(prompt: Prompt) -> str:
-    """One canonical line with everything in a prompt, for hashing."""
+    """A canonical line with the full content of a prompt, for hashing."""
     return json.dumps(
         [
             prompt.id,
@@ -283,6 +288,7 @@ def prompt_record(prompt: Prompt) -> str:
             dict(prompt.roles),
             [prompt.messages.turns, prompt.messages.answer_prefix],
             *[donor.record() for donor in prompt.donors],
+            *([] if prompt.thought is None else [prompt.thought.record()]),
         ],
         ensure_ascii=False,
     )

@@ -18,24 +18,26 @@ Seed = Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)]
 
 
 class PromptSource(Options):
-    """Which prompts of which system."""
+    """The choice of a system and its prompts."""
 
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""
     data: Annotated[str | None, FromText(texts.name, "SOURCE")] = None
-    """published data instead of generated: a CSV, JSON, JSONL or Parquet file, a folder, or a hub
-    name"""
+    """published instead of generated data: a CSV, JSON, JSONL or Parquet file, a folder, or a hub
+    name
+    """
     limit: Annotated[
         Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | Literal["all"] | None,
         FromText(texts.limit, "N"),
     ] = None
-    """take N pairs, both sides of each, spread evenly over what the system varies, all variants of
-    an item together; or all (default: the system's or the study's own)"""
+    """take N whole pairs, spread evenly over the factors of the system, with all variants of an
+    item together; or all (default: that of the system or study)
+    """
     seed: Seed = 0
     """seed of data and selection"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
     """phrasings of your own pairs, such as "{premise1} {premise2}\\n{question}", instead of one
-    segment per line; each phrasing makes a prompt of every row"""
+    segment per line; each phrasing turns every row into a prompt"""
 
     @model_validator(mode="before")
     @classmethod
@@ -73,10 +75,10 @@ class PromptSource(Options):
         return OwnPairs(self.template) if self.template else find_system(self.system)
 
     def pairs(self, default: int | None) -> int | None:
-        """How many pairs to take; None for all."""
+        """Number of pairs to take; None for all."""
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """As many of these pairs as the limit says, spread evenly."""
+        """The number of pairs set by the limit, spread evenly."""
         pairs = self.pairs(default)
         return prompts if pairs is None else prompts.spread(pairs, self.seed)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACT_SIDE = "completion"
-"""The side of a prompt that asks for a fact."""
+"""The side of prompts about facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +24,33 @@ class Contrast:
     factor: str
     """A factor of prompts, or "model"."""
     levels: tuple[str, str] | None = None
-    """a and b of the difference a - b; None compares the best level with the worst, or, for models,
-    each pair of them."""
+    """a and b of the difference a - b; None compares the best level with the worst or, for models,
+    all pairs of models.
+    """
 
 
 class System(ABC):
-    """A data set of reasoning prompts in minimal pairs. Only `prompts` must be defined."""
+    """A data set of reasoning prompts in minimal pairs. Only `prompts` is required."""
 
     default_limit: ClassVar[int | None] = 480
-    """Pairs to take if the user does not say how many; None takes all."""
+    """Default number of pairs; None takes all."""
     cluster: ClassVar[str | None] = None
-    """The factor whose prompts depend on each other under every seed, such as their entity; the
-    unit of tests."""
+    """The factor that groups dependent prompts under every seed, such as their entity; the unit of
+    tests.
+    """
     unit: ClassVar[str | None] = None
-    """The factor whose prompts depend on each other only under the same seed, such as an
-    interpretation; the unit of tests if there is no `cluster`."""
+    """The factor that groups dependent prompts under one seed only, such as an interpretation; the
+    unit of tests without a `cluster`.
+    """
     contrasts: ClassVar[tuple[Contrast, ...]] = ()
-    """The comparisons planned before any model is measured; they need a `cluster`."""
+    """The comparisons planned before any model is measured; they require a `cluster`."""
 
     @abstractmethod
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from a file, folder or hub name."""
 
     def load(self, *, limit: int | Literal["all"] | None, seed: int, data: str | None) -> PromptSet:
-        """The prompts that a limit draws, checked; see `load_prompts`."""
+        """The checked prompts drawn under a limit (`load_prompts`)."""
         prompts = self.prompts(seed=seed, data=data)
         pairs = self.default_limit if limit is None else limit
         if pairs is not None and pairs != "all":
@@ -56,10 +59,10 @@ class System(ABC):
         return prompts
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """The generated data set, one row per instance, in the published columns if there are any.
+        """The generated data set, one row per instance, with the published columns, if any.
 
-        The default has one row per prompt: id, pair_id, side, text, gold, the factors, and the text
-        of each segment.
+        By default, it has one row per prompt: id, pair_id, side, text, gold, the factors, and the
+        text of each segment.
         """
         import pandas as pd
 
@@ -79,16 +82,16 @@ class System(ABC):
         )
 
     def facts(self, *, data: str | None) -> PromptSet | None:
-        """One prompt per fact on which the prompts rest, from published data if `data` is given.
+        """One prompt per fact underlying the prompts, from published data if `data` is set.
 
-        None if the system has no facts. A fact's prompt asks for a completion: its only side is
+        None if the system has no facts. A fact's prompt requires a completion: its only side is
         `FACT_SIDE`, its answer a `Completion`. Factors are category, entity_group, entity_a (the
         answer) and entity_b (the subject of the fact).
         """
         return None
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
-        """The planted probability for each prompt that the ratio's first segment decides.
+        """Each prompt's planted probability that the first segment of the ratio decides.
 
         None if nothing is planted in the model.
 
@@ -122,7 +125,7 @@ def find_system(name: str) -> System:
 
 
 def installed_system(name: str) -> System | None:
-    """The system with this name; None if it is not installed."""
+    """The system with this name; None if no such system is installed."""
     return find_system(name) if name in system_names() else None
 
 
@@ -152,11 +155,11 @@ def load_prompts(
         limit: number of pairs, spread evenly over the system's strata, unit by unit of its design
             (`PromptSet.spread`), or "all"; None takes the system's `default_limit`.
         seed: seed of the generated data and of the selection under a limit.
-        data: CSV, JSON, JSONL or Parquet file, folder or hub name of published data, which is read
-            instead of generating prompts.
+        data: CSV, JSON, JSONL or Parquet file, folder or hub name of published data, which replaces
+            generated prompts.
 
     Raises:
-        UserError: the system is unknown, the data cannot be read, ids occur twice, or prompts have
+        UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt has
             no pair.
     """
     for name, value, right in (
@@ -170,7 +173,7 @@ def load_prompts(
 
 
 def load_facts(system: str = DEFAULT_SYSTEM, *, data: str | None = None) -> PromptSet:
-    """The facts of a system as prompts, checked.
+    """The facts of a system as checked prompts.
 
     Raises:
         UserError: the system is unknown or has no facts, or the data cannot be read.

@@ -15,8 +15,9 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The default on a GPU if a backward pass follows: for it, a model of Llama-3-8B's shape keeps
-4.5 MB per token in bf16, 37 GB in all."""
+"""The default on a GPU if a backward pass follows, for which a model of the shape of Llama-3-8B
+keeps 4.5 MB per token in bf16, 37 GB in total.
+"""
 
 _Row = TypeVar("_Row")
 _Result = TypeVar("_Result")
@@ -28,7 +29,7 @@ class TokenBudget:
 
     tokens: int
     shrunk: bool = False
-    """Whether memory has run out so far."""
+    """Whether memory has already run out."""
 
     def shrink(self, tokens: int) -> None:
         """Set the budget to half of the tokens that did not fit."""
@@ -47,7 +48,7 @@ def token_budget(
     if batch_tokens is None:
         batch_tokens = CPU_BATCH_TOKENS if model.device.type == "cpu" else on_gpu
     if batch_tokens < 1:
-        raise UserError(f"the budget is {batch_tokens} tokens a batch; expected at least 1")
+        raise UserError(f"the budget is {batch_tokens} tokens per batch; expected at least 1")
     return TokenBudget(batch_tokens)
 
 
@@ -64,8 +65,8 @@ def in_chunks(
 
     Args:
         rows: the rows to run.
-        run: one pass over some of the rows; its result for a row may not depend on the others.
-        tokens: the number of tokens that each row of a pass takes, from the pass's first row.
+        run: one pass over some of the rows; its result for a row must not depend on other rows.
+        tokens: the number of tokens per row in a pass, computed from the pass's first row.
         budget: the largest number of tokens in a pass; a pass has at least one row.
 
     Raises:
@@ -87,7 +88,7 @@ def in_chunks(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error means that memory ran out, on any device; if so, free unused memory."""
+    """Whether an error means that memory ran out on any device; if so, free unused memory."""
     ended = isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
     if ended:
         clear_device_cache(garbage_collection=True)

@@ -1,10 +1,11 @@
-"""Answers that are not a text after the prompt: a classifier's class, or a target.
+"""Answers that do not continue the prompt: a classifier's class, or a target.
 
 A target is the text that a text-to-text model writes. Its tokenizer defines how a target begins
-(`text_target`): for T5 with the text itself, for Bart with `<s>`, for a translation model with a
-language. In training the decoder reads its start token and then the target, so the answer's first
-token follows the tokens that the tokenizer adds. The token of unknown words is special, but is not
-one of these. For causal models, see `interp.scoring.answer_tokens`.
+(`text_target`): with the text itself for T5, with `<s>` for Bart, and with a language for a
+translation model. In training, the decoder reads its start token and then the target, so the
+answer's first token follows the tokens that the tokenizer adds. The token for unknown words is
+special, but is not one of these added tokens. For causal models, see
+`interp.scoring.answer_tokens`.
 """
 
 import re
@@ -20,14 +21,14 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
     """The tokens that the decoder reads before it writes its first token.
 
     Raises:
-        UserError: the model does not say which token its decoder begins with, or its tokenizer
-            writes no target.
+        UserError: the model does not specify the first token of its decoder, or its tokenizer
+            cannot write targets.
     """
     start = model.token_setting("decoder_start_token_id")
     if start is None:
         raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) does not say what its decoder begins "
-            "with; set decoder_start_token_id in its config.json"
+            f"{model.name} ({model.hf.config.model_type}) does not specify how its decoder "
+            "begins; set decoder_start_token_id in its config.json"
         )
     opening = _opening(model)
     forced = model.token_setting("forced_bos_token_id")
@@ -53,8 +54,8 @@ def _opening(model: Model) -> tuple[int, ...]:
         if own:
             return opening
     raise UserError(
-        f"no token of the tokenizer of {model.name} writes a target by itself; expected the "
-        "tokenizer of a text-to-text model, which writes texts"
+        f"no token of the tokenizer of {model.name} is a target by itself; expected the "
+        "tokenizer of a text-to-text model"
     )
 
 
@@ -68,7 +69,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
     """The indices of an option in the answer logits; None for a causal model.
 
     Raises:
-        UserError: the option has forms, but no class or token.
+        UserError: the option has forms, but none of them has a class or token.
     """
     if model.kind is CLASSIFIER:
         return _classes(model, option)
@@ -78,7 +79,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 
 
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The classes that a form names exactly or, if none, up to case and punctuation."""
+    """The classes that a form names exactly or, failing that, up to case and punctuation."""
     labels = class_names(model)
     found: dict[int, None] = {}
     for form in option.forms:
@@ -89,7 +90,7 @@ def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
         names = shortened(", ".join(labels.values()), 200)
         raise UserError(
             f"no class of {model.name} is the answer {option.name!r}; its classes are {names}. "
-            "Give the option a form that is the name of a class"
+            "Add a form that is the name of a class"
         )
     return tuple(found)
 
@@ -101,7 +102,7 @@ def _plain(text: str) -> str:
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     """The first token of each form as a target.
 
-    Neither a lone "▁", which may begin anything, nor the token of unknown words counts.
+    A lone "▁", which may begin anything, and the token for unknown words do not count.
     """
     tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]
@@ -114,7 +115,7 @@ def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     if option.forms and not own:
         raise UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
-            "every form begins with a token of white space, or with the token of unknown words; "
-            "give it a form that begins with a token of its own"
+            "every form begins with a white-space token or with the token for unknown words; add "
+            "a form that begins with a unique token"
         )
     return own

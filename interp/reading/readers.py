@@ -1,7 +1,7 @@
-"""Readers: from a batch of prompts to the logits of their answers, one reader per model kind.
+"""Readers, one per model kind, which turn a batch of prompts into the logits of their answers.
 
-Model kinds differ in how prompts become batches, which `tokens.py` takes from the model, and in the
-forward pass, which only a reader runs.
+Model kinds differ in how prompts become batches (`tokens.py`, from the model's properties) and in
+the forward pass, which only a reader runs.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ AnswerLogits = Float[Tensor, "row answer"]
 
 
 class Reader(ABC):
-    """Reads prompts with a model of one kind, within `model.measuring()`."""
+    """A reader of prompts for models of one kind, within `model.measuring()`."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -42,17 +42,16 @@ class Reader(ABC):
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
-        """The model's logits at the position of each prompt's answer, by one forward pass.
+        """The model's logits at the position of each prompt's answer, from one forward pass.
 
-        Args:
-            batch: the prompts.
-            embeddings: input embeddings to read in place of the batch's tokens; a batch of one
-                prompt may be given many rows of them.
+        Args: batch: the prompts. embeddings: input embeddings to read instead of the batch's
+            tokens; for a batch of one
+                prompt, many rows are possible.
             past: keys and values of the batch's first columns, which are not read again; only for
                 causal models.
 
         Raises:
-            UserError: embeddings were given to a model that reads only tokens.
+            UserError: a model that reads only tokens got embeddings.
         """
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
@@ -68,7 +67,7 @@ class Reader(ABC):
     def _run(
         self, batch: Batch, embeddings: Embeddings | None, *, start: int = 0, **inputs: Any
     ) -> Tensor:
-        """The model's logits from column `start` on; inputs that it does not take are dropped."""
+        """The model's logits from column `start` on; unsupported inputs are dropped."""
         model = self.model
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         inputs = {name: _for_rows(value, rows) for name, value in inputs.items()}
@@ -79,8 +78,8 @@ class Reader(ABC):
             read = {"inputs_embeds": embeddings}
         else:
             raise UserError(
-                f"{model.name} ({model.hf.config.model_type}) takes no input embeddings, so "
-                "nothing can be attributed to its tokens; evaluate works for it"
+                f"{model.name} ({model.hf.config.model_type}) does not accept input embeddings, "
+                "so its tokens cannot get attributions; it supports evaluate"
             )
         logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
         return logits
@@ -103,7 +102,7 @@ class CausalReader(Reader):
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
-        """The next-token logits of the last position, the only ones kept."""
+        """The next-token logits of the last position; no others are kept."""
         return self.last_logits(batch, 1, embeddings=embeddings, past=past)[:, -1]
 
     def last_logits(
@@ -130,14 +129,14 @@ class CausalReader(Reader):
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).
 
-        Prefixes are padded on the right, where no earlier token attends to the padding, so no mask
-        is needed.
+        Prefixes are padded on the right, where no earlier token attends to padding, so no mask is
+        needed.
         """
         positions = torch.arange(token_ids.shape[1], device=token_ids.device)[None]
         return self._key_values(token_ids, torch.ones_like(token_ids), positions, empty())
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
-        """Keys and values of the columns after `past`, which keeps them; see `read_prefixes`."""
+        """Keys and values of the columns after `past`, which also stores them (`read_prefixes`)."""
         start = past.get_seq_length()
         positions = batch.position_ids[:, start:]
         return self._key_values(batch.token_ids[:, start:], batch.attention_mask, positions, past)
@@ -158,8 +157,8 @@ class CausalReader(Reader):
 class ClassifierReader(Reader):
     """An encoder with a classification head: the answer is a class.
 
-    The model numbers positions and token types itself, as in its training: RoBERTa's positions
-    begin after the index of its padding. Embeddings lack positions and norm.
+    The model numbers positions and token types itself, as in training: RoBERTa's positions begin
+    after the index of its padding. Embeddings lack positions and norm.
     """
 
     def answer_logits(
@@ -178,7 +177,7 @@ class ClassifierReader(Reader):
 class TextToTextReader(Reader):
     """An encoder-decoder: the encoder reads the prompt, and the answer begins the decoder's text.
 
-    The decoder first reads the same tokens as in training, see `outputs.decoder_prefix`.
+    The decoder first reads the same tokens as in training (`outputs.decoder_prefix`).
     """
 
     def answer_logits(
@@ -200,13 +199,13 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
 
     Raises:
         UserError: the logits are not finite. The error names the first tensor of the weights that
-            is not finite or, if all are, the first module whose output is not.
+            is not finite or, if all tensors are finite, the first module whose output is not.
     """
     first: list[str] = []
     with ExitStack() as stack:
         stack.enter_context(model.measuring())
         for path, module in model.hf.named_modules():
-            # Among nested modules, the innermost ends first.
+            # Among nested modules, the innermost finishes first.
             hook = _noting(f"{path} ({type(module).__name__})", first)
             stack.callback(module.register_forward_hook(hook).remove)
         logits = reader_of(model).answer_logits(pad(model, [prompt]))
@@ -214,21 +213,21 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
         return
     stored = next((name for name, own in weights_of(model.hf) if not _is_finite(own)), None)
     if stored is not None:
-        where = f"its weights hold such numbers, first in {stored}"
-        advice = "take another copy of the model"
+        where = f"its weights contain such numbers, first in {stored}"
+        advice = "use another copy of the model"
     else:
-        where = f"its weights are finite, and {first[0] if first else 'its head'} is the first part"
-        where += " that gives such numbers"
-        advice = "look for a setting in its config.json, or a weight, that is out of proportion"
+        where = f"its weights are finite, but {first[0] if first else 'its head'} is the first part"
+        where += " that computes such numbers"
+        advice = "look for a disproportionate weight or setting in its config.json"
     if model.dtype == "float16":
-        advice = "float16 ends at 65,504, so load it with --dtype bfloat16 or float32"
+        advice = "the largest float16 number is 65,504, so load it with --dtype bfloat16 or float32"
     raise UserError(
         f"the logits of {model.name} are not finite (NaN or infinite): {where}; {advice}"
     )
 
 
 def _noting(name: str, names: list[str]) -> Callable[[nn.Module, Any, Any], None]:
-    """A hook that notes the name of a module whose output is not finite."""
+    """A hook that records the name of a module whose output is not finite."""
 
     def note(module: nn.Module, inputs: Any, output: Any) -> None:
         own = output[0] if isinstance(output, tuple) and output else output

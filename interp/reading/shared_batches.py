@@ -1,11 +1,12 @@
-"""Batches of prompts that begin alike, laid out so that shared tokens can be read once.
+"""Batches of prompts with a common beginning, laid out so that shared tokens are read only once.
 
-1. Prompts are sorted into families that begin alike, and each family into families that share
-   more, as long as that saves enough. Prompts without such a family go into plain batches.
+1. Prompts are sorted into families with a common beginning, and each family into families that
+   share more, as long as this saves enough. Prompts without such a family go into plain batches.
 2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
-3. A batch's prompts are cut into parts, which run one after the other after the same prefixes. The
-   prompts of a part have similar numbers of tokens after the prefix, so few tokens are read twice.
-4. The prefixes of a batch are laid out in the same way if they begin alike.
+3. A batch's prompts are split into parts, which run one after another and use the same prefixes.
+   The prompts of a part have similar numbers of tokens after the prefix, so few tokens are read
+   twice.
+4. The prefixes of a batch are themselves laid out in this way if they have a common beginning.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,12 +25,12 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Prompts that begin alike."""
+    """Prompts with a common beginning."""
 
     members: tuple[int, ...]
     """Indices of the prompts, in the order of their tokens."""
     shared: int
-    """Number of first tokens that all members share."""
+    """Number of initial tokens that all members share."""
 
     @property
     def saved(self) -> int:
@@ -39,7 +40,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Neighbours in the order of tokens, as the families that save most."""
+    """Group neighbours in the order of tokens into the families that save most."""
 
     start: int
     end: int
@@ -48,14 +49,13 @@ class _Stretch:
 
 
 def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
-    """The prompts as families, each prompt in one of them; a family may be a single prompt.
+    """The prompts as disjoint families; a family may be a single prompt.
 
     In the order of their tokens, neighbours that share most are joined first, into one family if
-    that saves more tokens than their own families do.
+    this saves more tokens than their separate families.
 
-    Args:
-        prompts: the tokens of each prompt.
-        rest: the fewest tokens of a prompt after those that its family shares.
+    Args: prompts: the tokens of each prompt. rest: the smallest number of tokens of a prompt after
+        those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     shared = [
@@ -75,7 +75,7 @@ def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
 
 
 def shared_tokens(one: Tokens, other: Tokens) -> int:
-    """The number of tokens that both begin with."""
+    """The number of tokens in the common beginning."""
     both = enumerate(zip(one, other, strict=False))
     return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
 
@@ -83,7 +83,8 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:
     start, end = before.start, after.end
     apart = before.saved + after.saved
-    # All borders within were joined earlier, so no two neighbours share less than this.
+    # All borders within the two families were joined earlier, so no neighbours share less than
+    # this.
     together = shared * (end - start - 1)
     if together > apart:
         return _Stretch(start, end, (Family(tuple(order[start:end]), shared),), together)
@@ -91,20 +92,24 @@ def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]
 
 
 SAVED_SHARE = 0.1
-"""Share of a family's tokens that reading it in two steps must save. Saving 13% made scoring 1.06
-to 1.2 times as fast, on one CPU thread, at hidden sizes 64 and 256."""
+"""Smallest share of a family's tokens that reading in two steps must save. Saving 13% made scoring
+1.06 to 1.2 times as fast, on one CPU thread, at hidden sizes 64 and 256.
+"""
 
 PREFIX_SHARE = 0.25
-"""Share of the budget that the prefixes of a batch may take. On a CPU a half was as fast, within
-the noise, and an eighth 0.86 to 0.95 times as fast."""
+"""Share of the budget that the prefixes of a batch may take. On a CPU, a share of one half was
+equally fast within noise, and one eighth was 0.86 to 0.95 times as fast.
+"""
 
 PASS_TOKENS = 32
-"""Tokens that may be read twice to save a forward pass, which costs about as much on a CPU: 3 ms at
-hidden size 256, 4 layers, one thread."""
+"""Number of tokens that may be read twice to save a forward pass, which costs about as much on a
+CPU: 3 ms at hidden size 256, with 4 layers and one thread.
+"""
 
 CPU_PART_TOKENS = 512
-"""Most tokens that a part reads on a CPU: after a prefix, a token took 1.06 to 1.17 times as long
-in passes of about 1,024 tokens, at hidden size 256, 4 layers, one thread."""
+"""Largest number of tokens that a part reads on a CPU: after a prefix, a token took 1.06 to 1.17
+times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one thread.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,34 +120,34 @@ class Part:
     end: int
     """Half-open range of rows."""
     read: int
-    """Number of tokens read at the end of each prompt; those before are in its prefix."""
+    """Number of tokens read at the end of each prompt; earlier tokens are in its prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedBatch(Batch):
-    """A batch that can be read like any other, or prefix by prefix and then part by part."""
+    """A batch that can be read like any other batch, or prefix by prefix and then part by part."""
 
     prefixes: "Prefixes"
     """The prefixes of the prompts."""
     prefix: Int[Tensor, " batch"]
-    """The row of `prefixes` that each prompt begins with."""
+    """The row of `prefixes` with which each prompt begins."""
     parts: tuple[Part, ...]
-    """Stretches of the prompts that cover them all."""
+    """Contiguous parts that cover all prompts."""
 
 
 Prefixes = Int[Tensor, "prefix token"] | SharedBatch
-"""Prefixes to be read whole, padded on the right, or prefixes that themselves begin alike."""
+"""Prefixes to be read whole, padded on the right, or prefixes with a common beginning."""
 
 
 def shared_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts under a budget of tokens: by shared tokens if that pays, else by length.
+    """Group prompts under a budget of tokens, by shared tokens if this pays, otherwise by length.
 
     The budget holds the prefixes of a batch, including padding, together with the widest part:
     its prompts at their full length, since attention reads the keys and values of all tokens.
 
-    Yields the indices of each batch's prompts with the batch.
+    Yields each batch with the indices of its prompts.
     """
     found = list(_families(prompts, range(len(prompts)), 0, batch_tokens))
     alone = sorted(index for family in found if not family.shared for index in family.members)
@@ -156,7 +161,7 @@ def shared_batches(
 def _families(
     prompts: Sequence[TokenizedPrompt], members: Sequence[int], shared: int, batch_tokens: int
 ) -> Iterator[Family]:
-    """Prompts that share their first tokens, in families that share more if that pays."""
+    """Prompts that share their first tokens, in families that share more if this pays."""
     rests = [prompts[index].token_ids[shared:] for index in members]
     others: list[int] = []
     for family in families(rests):
@@ -175,7 +180,7 @@ def _families(
 def _chunks(
     sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> Iterator[list[Family]]:
-    """Families of one batch: neighbours in the order of their prefixes, since these share most.
+    """Families of one batch: neighbours in the order of prefixes, since neighbours share most.
 
     The prefixes take their share of the budget if each token is read once; if each prefix is
     read whole, they fit into the budget together with the longest prompt.
@@ -212,9 +217,10 @@ def _shared_batch(
     *,
     kept: bool = False,
 ) -> tuple[list[int], SharedBatch]:
-    """The prompts of some families as one batch.
+    """The prompts of the given families as one batch.
 
-    `kept` says whether the keys and values of these prompts are held too, since they are prefixes.
+    `kept` indicates whether the keys and values of these prompts are also held, because the prompts
+    are prefixes.
     """
     beginnings = [
         replace(
@@ -271,7 +277,7 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Cut rows, in the order of their suffixes, wherever a further pass costs less than padding.
+    """Split rows, in the order of their suffixes, where an additional pass costs less than padding.
 
     No prompt is shorter than the number of tokens that its part reads, so padding is never read.
     """

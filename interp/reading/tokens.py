@@ -1,4 +1,4 @@
-"""A prompt as a model reads it: chat text, tokens, the segment of each token, and batches."""
+"""Prompts as read by a model: chat text, tokens, the segment of each token, and batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,8 @@ from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.cache import is_long
 from interp.models.chat_template import gap, write
 from interp.models.model import Model
-from interp.prompts.prompt import ALONE, Prompt, Span
+from interp.prompts.prompt import ALONE, Prompt
+from interp.prompts.thought import Span, Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +26,24 @@ class ChatText:
     message_start: int
     """Start of the prompt's message in `text`, which shifts the prompt's spans."""
     templated: bool
-    """Whether a chat template wrote the text, which then holds the special tokens already."""
+    """Whether a chat template wrote the text, which then already includes the special tokens."""
     answer_opening: str = ""
-    """White space that the template writes between the text and an answer; usually none."""
+    """White space that the template writes between the text and an answer; usually empty."""
+    thought_start: int = 0
+    """Start of the prompt's thought in `text`, or where it would start."""
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
     """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
 
-    The prompt's text is the user's last message: after the earlier turns of `Prompt.messages` and
-    before its answer prefix. A system prompt is written if the prompt or `Model.chat` has one; some
-    templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or if
-    `Model.chat` turns it off, the messages become plain text: each question with its answer, then
-    an empty line; a single message is unchanged. Only causal language models read messages.
+    The prompt's text is the user's last message, after the earlier turns of `Prompt.messages` and
+    before its answer prefix. A system prompt is written if the prompt or `Model.chat` provides one;
+    some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or
+    if `Model.chat` turns it off, the messages become plain text: each question with its answer,
+    then an empty line; a single message is unchanged. Only causal language models read messages.
 
-    Raises:
-        UserError: the template fails, or changes the message, which would lose the spans; both
-            prompt and model have a system prompt; or the model reads no messages.
+    Raises: UserError: the template fails, or changes the message, which would lose the spans;
+        prompt and model each have a system prompt; or the model cannot read messages.
     """
     _check_messages(prompt, model)
     messages = prompt.messages
@@ -51,15 +53,41 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
         written = write(model.tokenizer, model.chat, [*messages.turns, ("user", prompt.text)])
         if written != text:
             raise UserError(
-                f"the chat template of {model.name} changes the message of prompt {prompt.id}, or "
-                "writes something else around it than around others, so its segments cannot be "
-                "located; expected the message verbatim"
+                f"the chat template of {model.name} changes the message of prompt {prompt.id}, "
+                "or writes different text around it than around other messages, so its segments "
+                "cannot be located; expected the message verbatim"
             )
-    start = len(frame.before)
-    if not messages.answer_prefix:
-        return ChatText(text, start, frame.templated, frame.answer_opening)
-    opening = frame.answer_opening if frame.templated else gap(text)
-    return ChatText(text + opening + messages.answer_prefix, start, frame.templated)
+    text += frame.direct
+    start, opening, thought_start = len(frame.before), frame.answer_opening, len(text)
+    if prompt.thought is not None:
+        _check_thought(prompt, model)
+        text, opening = text + prompt.thought.written, ""
+    elif model.chat.thinks:  # up to where the thought begins
+        return ChatText(text, start, frame.templated, thought_start=thought_start)
+    if messages.answer_prefix:
+        if not frame.templated:
+            opening = gap(text)
+        text, opening = text + opening + messages.answer_prefix, ""
+    return ChatText(text, start, frame.templated, opening, thought_start)
+
+
+def _check_thought(prompt: Prompt, model: Model) -> None:
+    assert prompt.thought is not None
+    if not model.chat.thinks:
+        raise UserError(
+            f"prompt {prompt.id} has a thought, but {model.name} reads answers without one; load "
+            "the model with thinking on"
+        )
+    if not prompt.thought.ended:
+        raise UserError(
+            f"the thought of {model.name} on prompt {prompt.id} has no end, so no answer follows "
+            "it; generate longer thoughts (--max-new-tokens), or end them by --force-end"
+        )
+    if taken := prompt.segments.keys() & prompt.thought.segments.keys():
+        raise UserError(
+            f"prompt {prompt.id} has a segment {min(taken)!r}, the name of a sentence of its "
+            "thought; give the segment another name"
+        )
 
 
 def _check_messages(prompt: Prompt, model: Model) -> None:
@@ -70,8 +98,8 @@ def _check_messages(prompt: Prompt, model: Model) -> None:
         )
     if prompt.messages.system is not None and model.chat.system is not None:
         raise UserError(
-            f"prompt {prompt.id} has its own system message, and a system prompt was given for "
-            "all; give one of the two"
+            f"prompt {prompt.id} has its own system message, but there is also a system prompt "
+            "for all prompts; expected only one of the two"
         )
 
 
@@ -85,9 +113,9 @@ class TokenizedPrompt:
     segments: Mapping[str, Span]
     """Half-open ranges of tokens, one for each segment of the prompt."""
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """Half-open ranges of tokens, one for each of the prompt's roles."""
+    """Half-open ranges of tokens, one for each role of the prompt."""
     pooled: bool = False
-    """Whether the answer is read at the first token, which a classifier's head pools."""
+    """Whether the answer is read at the first token, as in a classifier whose head pools it."""
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -102,7 +130,7 @@ class TokenizedPrompt:
 class Batch:
     """Prompts of similar length, padded to one width.
 
-    Prompts of causal models are padded on the left, so all end at the last position.
+    Prompts of causal models are padded on the left, so that all prompts end at the last position.
     """
 
     prompts: tuple[TokenizedPrompt, ...]
@@ -110,8 +138,9 @@ class Batch:
     attention_mask: Int[Tensor, "batch token"]
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
-    """Positions from each prompt's first real token, whatever the padding. Causal models are given
-    these; other models number positions themselves."""
+    """Positions from each prompt's first real token, regardless of padding. Causal models receive
+    these positions; other models number positions themselves.
+    """
     padding_side: str = field(default="left", kw_only=True)
 
     def unpadded(self, row: int) -> slice:
@@ -123,20 +152,20 @@ class Batch:
 def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
-    Special tokens are added only if no template wrote them; for a causal model only before the
-    text, since its answer follows the prompt itself, not an added end token.
+    Special tokens are added only if no template wrote them. For a causal model, they are added only
+    before the text, since the answer follows the prompt itself, not an added end token.
 
     Raises:
         UserError: a prompt is longer than the model's context, a segment has no tokens, or the
-            tokenizer gives several token types.
+            tokenizer uses several token types.
     """
     tokenized = tokenize_whole(model, prompts)
     longest = max(tokenized, key=len, default=None)
     limit = model.context_length
     if limit is not None and longest is not None and len(longest) > limit:
         raise UserError(
-            f"prompt {longest.prompt.id} has {len(longest)} tokens, {model.name} reads at most "
-            f"{limit}; shorten the prompt or take a model with a longer context"
+            f"prompt {longest.prompt.id} has {len(longest)} tokens, but {model.name} reads at "
+            f"most {limit}; shorten the prompt or use a model with a longer context"
         )
     return tokenized
 
@@ -145,7 +174,7 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
     """Like `tokenize`, but prompts may be longer than the model's context.
 
     Raises:
-        UserError: a segment has no tokens, or the tokenizer gives several token types.
+        UserError: a segment has no tokens, or the tokenizer uses several token types.
     """
     if not prompts:
         return []
@@ -159,8 +188,8 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
     )
     if any(any(own) for own in encoded.get("token_type_ids", ())):
         raise UserError(
-            f"the tokenizer of {model.name} ({model.hf.config.model_type}) gives tokens of several "
-            "types for one prompt, which is not supported; take a model such as BERT or RoBERTa"
+            f"the tokenizer of {model.name} ({model.hf.config.model_type}) uses several token "
+            "types for one prompt, which is not supported; use a model such as BERT or RoBERTa"
         )
     columns = (encoded[name] for name in ("input_ids", "special_tokens_mask", "offset_mapping"))
     return [
@@ -168,37 +197,49 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
             prompt,
             chat,
             _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
-            _spans(prompt, prompt.segments, chat.message_start, offsets),
-            _spans(prompt, prompt.roles, chat.message_start, offsets),
+            _spans(prompt, chat, _placed(chat, prompt.segments, said.segments), offsets),
+            _spans(prompt, chat, _placed(chat, prompt.roles, said.roles), offsets),
             pooled=model.kind is CLASSIFIER,
         )
         for prompt, chat, ids, added, offsets in zip(prompts, chats, *columns, strict=True)
+        for said in [prompt.thought or _NOTHING]
     ]
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
-    """The tokens up to the last one of the text; `added` is 1 for tokens outside the text."""
+    """The tokens up to the last token of the text; `added` is 1 for tokens outside the text."""
     end = len(ids)
     while end and added[end - 1]:
         end -= 1
     return tuple(ids[:end])
 
 
+_NOTHING = Thought("", (), "")
+
+
+def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
+    """Spans of the prompt's text and of its thought, as spans of the chat text."""
+    return {
+        name: (start + shift, end + shift)
+        for spans, shift in ((own, chat.message_start), (said, chat.thought_start))
+        for name, (start, end) in spans.items()
+    }
+
+
 def _spans(
-    prompt: Prompt, spans: Mapping[str, Span], shift: int, offsets: Sequence[Span]
+    prompt: Prompt, chat: ChatText, spans: Mapping[str, Span], offsets: Sequence[Span]
 ) -> dict[str, Span]:
-    """The range of tokens that hold at least one character of each named span.
+    """The range of tokens with at least one character of each named span.
 
     A token across a span's edge, such as a full stop with a line break, belongs to the span;
-    special tokens, which have no characters, belong to none.
+    special tokens, which have no characters, belong to no span.
     """
     found: dict[str, Span] = {}
-    for name, span in spans.items():
-        start, end = (shift + edge for edge in span)
+    for name, (start, end) in spans.items():
         inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
         if not inside or start == end:
             raise UserError(
-                f"segment {name!r} of prompt {prompt.id} ({prompt.text[slice(*span)]!r}) has no "
+                f"segment {name!r} of prompt {prompt.id} ({chat.text[start:end]!r}) has no "
                 "tokens; its span must cover some text"
             )
         found[name] = inside[0], inside[-1] + 1
@@ -208,10 +249,10 @@ def _spans(
 def batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int, new_tokens: int = 0
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts by length under a budget of tokens, including padding and `new_tokens` each.
+    """Group prompts by length under a token budget, including padding and `new_tokens` per prompt.
 
-    Yields the indices of each batch's prompts with the batch, shortest prompts first. A prompt
-    longer than the budget is a batch by itself. No batch mixes prompts that a model reads with
+    Yields each batch with the indices of its prompts, starting with the shortest prompts. A prompt
+    longer than the budget is a batch by itself. No batch mixes prompts for which a model uses
     different rotary frequencies.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
@@ -275,7 +316,7 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token, or else its segment.
+    """The role of each token, or otherwise its segment.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
 
@@ -292,7 +333,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens of a segment, else of a role; none if the prompt has neither.
+    """Positions of the tokens of a segment or otherwise a role; empty if the prompt has neither.
 
     "all" means the whole prompt.
 
@@ -311,7 +352,7 @@ def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
         if name in spans:
             raise UserError(
                 f"prompt {prompt.prompt.id} has a segment or role {name!r}, a name reserved for "
-                f"tokens of every prompt; name it anything but {', '.join(RESERVED)}"
+                f"tokens of every prompt; use a name other than {', '.join(RESERVED)}"
             )
     labels = [TEMPLATE] * len(prompt)
     for name in sorted(spans, key=lambda name: spans[name][0] - spans[name][1]):

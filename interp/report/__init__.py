@@ -1,1 +1,1 @@
-"""Tables, figures and pages for people."""
+"""Display of results as tables, figures and pages."""

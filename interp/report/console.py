@@ -14,27 +14,30 @@ from interp.report.formatting import FIGURES, holds_p_values, p_text
 from interp.report.page import FigureItem, TableItem
 
 NARROWEST = 80
-"""Least width of tables in characters, however narrow the terminal is."""
+"""Smallest width of tables in characters, however narrow the terminal is."""
 
 _LONGEST_TEXT = 40
-"""Most characters reserved for a text; longer ones are wrapped within their column."""
+"""Largest number of characters reserved for a string; longer strings are wrapped within their
+column.
+"""
 
 _SHORTEST_WRAPPED = 12
-"""Width in characters up to which texts are never wrapped."""
+"""Width in characters up to which strings are never wrapped."""
 
 _EDGE = 1
-"""Width in characters that a table takes in addition to its columns."""
+"""Width in characters of a table in addition to its columns."""
 
 _ROOM = 24
-"""Least width that names leave for figures: enough for two or three."""
+"""Smallest width that names leave for figures: enough for two or three figures."""
 
 
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
     """Print a table to standard output, one word of a heading per line, figures right-aligned.
 
-    A table wider than the terminal, and than 80 columns, is printed in parts that each begin with
-    its first columns, those of names. No figure and no name is cut; names too long for the table
-    are numbered and listed below it. Numbers have three decimals, small p-values four.
+    A table wider than the terminal, and than 80 columns, is printed in parts, each of which starts
+    with the first columns, which hold names. No figure and no name is truncated; names too long for
+    the table are numbered and listed below it. Numbers have three decimals, and small p-values
+    four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
@@ -47,7 +50,7 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
 
 
 def print_items(items: Iterable[TableItem | FigureItem]) -> None:
-    """Print the tables among the items for people to read."""
+    """Print the tables among the items."""
     for item in items:
         if isinstance(item, TableItem):
             for title, table in item.shown:
@@ -55,10 +58,10 @@ def print_items(items: Iterable[TableItem | FigureItem]) -> None:
 
 
 class _Console(Console):
-    """A console that leaves a closed pipe to the command line, which has an exit code for it."""
+    """A console that leaves the handling of a closed pipe to the command line."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the BrokenPipeError again, at which rich would end the program."""
+        """Reraise the BrokenPipeError, on which rich would end the program."""
         raise  # noqa: PLE0704
 
 
@@ -74,10 +77,10 @@ def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
 
 
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
-    """The table with numbers for the longest names if figures lack room, and their legend."""
+    """The table, with numbers for the longest names if figures lack room, and a legend of these."""
     in_front = _names_in_front(texts)
     widths = {name: _width(texts[name]) for name in texts.columns[:in_front]}
-    # A table of only texts is wrapped instead.
+    # A table that contains only strings is wrapped instead.
     has_figures = any(_figures(texts[name]) for name in texts.columns[in_front:])
     legend: list[str] = []
     while has_figures and len(widths) > 1 and width - sum(widths.values()) < _ROOM:
@@ -106,7 +109,7 @@ def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
 
 
 def _names_in_front(texts: pd.DataFrame) -> int:
-    """Number of columns of names with which a table begins."""
+    """Number of leading columns with names."""
     return sum(1 for _ in takewhile(lambda name: not _figures(texts[name]), texts.columns[:-1]))
 
 

@@ -1,4 +1,4 @@
-"""The data dictionary as a page: every table that a run may hold, from the tables' metadata."""
+"""The data dictionary as a page: every table that a run may hold, described by its metadata."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ _INTRODUCTION = (
     "The files contain these descriptions too: `pyarrow.parquet.read_schema(FILE)` has the "
     "description of the table, and `description`, `unit` and `sign` for each column. "
     "`python -m interp tables` prints this page, `python -m interp tables NAME` one of its tables.",
-    "Tables join by `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN where "
-    "a table says so. Measurements are named as in `run.json`.",
+    "Tables join by `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
+    "the description of a table says so. Measurements are named as in `run.json`.",
 )
 
 
@@ -32,14 +32,14 @@ def known_tables() -> dict[str, pa.Schema]:
 
 
 def page(tables: Mapping[str, pa.Schema]) -> str:
-    """Tables in Markdown that is readable as plain text, with a list of them on top."""
+    """Tables in Markdown that is readable as plain text, preceded by a list of the tables."""
     listed = [f"- [{name}](#{name}): {_row(schema)}" for name, schema in tables.items()]
     parts = ["# Data dictionary", *map(_wrapped, _INTRODUCTION), "\n".join(listed)]
     return "\n\n".join([*parts, sections(tables)])
 
 
 def sections(tables: Mapping[str, pa.Schema]) -> str:
-    """Tables in Markdown: for each, what a row is, what fills it, and its columns."""
+    """Tables in Markdown, each with the meaning of a row, its measurements and its columns."""
     filled_by: defaultdict[str, list[str]] = defaultdict(list)
     for measurement, filled in _by_measurement().items():
         for name, _ in filled:

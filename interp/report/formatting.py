@@ -1,4 +1,4 @@
-"""Values of tables, and a tokenizer's pieces, as text for people."""
+"""Formatting of table values, and of a tokenizer's pieces, as text."""
 
 import math
 import re
@@ -11,18 +11,19 @@ from typing import Any
 import pandas as pd
 
 FIGURES = r"[\d.,()% -]*$"
-"""Texts that are aligned as figures, such as "0.689 (0.193)"."""
+"""Pattern of strings that are aligned as figures, such as "0.689 (0.193)"."""
 
 UNDEFINED = "undefined"
-"""How a statistic without a value is written."""
+"""Text for a statistic without a value."""
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
-"""P-values below the first are shown as "< 0.0001", those below the second with four decimals."""
+"""P-values below the first limit are shown as "< 0.0001", and below the second with four decimals.
+"""
 _SMALLEST = 0.0005
-"""Smaller values would read as zero."""
+"""Smallest value that does not read as zero."""
 _LARGEST = 1e6
-"""Values from this on, such as perplexities, are shown with three digits."""
+"""Smallest value, such as a perplexity, that is shown with three digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Cell:
 
     text: str
     key: float | str | None
-    """What the value is sorted by; None sorts last."""
+    """The key by which the value is sorted; None sorts last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Column:
 def column(values: pd.Series) -> Column:
     """A column as text, with three decimals, separated thousands and small p-values as "< 0.0001".
 
-    Missing numbers are "undefined", missing texts are empty.
+    Missing numbers are "undefined", and missing strings are empty.
     """
     name = str(values.name)
     values = values.infer_objects()
@@ -69,14 +70,14 @@ def holds_p_values(name: str) -> bool:
 
 
 def accuracy_columns(frame: pd.DataFrame) -> list[str]:
-    """The columns of accuracies and the number of prompts, which published tables have last."""
+    """The columns of accuracies and the number of prompts, which come last in published tables."""
     names = list(map(str, frame.columns))
     accuracies = [name for name in names if name.endswith("accuracy") or name == "prompts"]
     return accuracies if "paired_accuracy" in names else []
 
 
 def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with its accuracies right after the model's name."""
+    """The table with its accuracies immediately after the model's name."""
     moved = accuracy_columns(frame)
     if not moved or frame.columns[0] != "model":
         return frame
@@ -106,7 +107,7 @@ def p_text(number: float) -> str:
 
 
 def heading(name: str) -> str:
-    """A column's name for people."""
+    """A readable name for a column."""
     return name.replace("_", " ")
 
 
@@ -122,7 +123,7 @@ def _text(value: Any) -> str:
 
 
 def segment_label(segment: str) -> str:
-    """A segment's name for people: "premise1" is "premise 1"."""
+    """A readable name for a segment: "premise1" becomes "premise 1"."""
     name = segment.replace("_", " ")
     return f"{name[:-1]} {name[-1]}" if name[-1:].isdigit() else name
 
@@ -149,7 +150,7 @@ def readable(pieces: Sequence[str]) -> list[str]:
 
 
 def _from_byte_characters(piece: str) -> str:
-    """The text of a piece; special tokens with characters that encode no byte stay as they are."""
+    """The text of a piece; special tokens with characters that encode no byte are unchanged."""
     codes = _byte_of_character()
     if not all(character in codes for character in piece):
         return piece
@@ -167,7 +168,7 @@ def _decode(code: bytes) -> str:
 
 @cache
 def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable bytes of Latin-1 are themselves, the others follow from U+0100."""
+    """GPT-2's table: printable Latin-1 bytes map to themselves, the others follow from U+0100."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in printable]
     table = {chr(byte): byte for byte in printable}

@@ -29,14 +29,14 @@ def render(template: str, **values: object) -> Markup:
 
 
 def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
-    """A table in a box that scrolls by itself; `label` names the box for screen readers."""
+    """A table in a box with its own scroll bar; `label` names the box for screen readers."""
     frame = accuracies_first(frame)
     columns = [column(frame[name]) for name in frame.columns]
     return render("table.html.jinja", columns=columns, rows=len(frame), label=label)
 
 
 def source(file: str) -> Markup:
-    """A style sheet or script of interp/report/templates, to be put into a page unchanged."""
+    """A style sheet or script of interp/report/templates, included unchanged in a page."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), file)[0])
@@ -124,14 +124,14 @@ class _Side:
 def token_heat_map(
     shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
 ) -> Markup:
-    """HTML of some prompts, one below the other, each token shaded by its share of the score.
+    """HTML of prompts, one below another, with each token shaded by its share of the score.
 
     The HTML needs the style sheet heatmap.css, which report pages and notebook displays include.
 
     Args:
         shares: the result of `interp.analysis.segments.token_shares` for one model.
-        prompts: the rows of the prompts table to show, in order; mostly the two sides of a pair.
-        answers: the answers table of the same model.
+        prompts: the rows of the prompts table to show, in order; usually the two sides of a pair.
+        answers: the answers table of this model.
         method: name of the attribution method whose scores are shown.
 
     Raises:
@@ -166,7 +166,7 @@ def _scores(shares: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:
     if rows.empty:
         raise UserError(
             f"prompt {prompt_id!r} has no token scores by {method!r}: it failed, or its tokens "
-            "were not kept; choose another, or attribute with keep_tokens"
+            "were not kept; use another prompt, or attribute with keep_tokens"
         )
     return rows.sort_values("position")
 
@@ -189,7 +189,7 @@ def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """HTML for a notebook, without scripts, in the notebook's light or dark theme."""
+    """Script-free HTML for a notebook, in its light or dark theme."""
 
     html: str = field(repr=False)
 
@@ -198,5 +198,5 @@ class Display:
 
 
 def notebook_html(tables: Sequence[Titled], heat_maps: Sequence[Markup] = ()) -> str:
-    """Tables under their titles, and heat maps below them, with the styles that they need."""
+    """Tables under their titles, and heat maps below them, with the required styles."""
     return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps)

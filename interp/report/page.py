@@ -21,14 +21,15 @@ class TableItem:
     """A table that the reader can sort; also written to tables/NAME.csv, unrounded."""
 
     name: str
-    """Stem of its file: letters, digits, "_" and "-"."""
+    """Stem of the table's file: letters, digits, "_" and "-"."""
     title: str
     frame: pd.DataFrame
     note: str = ""
-    """How to read the table: units, counts, undefined values and their reasons."""
+    """Notes on reading the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
-    """Tables that the terminal and the notebook show instead, such as parts of a wide table;
-    nothing if empty, the table itself if None."""
+    """Tables that the terminal and the notebook show instead, such as parts of a wide table; no
+    table if empty, and the table itself if None.
+    """
 
     @property
     def shown(self) -> Sequence[Titled]:
@@ -41,12 +42,13 @@ class FigureItem:
     """A figure; also written to figures/NAME.svg and figures/NAME.png."""
 
     name: str
-    """Stem of its files: letters, digits, "_" and "-"."""
+    """Stem of the figure's files: letters, digits, "_" and "-"."""
     title: str
     draw: "Callable[[], Axes]"
-    """Draws the figure and returns any of its axes."""
+    """Function that draws the figure and returns any of its axes."""
     note: str = ""
-    """How to read the figure: dots, bars, whiskers and tests; a caption in its files."""
+    """Notes on reading the figure (dots, bars, whiskers and tests), also the caption in its files.
+    """
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,19 @@ class HeatMapItem:
     title: str
     html: Markup
     note: str = ""
-    """How to read the heat map, or why this prompt was chosen."""
+    """Notes on reading the heat map, or on the choice of this prompt."""
+
+
+@dataclass(frozen=True)
+class PictureItem:
+    """A picture of the page itself, from `interp.report.circuit_picture`."""
+
+    name: str
+    """Letters, digits, "_" and "-"; the picture's anchor."""
+    title: str
+    html: Markup
+    note: str = ""
+    """How to read the picture."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +81,13 @@ class PromptsItem:
     frame: pd.DataFrame
     """One row per prompt: its text, the answers by model, and the columns of filters."""
     filters: tuple[str, ...]
-    """Columns whose values choose prompts."""
+    """Columns whose values select prompts."""
     models: tuple[str, ...]
-    """Columns that hold answers."""
+    """Columns with answers."""
     note: str = ""
 
 
-Item = TableItem | FigureItem | HeatMapItem | PromptsItem
+Item = TableItem | FigureItem | HeatMapItem | PictureItem | PromptsItem
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a report page shows."""
+    """The content of a report page."""
 
     title: str
     text: str
@@ -99,21 +113,21 @@ class Report:
     problems: tuple[str, ...] = ()
     """Missing parts, such as unfinished shards; shown before everything else."""
     answer: str = ""
-    """Text that the command also prints after running the study; mostly empty."""
+    """Text that the command also prints after running the study; usually empty."""
     paper: str = ""
     """Works to cite along with interp if the report repeats a paper's study."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Words of this report, with their meanings and other names."""
+    """Terms of this report, with their meanings and other names."""
 
 
 MOST_PROMPTS = 2000
-"""Most prompts that a page shows; a larger set is reduced to evenly spread whole pairs."""
+"""Largest number of prompts on a page; larger sets are reduced to evenly spread whole pairs."""
 
 MOST_CHARACTERS = 2_000_000
-"""Most characters of all prompts that a page shows, likewise."""
+"""Largest total number of characters of the prompts on a page."""
 
 MOST_VALUES = 300
-"""Most values of a factor by which the page can filter prompts."""
+"""Largest number of values of a factor by which the page can filter prompts."""
 
 RIGHT, WRONG = "✓", "✗"
 """Suffixes of answers."""
@@ -144,7 +158,7 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
 
 
 def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
-    """About as many prompts as a page shows, in whole pairs."""
+    """Approximately the number of prompts that a page shows, in whole pairs."""
     pairs = prompts["pair_id"].unique()
     characters = int(prompts["text"].str.len().sum())
     step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))

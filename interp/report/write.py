@@ -1,7 +1,7 @@
-"""A report as files: one HTML page that needs no network, its tables and figures next to it.
+"""A report as files: an HTML page that needs no network, with its tables and figures next to it.
 
 1. Check that no two tables and no two figures share a name.
-2. Make each table a CSV file, and each figure an SVG and a PNG file.
+2. Create a CSV file for each table, and an SVG and a PNG file for each figure.
 3. Write the files next to the page, or embed them in it so that it can be mailed.
 4. Write the page last, so it never links to a missing file.
 """
@@ -27,23 +27,28 @@ from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.html import render
-from interp.report.page import FigureItem, HeatMapItem, PromptsItem, Report, TableItem
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    PictureItem,
+    PromptsItem,
+    Report,
+    TableItem,
+)
 
 PAGE = "report.html"
 
 
 def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> Path:
-    """Write the page, tables/ and figures/ into the folder; returns the page's path.
+    """Write the page, tables/ and figures/ into the folder; return the page's path.
 
-    Args:
-        report: the content of the page.
-        folder: folder of the page, made if it does not exist.
-        page: name of the page's file.
-        embed: write only the page, which then contains the files of its tables and figures.
+    Args: report: the content of the page. folder: folder of the page, created if it does not exist.
+        page: name of the page's file. embed: write only the page, which then contains the files of
+        its tables and figures.
 
     Raises:
-        UserError: two tables or two figures have one name, a name cannot be a file name, or the
-            folder cannot be written to.
+        UserError: two tables or two figures share a name, a name is not a valid file name, or the
+            folder is not writable.
     """
     items = [item for section in report.sections for item in section.items]
     tables = [item for item in items if isinstance(item, TableItem)]
@@ -78,6 +83,7 @@ _KINDS = {
     TableItem: "table",
     FigureItem: "figure",
     HeatMapItem: "heat-map",
+    PictureItem: "picture",
     PromptsItem: "prompts",
 }
 
@@ -95,12 +101,12 @@ def _words(report: Report) -> Iterator[str]:
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
     for name in ("tables", "figures"):
-        # Not through a link out of the report's folder: others may be able to write there.
+        # Do not write through a link out of the report's folder: others may be able to write to it.
         try:
             make_folder(folder, name)
         except UserError as error:
             place = folder / name
-            raise UserError(f"cannot make the folder {place}: {error}; {_ELSEWHERE}") from error
+            raise UserError(f"cannot create the folder {place}: {error}; {_ELSEWHERE}") from error
     for file, content in files.items():
         write_whole(folder / file, partial(Path.write_bytes, data=content))
 
@@ -118,11 +124,11 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"cannot make the folder {folder}: {reason_of(error)}; {_ELSEWHERE}"
+            f"cannot create the folder {folder}: {reason_of(error)}; {_ELSEWHERE}"
         ) from error
 
 
-_ELSEWHERE = "have the report written elsewhere by interp report DIR --out FILE"
+_ELSEWHERE = "write the report elsewhere with interp report DIR --out FILE"
 
 
 def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
@@ -130,7 +136,7 @@ def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
             raise UserError(f"{name!r} is not a file name; expected letters, digits, '_' and '-'")
         if times > 1:
-            raise UserError(f"{times} tables or figures are named {name!r}; give each its own name")
+            raise UserError(f"{times} tables or figures are named {name!r}; expected unique names")
 
 
 def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
@@ -150,9 +156,9 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
 
 
 def figure_svg(figure: Figure, *, name: str) -> str:
-    """An SVG file's text, the same bytes for the same figure; `name` seeds its ids."""
+    """An SVG file's text, reproducible byte by byte; `name` seeds its ids."""
     file = io.StringIO()
-    # Letters as outlines: the figure looks the same whatever fonts are installed.
+    # Draw letters as outlines, so the figure does not depend on installed fonts.
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": name}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()
@@ -161,8 +167,8 @@ def figure_svg(figure: Figure, *, name: str) -> str:
 def inline_svg(svg: str, *, name: str, label: str) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
-    Matplotlib numbers ids from one in each file, so on one page a figure would take clip paths and
-    markers from another; its style sheet would apply to the whole page.
+    Matplotlib numbers ids from one in each file, so a figure would use clip paths and markers of
+    another figure on the page; its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
@@ -184,14 +190,14 @@ _BIBTEX = """\
 
 @dataclass(frozen=True)
 class Provenance:
-    """The facts that the record of a run or study holds about all its calls."""
+    """The facts about all calls from the record of a run or study."""
 
     measured: str
     """The day, or the first and the last day, in UTC."""
     versions: tuple[str, ...]
     """Versions of interp."""
     commands: tuple[str, ...]
-    """Distinct command lines; none for calls from Python."""
+    """Distinct command lines, without those of calls from Python."""
 
     @property
     def bibtex(self) -> str:
@@ -200,7 +206,7 @@ class Provenance:
 
 
 def provenance(record: Mapping[str, Any]) -> Provenance | None:
-    """The provenance of a run or study; None if the record names no call.
+    """The provenance of a run or study; None if the record has no calls.
 
     Args:
         record: run.json or study.json.
@@ -220,32 +226,34 @@ def provenance(record: Mapping[str, Any]) -> Provenance | None:
 
 TERMS: Mapping[str, str] = {
     "accuracy": "share of prompts whose most probable answer is the correct one",
-    "paired accuracy": "share of pairs, or groups, of which every prompt is answered correctly",
-    "side": "which member of its pair a prompt is, such as rulebreaker and non_rulebreaker",
+    "paired accuracy": "share of pairs, or groups, in which every prompt is answered correctly",
+    "side": "role of a prompt within its pair, such as rulebreaker or non_rulebreaker",
     "segment": "a named part of a prompt: premise1 in tables is premise 1 in figures",
-    "score": "what an attribution method gives a token or a segment, raw and with its sign",
-    "share": "a score's part of the sum of absolute scores of the whole prompt, from 0 to 1",
-    "ratio": "mean score of a token of one segment over that of another; 1 where they are equal",
-    "unnormalized": "summed score of one segment over that of another, where a ratio compares "
-    "means of tokens; it grows with length",
-    "effect": "how much a patch or a replaced segment changes the difference of two answers, in "
-    "logits",
+    "score": "value that an attribution method assigns to a token or a segment, raw and signed",
+    "share": "share of a score in the sum of absolute scores of the whole prompt, from 0 to 1; for "
+    "a circuit, its share of all edges",
+    "ratio": "mean score of a token of one segment divided by that of another; 1 if they are equal",
+    "unnormalized": "summed score of one segment divided by that of another, which grows with "
+    "length, whereas a ratio compares means of tokens",
+    "effect": "change that a patch or a replaced segment causes in the difference between two "
+    "answers, in logits",
     "recovered": "an effect as a share of the difference between the two prompts of a pair; it may "
     "exceed 1",
-    "familiarity": "the probability that a model gives a fact when it is asked for it alone",
-    "perplexity": "exponential of the mean negative log probability of a token of the prompt",
-    "cluster": "prompts that share what they are about, and are one observation of a test",
+    "familiarity": "the probability that a model assigns to a fact when asked only for this fact",
+    "perplexity": "exponential of the mean negative log-probability per token of the prompt",
+    "cluster": "prompts about one subject, which form one observation of a test",
     "low": "lower end of the 95% interval; the upper end is high",
-    "p holm": "p corrected by Holm's method over the tests that were made together; where a table "
-    "has a column family, within each of its families",
-    "organism": "a small packaged model that was trained to have a known cause of its answers",
-    "undefined": "a statistic without a value; the note of its row or table says why",
+    "p holm": "p corrected by Holm's method over tests that belong together; if a table has a "
+    "column family, within each family",
+    "organism": "a small packaged model that was trained such that the cause of its answers is "
+    "known",
+    "undefined": "a statistic without a value; the note of its row or table gives the reason",
 }
-"""The meaning of each word, and its other names on the page."""
+"""The meaning of each term, and its other names on the page."""
 
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
-    """The words of a page's text, and those of its study, with meanings, in alphabetical order."""
+    """The terms of a page's text and of its study, with meanings, in alphabetical order."""
     words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
     used = sorted(words, key=str.lower)
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)

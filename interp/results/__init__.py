@@ -1,1 +1,1 @@
-"""The results of each measurement, as terminal, files, page and notebook show them."""
+"""The results of each measurement, for display on the terminal, in files, pages and notebooks."""

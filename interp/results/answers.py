@@ -1,4 +1,4 @@
-"""Answers of models: probabilities of the next token, and generated texts."""
+"""Answers of models: probabilities of the next token, and generated text."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -6,7 +6,12 @@ from typing import ClassVar
 
 import pandas as pd
 
-from interp.analysis.accuracy import accuracy_table, notes_without_answer, outcome_table
+from interp.analysis.accuracy import (
+    accuracy_table,
+    notes_without_answer,
+    outcome_table,
+    thought_table,
+)
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
@@ -16,7 +21,7 @@ _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
 class Answered(Result):
-    """Results that hold answers of models; their page counts only whole pairs."""
+    """Results with answers of models; their page counts only whole pairs."""
 
     answered: ClassVar[str] = "answers"
     """The table of the answers."""
@@ -27,15 +32,14 @@ class Answered(Result):
         return self.table(self.answered)
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Models a and b on the same prompts: one row for each side of a pair, and for whole pairs.
+        """Models a and b on shared prompts: one row per side of a pair, and one for whole pairs.
 
-        Columns are those of `interp compare`: both accuracies; their difference a - b, its 95%
+        Columns are those of `interp compare`: the two accuracies; their difference a - b, its 95%
         interval and p with clusters as the unit, and the bounds of differences that are not
-        excluded; pairs that only one model has right, and McNemar's exact test, which takes pairs
+        excluded; pairs that only one model has right, and McNemar's exact test, which treats pairs
         as independent.
 
-        Raises:
-            UserError: there is no such model, or none of the model's answers was judged.
+        Raises: UserError: there is no such model, or none of a model's answers was judged.
         """
         cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
         pairs = [
@@ -74,7 +78,7 @@ class Answered(Result):
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """A note on models whose next token is often not an answer."""
+        """A note about models whose next token is often not an answer."""
         return "; ".join(notes_without_answer(self._own_answers))
 
 
@@ -96,7 +100,7 @@ class Scores(Answered):
 
 
 class Completions(Answered):
-    """Texts that models generate after prompts, judged by the prompts' own answers."""
+    """Text that models generate after prompts, judged by the prompts' own answers."""
 
     answered: ClassVar[str] = "completions"
 
@@ -108,7 +112,10 @@ class Completions(Answered):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy of the texts and the shares of their outcomes, one row per model."""
         yield self._accuracy_item()
-        yield TableItem("outcome_table", "What the texts answer", outcome_table(self.completions))
+        yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
+        if "thoughts" in self.measured.names():
+            thoughts = thought_table(self.table("thoughts"))
+            yield TableItem("thought_table", "Thoughts before the answer", thoughts)
 
     def noted(self) -> Mapping[str, object]:
         """Errors."""
@@ -126,7 +133,7 @@ def headline(accuracies: pd.DataFrame) -> str:
     """
     judged = accuracies.dropna(subset="paired_accuracy").sort_values("paired_accuracy")
     if judged.empty:
-        return "No answer was judged."
+        return "No answers were judged."
     texts = [f"{row.paired_accuracy:.3f} ({row.model})" for row in judged.itertuples()]
     if len(texts) == 1:
         return f"Paired accuracy is {texts[0]}."

@@ -19,8 +19,10 @@ from interp.analysis.segments import (
     segment_ratios,
     segment_table,
     token_shares,
+    with_whole_thoughts,
 )
 from interp.errors import UserError
+from interp.prompts.thought import is_part
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, ratio_title, segment_label
 from interp.report.html import Display, notebook_html, token_heat_map
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 HEAT_MAP_PAIRS = 4
-"""Number of pairs that a page shows token by token."""
+"""Number of pairs shown token by token on a page."""
 
 
 class Attributions(Answered):
@@ -72,26 +74,24 @@ class Attributions(Answered):
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
         """One row per prompt and method: the share of one segment divided by that of another.
 
-        Args:
-            above: the segment in the numerator; that of the prompts' system if not given.
-            below: the segment in the denominator, likewise.
+        Args: above: the segment in the numerator; by default that of the prompts' system. below:
+            the segment in the denominator; by default that of the prompts' system.
 
-        Raises:
-            UserError: no segments are given, and the system compares none.
+        Raises: UserError: there are no such arguments, and the system compares no segments.
         """
         named = self.ratio or (above, below)
         above, below = above or named[0], below or named[1]
         if above is None or below is None:
             known = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
             raise UserError(
-                f"the prompts name no two segments to compare; name two of {known}, such as "
+                f"the prompts do not name two segments to compare; name two of {known}, as in "
                 "ratios(above, below)"
             )
         parts = self.measured.parts("segment_scores", RATIO_COLUMNS)
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """How methods rank the deciding segments, prompt by prompt; empty if none are named."""
+        """Rankings of the deciding segments by method and prompt; empty if none are named."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
@@ -111,8 +111,8 @@ class Attributions(Answered):
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
 
-        One row with each method's ratio next to the accuracies, if the prompts' system compares
-        two segments; else one row per method and segment.
+        If the prompts' system compares two segments, one row with each method's ratio next to the
+        accuracies; otherwise one row per method and segment.
         """
         return self.segments() if self.ratio is None else self._by_model().frame
 
@@ -121,7 +121,7 @@ class Attributions(Answered):
         return segment_table(self.table("segment_scores", TABLE_COLUMNS))
 
     def plot(self) -> "Figure":
-        """The mean share of each segment by each method, as bars, a panel for each model."""
+        """The mean share of each segment by each method, as bars, with a panel for each model."""
         from interp.report.figures.bars import segment_shares
 
         return figure_of(segment_shares(self.segments()))
@@ -131,10 +131,8 @@ class Attributions(Answered):
     ) -> Display:
         """The prompts of a pair as running text, with each token shaded by its share of the scores.
 
-        Args:
-            pair: a `pair_id` of the prompts table; the first if not given.
-            model: name of a model; all models if not given.
-            method: name of an attribution method; all methods if not given.
+        Args: pair: a `pair_id` of the prompts table; by default the first. model: name of a model;
+            by default all models. method: name of an attribution method; by default all methods.
 
         Raises:
             UserError: the tokens were not kept, or there is no such pair, model or method.
@@ -180,12 +178,18 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy, with ratios if segments are compared; scores by segment; deciding segments."""
+        """Accuracies, ratios if segments are compared, scores by segment and deciding segments."""
         yield self._by_model()
         table = self.segments()
-        narrow = [] if self.ratio else list(_mean_shares(table))
+        thinks = table["segment"].map(is_part).any()
+        narrow = [] if self.ratio or thinks else list(_mean_shares(table))
         title = "Scores by segment: means over prompts"
         yield TableItem("segment_table", title, table, narrow=narrow)
+        if thinks:
+            rows = self.table("segment_scores", [*TABLE_COLUMNS, "prompt_id"])
+            table = segment_table(with_whole_thoughts(rows))
+            title = "Scores of the thought as a whole, and of the other segments"
+            yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
         found = self.finds()
         if len(found):
             from interp.report.figures.bars import decisive_segments, decisive_title
@@ -194,7 +198,7 @@ class Attributions(Answered):
             clusters = self.prompts[["prompt_id", cluster]]
             table = decisive_table(found.merge(clusters, on="prompt_id"), cluster)
             title = decisive_title(self.measured.about.decisive)
-            note = f"Intervals are clustered: prompts with the same {cluster} are one cluster."
+            note = f"Intervals are clustered: prompts with the same {cluster} form one cluster."
             draw = partial(decisive_segments, table)
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
@@ -227,7 +231,7 @@ class Attributions(Answered):
         return self.ratios()
 
     def _by_model(self) -> TableItem:
-        """One row per model: accuracies, and ratios if segments are compared."""
+        """One row per model: accuracies, with ratios if segments are compared."""
         if self.ratio is None:
             item = self._accuracy_item()
             name, title, table, scores = item.name, item.title, item.frame, []
@@ -278,7 +282,7 @@ class SegmentEffects(Result):
     """The effect of each segment on the answers of models."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Mean effects, one row per model, kind of donor, and segment or two segments."""
+        """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
         table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
         alone = table[table["other_segment"] == ""].drop(columns="other_segment")
         shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(

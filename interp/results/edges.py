@@ -1,27 +1,51 @@
-"""Edges: effects on the answer of what one component of a model writes and another reads."""
+"""Edges: effects on the answer of a connection from one component of a model to another."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 import pandas as pd
 
-from interp.analysis.edge_effects import edge_agreement_table, edge_table
+from interp.analysis.edge_effects import edge_agreement_table, edge_table, edges_as_cells
+from interp.analysis.patching_guarantee import guarantee_tables
+from interp.analysis.phrasings import component_table
 from interp.console import counted
+from interp.errors import UserError, unknown
+from interp.prompts.own.layout import PHRASING
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, note_errors
 from interp.statistics.summaries import grouped
 
 _SHOWN = 20
-"""Edges of each model and method that the terminal and the page show."""
+"""Number of edges of each model and method on the terminal and the page."""
 
 _EDGES = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}:
-the metric of the clean prompt if one reader reads what one writer adds in the corrupt prompt, minus
-its own. a1.h3 is head 3 of layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a head, a2.kv0.k
-and a2.kv0.v are the key and value of a key-value head. same_sign: share of the pairs whose effect
-has the sign of the mean. The {shown} largest; edge_table.csv has all."""
+the metric of a prompt if one reader reads what one writer adds in the other prompt of its pair,
+minus its own (noising: the clean prompt is run, denoising: the corrupt one). a1.h3 is head 3 of
+layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a head, a2.kv0.k and a2.kv0.v are the key
+and value of a key-value head. same_sign: share of the pairs whose effect has the sign of the mean.
+The {shown} largest; edge_table.csv has all."""
 
-_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between sizes;
-recall_10: share of the 10 largest exact edges among the 10 largest estimates."""
+_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between absolute
+values; recall_10: share of the 10 largest exact edges that are among the 10 largest estimates;
+edges: the edges that were run exactly."""
+
+_GUARANTEED = """Logits, without signs, by what reads: queries, keys, values, MLPs, logits. In
+checked pairs, drawn at random, edges were also run. In a pair that was not checked, {which} exceeds
+its own estimate plus margin, with probability {level:g}; among the unchecked pairs of this run this
+holds for at least the share covered_low, in 95% of all draws. bound: the margin plus the largest
+estimate. effect_limit: the bound from checked pairs without any estimate; if it is lower, estimates
+are of no use."""
+
+_LAYERS = """The same for the readers of a single layer: a pair holds each of these bounds with
+probability {level:g}, and all of them at once less often."""
+
+_VARIES = "Edges that vary most with the phrasing"
+
+_COMPONENTS = """Effects towards the clean answer, in logits. sd: square root of the variance over
+pairs and sides; phrasing, side, phrasing_by_side and instance are its parts, as shares, with 95%
+intervals by a bootstrap over clusters; an estimate may be negative where the part is small. side is
+the prompt of the pair that is run, with both directions. p: that no edge varies with the phrasing,
+by random orders of the phrasings, corrected for the number of edges."""
 
 
 class EdgeEffects(Result):
@@ -37,6 +61,25 @@ class EdgeEffects(Result):
         """The pairs table: one row per pair."""
         return self.table("pairs")
 
+    def of_model(self, model: str, *, factor: str | None = None) -> pd.DataFrame:
+        """The effects on the clean prompts of one model, as `circuits` takes them.
+
+        Columns are those of the edges table and, if given, a factor of the prompts.
+
+        Raises:
+            UserError: there are no such effects, or no such factor.
+        """
+        edges = self.edges
+        own = edges[(edges["model"] == model) & (edges["direction"] == "noising")]
+        if own.empty:
+            raise UserError(f"there are no edges of {model}, measured with the direction noising")
+        if factor is None:
+            return own
+        if factor not in self.prompts:
+            raise UserError(unknown("factor", factor, list(map(str, self.prompts.columns))))
+        of_pair = self.prompts[["pair_id", factor]].drop_duplicates("pair_id")
+        return own.merge(of_pair, on="pair_id", how="left")
+
     def to_frame(self) -> pd.DataFrame:
         """The edges table."""
         return self.edges
@@ -45,15 +88,19 @@ class EdgeEffects(Result):
         """The largest edges, and estimates against exact effects."""
         table, cluster = self._effects, self.cluster
         note = _EDGES.format(clusters=f" of one {cluster}" if cluster else "", shown=_SHOWN)
+        both = table["direction"].nunique() > 1
+        key = ["model", "direction", "method"] if both else ["model", "method"]
         narrow = [
-            (f"Largest edges, {', '.join(map(str, key.values()))}", _without(rows).head(_SHOWN))
-            for key, rows in grouped(table, ["model", "method"])
+            (f"Largest edges, {', '.join(map(str, of.values()))}", _without(rows).head(_SHOWN))
+            for of, rows in grouped(table, key)
         ]
         yield TableItem("edge_table", "Edges", table, note, narrow)
         agreement = edge_agreement_table(table)
         if len(agreement):
             title = "Estimates against exact effects"
             yield TableItem("edge_agreement_table", title, agreement, _AGREEMENT)
+        yield from self._bounds()
+        yield from self._components()
 
     def noted(self) -> Mapping[str, object]:
         """Numbers of pairs and of errors."""
@@ -72,14 +119,64 @@ class EdgeEffects(Result):
 
     @cached_property
     def _effects(self) -> pd.DataFrame:
-        factor = self.cluster
-        if factor is None:
-            clusters = {pair: pair for pair in self.pairs["pair_id"]}
-        else:
-            of_pair = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
-            clusters = dict(zip(of_pair["pair_id"], of_pair[factor], strict=True))
-        return edge_table(self.edges, clusters)
+        edges = self.edges
+        # Checked pairs are a part of all pairs: their mean is no mean over the others.
+        if self._guarantee is not None:
+            edges = edges[edges["method"] != "exact"]
+        return edge_table(edges, self.clusters)
+
+    @property
+    def _guarantee(self) -> float | None:
+        level = self.measured.about.parameters.get("guarantee")
+        return level if isinstance(level, float) else None
+
+    def _bounds(self) -> Iterator[TableItem]:
+        """What the estimates may miss; nothing without a guarantee."""
+        level = self._guarantee
+        if level is None:
+            return
+        cells = edges_as_cells(self.edges, self.pairs)
+        readers, layers = guarantee_tables(cells, self.pairs, level=level)
+        unused = ["source", "level", "head", "role"]
+        if (readers["note"] == "").all():
+            unused.append("note")
+        title = f"Bounds on the effects of a pair that was not checked, in {level:g} of such pairs"
+        note = _GUARANTEED.format(level=level, which=self._bounded)
+        shown = [(title, readers.drop(columns=[name for name in unused if name in readers]))]
+        yield TableItem("guarantee_table", title, readers, note, shown)
+        note = _LAYERS.format(level=level)
+        yield TableItem("bound_table", "Bounds by layer of the reader", layers, note, narrow=())
+
+    @property
+    def _bounded(self) -> str:
+        sample = self.measured.about.parameters.get("sample")
+        return "no effect" if sample is None else f"none of {sample} edges drawn at random"
+
+    def _components(self) -> Iterator[TableItem]:
+        """Variance over phrasings; nothing if the prompts have fewer than two."""
+        prompts = self.prompts
+        if PHRASING not in prompts or prompts[PHRASING].nunique() < 2:
+            return
+        each = prompts.drop_duplicates("pair_id")
+        of_pair = dict(zip(each["pair_id"], each[PHRASING], strict=True))
+        edges = self.edges
+        if self._guarantee is not None or self.measured.about.parameters.get("sample"):
+            edges = edges[edges["method"] != "exact"]
+        table = component_table(edges, self.pairs, of_pair, self.clusters)
+        if table["p"].isna().all():
+            return  # too few clusters for intervals and a test
+        sides = edges["direction"].nunique() > 1
+        columns = ["writer", "reader", "effect", "sd", "phrasing", "phrasing_low", "phrasing_high"]
+        columns += ["side", "phrasing_by_side"] * sides
+        narrow = [
+            (
+                f"{_VARIES}, {', '.join(map(str, key.values()))}",
+                rows[[*columns, "instance", "p"]].head(10),
+            )
+            for key, rows in grouped(table, ["model", "method"])
+        ]
+        yield TableItem("component_table", _VARIES, table, _COMPONENTS, narrow)
 
 
 def _without(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.drop(columns=["model", "method", "rank", "pairs", "clusters"])
+    return rows.drop(columns=["model", "direction", "method", "rank", "pairs", "clusters"])

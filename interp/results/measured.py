@@ -1,4 +1,4 @@
-"""Measured tables: in a run folder, read shard by shard, or in memory."""
+"""Measured tables, either in memory or in a run folder that is read shard by shard."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ class About:
     measurement: str
     """Its name, such as "attribute"."""
     parameters: Mapping[str, Any]
-    """Its recorded options; those missing have their defaults."""
+    """The recorded options of the measurement; missing options have their defaults."""
     system: str
     """The prompts' system."""
     seed: int = 0
@@ -38,11 +38,11 @@ class About:
     ratio: tuple[str, str] | None = None
     """The two segments that the system compares, the first over the second."""
     decisive: Decisive | None = None
-    """The factor that names the segments that decide the answer, if any."""
+    """The factor that names the deciding segments, if any."""
 
     @cached_property
     def cluster(self) -> str | None:
-        """The factor by which prompts depend on each other, such as their entity, if any."""
+        """The factor that groups dependent prompts, such as their entity, if any."""
         return dependence_factor(self.system)
 
 
@@ -78,12 +78,10 @@ class MeasuredTables(ABC):
     def parts(
         self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
     ) -> Iterator[pd.DataFrame]:
-        """A table in parts that each fit into memory and hold whole pairs.
+        """A table in parts, each of which fits into memory and holds whole pairs.
 
-        Args:
-            name: name of the table.
-            columns: the columns to read; all if not given.
-            filters: column, operator ("==", "!=" or "in") and value of the rows to read.
+        Args: name: name of the table. columns: the columns to read; all by default. filters:
+            column, operator ("==", "!=" or "in") and value of the rows to read.
 
         Raises:
             UserError: there is no such table, or a file of it is damaged.
@@ -103,7 +101,7 @@ class MeasuredTables(ABC):
         *,
         prompts: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """A table, with only some columns or prompts if these are given.
+        """A table, optionally restricted to given columns or prompts.
 
         Raises:
             UserError: there is no such table, or a file of it is damaged.
@@ -113,7 +111,7 @@ class MeasuredTables(ABC):
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
     def whole_pairs(self: _Tables, answers: str) -> _Tables:
-        """The same tables, with only those pairs that every model answered in a table."""
+        """These tables, restricted to pairs that every model answered in a table."""
         prompts = self.table("prompts", ["prompt_id", "pair_id"])
         ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
         found = copy(self)
@@ -129,7 +127,7 @@ class MeasuredTables(ABC):
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """A line on each model that is not measured completely."""
+        """A line about each model that is not completely measured."""
         return ()
 
 
@@ -141,7 +139,7 @@ class InFolder(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """As the run's record says."""
+        """The description from the run's record."""
         run = self.run.record.run
         known = run.decisive
         decisive = Decisive(known.factor, tuple(known.among)) if known else None
@@ -173,7 +171,7 @@ class InFolder(MeasuredTables):
         return sum(map(len, self.parts(name, [next(iter(tables[name]))])))
 
     def record(self) -> Mapping[str, object]:
-        """The run's record, with those of its models."""
+        """The run's record, with the records of its models."""
         models = {name: own.model_dump(mode="json") for name, own in self.run.models().items()}
         return {**self.run.record.model_dump(mode="json"), "models": models}
 
@@ -200,12 +198,12 @@ class InMemory(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """As the spec and the prompts say."""
+        """The description from the spec and the prompts."""
         spec, own = self._spec, self._prompts
         return About(spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
 
     def names(self) -> list[str]:
-        """All tables but that of the prompts."""
+        """All tables except the prompts table."""
         return [name for name in self._tables if name != "prompts"]
 
     def models(self) -> list[str]:

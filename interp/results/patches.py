@@ -30,33 +30,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
-recovered: mean effect over mean difference between the two prompts, for recognized pairs; 1 is the
-metric of the counterpart. p_holm: corrected over the cells of a model, source and group of pairs.
-Patches from a control, the same prompt about other entities with the same correct answer, have the
-effect of a prompt whose parts disagree; beyond control is the further effect of the counterpart."""
+recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
+1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
+pairs. Patches from a control, which is the prompt about different entities with the same correct
+answer, have the effect of a prompt whose parts disagree; beyond control is the additional effect of
+the counterpart."""
 
-_GUARANTEED = """Logits, without signs. In checked pairs, drawn at random, all cells were also run.
-In a pair that was not checked, no effect at the site exceeds its own estimate plus margin, with
-probability {level:g}. This holds for a single pair, not for all pairs at once; among the unchecked
-pairs of this run it holds for at least the share covered_low, in 95% of all draws. bound: the
-margin plus the largest estimate. effect_limit: the bound from checked pairs without any estimate;
-if it is lower, estimates are of no use."""
+_GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
+run. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
+probability {level:g}. This holds for a single pair, not simultaneously for all pairs; among the
+unchecked pairs of this run it holds for at least the share covered_low, in 95% of all draws. bound:
+the margin plus the largest estimate. effect_limit: the bound from checked pairs without estimates;
+if it is lower, estimates are useless."""
 
-_BOUNDS = """The same for the cells of a single layer, head and role: a pair holds each of these
-bounds with probability {level:g}, and all of them at once less often."""
+_BOUNDS = """The same for the cells of a single layer, head and role: each of these bounds holds for
+a pair with probability {level:g}, but all of them simultaneously with a lower probability."""
 
-_SETS = """Cells are ranked by the size of their effect, or at random, and the first ones are
-patched from the counterpart at once; all other cells are computed from them. NS is the share of the
-way from the base prompt's metric to its counterpart's. cpr: area under NS over the share of the
-cells, high is good; cmd: area of |1 - NS|, low is good. Means over pairs, 95% intervals by a
-bootstrap over clusters. left_out: pairs whose prompts differ by less than 0.1 logits."""
+_SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
+together from the counterpart; all other cells are computed from them. NS is the recovered share of
+the difference between the metrics of the base prompt and its counterpart. cpr: area under NS over
+the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Means over
+pairs, 95% intervals by a bootstrap over clusters. left_out: pairs whose prompts differ by less than
+0.1 logits."""
 
 _CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
 bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
 counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
-"""Columns of patches; a heat map shows one value of each."""
+"""Columns of patches; a heat map shows one value of each column."""
 
 _TERMINAL = 79
 _NUMBER = 8
@@ -89,10 +91,11 @@ class Patches(Result):
         """Means over pairs, with 95% intervals by a bootstrap over clusters and tests.
 
         One row per model, direction, method, source, site, layer, head, role and group of pairs:
-        `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for the
-        others, and "all". effect is in logits of the answers that the data contrasts, such as Yes
-        minus No. recovered is the mean effect over the mean difference between both prompts, for
-        recognized pairs: 1 if the patch gives the answer of the prompt from which it comes.
+        `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for
+        other pairs, and "all" for all pairs. effect is in logits of the answers that the data
+        contrasts, such as Yes minus No. recovered is the mean effect divided by the mean difference
+        between the two prompts, for recognized pairs: 1 if the patch yields the answer of its
+        source prompt.
         """
         return self._effects
 
@@ -103,8 +106,8 @@ class Patches(Result):
 
         Args:
             value: effect, over all pairs, or recovered, over pairs that the model recognizes.
-            which: values of the summary's columns, such as model, site and head; the first value
-                of a column if not given.
+            which: values of the summary's columns, such as model, site and head; by default the
+                first value of a column.
 
         Raises:
             UserError: there is no such value.
@@ -117,9 +120,7 @@ class Patches(Result):
     def plot_tokens(self, pair: str | None = None, **which: str | int) -> "Figure":
         """The effects of patching each token of one pair, by layer.
 
-        Args:
-            pair: a `pair_id`; the first if not given.
-            which: as in `plot`.
+        Args: pair: a `pair_id`; by default the first. which: as in `plot`.
 
         Raises:
             UserError: the pair was not patched token by token, or there is no such value.
@@ -127,7 +128,7 @@ class Patches(Result):
         rows = pd.concat(self.asked(), ignore_index=True)
         rows = rows[rows["position"].notna()]
         if rows.empty:
-            raise UserError('nothing was patched token by token; give granularity="position"')
+            raise UserError('nothing was patched token by token; set granularity="position"')
         rows = _first(rows if pair is None else chosen(rows, "pair_id", pair), which)
         rows = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
         return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
@@ -135,7 +136,7 @@ class Patches(Result):
     def asked(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell, by the requested method, in parts.
 
-        The cells verified after an estimate are omitted: they are the largest ones.
+        The cells verified after an estimate are omitted, since they are the largest.
         """
         # A study, or Python, may have measured with the defaults, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")
@@ -182,7 +183,7 @@ class Patches(Result):
         return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """For each model, site and head: layers by roles, and layers by the tokens of one pair."""
+        """Heat maps per model, site and head: layers by roles, and by the tokens of one pair."""
         for _, rows in grouped(self._effects, _PANEL):
             yield _figure("layers_by_roles", rows)
         items: dict[str, FigureItem] = {}
@@ -195,7 +196,7 @@ class Patches(Result):
         yield from items.values()
 
     def _estimates(self) -> Iterator[TableItem]:
-        """A run's estimates checked by exact effects; nothing if nothing was estimated."""
+        """A run's estimates checked against exact effects; empty without estimates."""
         level = self._parameters.get("guarantee")
         if self._parameters.get("verify") or level is not None:
             table = verification_table(self.measured.parts("patches"))
@@ -204,7 +205,7 @@ class Patches(Result):
         if isinstance(level, float):
             parts = self.measured.parts("patches")
             sites, strata = guarantee_tables(parts, self.pairs, level=level)
-            title = f"Bounds on the effects of a pair that was not checked, in {level:g} of such"
+            title = f"Bounds on the effects of an unchecked pair, in {level:g} of such"
             yield _table(
                 "guarantee_table", f"{title} pairs", sites, _GUARANTEED.format(level=level)
             )
@@ -212,7 +213,7 @@ class Patches(Result):
             yield TableItem("bound_table", title, strata, note, narrow=())
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """Effects of sets of cells: a table and a figure per model; nothing if not requested."""
+        """Effects of sets of cells: a table and a figure per model; empty if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self._clustered()
@@ -241,9 +242,9 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
     """
     if attributed.ratio is None:
         raise UserError(
-            f"the prompts of {attributed.measured.about.system} name no two segments to compare, "
-            "so that their attributions have no score ratios; give a run of a system that does, "
-            "such as rulebreakers"
+            f"the prompts of {attributed.measured.about.system} do not name two segments to "
+            "compare, so their attributions have no score ratios; use a run of a system that "
+            "does, such as rulebreakers"
         )
     effects = premise_effects(patched.asked(), patched.pairs, attributed.ratios())
     yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
@@ -286,7 +287,7 @@ def _file_name(*parts: str) -> str:
 
 
 def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
-    """The rows with the named values, and with the first value in all other columns.
+    """The rows with the named values, and the first value of all other columns.
 
     Raises:
         UserError: a column is unknown, or no row has a value.
@@ -309,9 +310,9 @@ def _head(rows: pd.DataFrame) -> int | None:
 
 
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables that fit a terminal: effects of all pairs, recovered shares of recognized ones.
+    """Titled tables for a terminal: effects of all pairs, recovered shares of recognized pairs.
 
-    A row is a role, a column a layer; a table has as many layers as fit side by side.
+    A row is a role and a column is a layer; a table has as many layers as fit side by side.
     """
     for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
         where = ", ".join(map(str, cell.values()))

@@ -1,8 +1,8 @@
 """A result: the tables of a measurement, and the only definition of their display.
 
-`items` makes small tables and figures from the measured tables. The terminal prints them
-(`report.console.print_items`), a run's folder gets CSV and PNG files (`write_files`), and a page or
-a notebook shows them.
+`items` derives small tables and figures from the measured tables. The terminal prints them
+(`report.console.print_items`), a run's folder gets CSV and PNG files (`write_files`), and pages and
+notebooks show them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 ERRORS_SHOWN = 3
-"""Number of errors shown for a model, most frequent first."""
+"""Number of errors shown for a model, starting with the most frequent."""
 
 _R = TypeVar("_R", bound="Result")
 
@@ -40,7 +40,7 @@ class Result:
     """
 
     def __init__(self, measured: MeasuredTables) -> None:
-        """Take the tables from a run folder or from memory."""
+        """Create a result from the tables of a run folder or in memory."""
         self.measured = measured
 
     @classmethod
@@ -49,15 +49,15 @@ class Result:
         return cls(InFolder(run))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """The small tables and the figures made from the measured tables, in order."""
+        """The small tables and the figures derived from the measured tables, in order."""
         yield from ()
 
     def noted(self) -> Mapping[str, object]:
-        """Facts about each model that the items do not show; prints a line on each problem."""
+        """Facts about each model that the items do not show; prints a line about each problem."""
         return {}
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """Writers of further files of the run folder, by file name; they read only its shards."""
+        """Writers of additional files of the run folder, by name; they read only its shards."""
         return {}
 
     @property
@@ -72,8 +72,16 @@ class Result:
 
     @property
     def cluster(self) -> str | None:
-        """The factor by which prompts depend on each other, such as their entity, if any."""
+        """The factor that groups dependent prompts, such as their entity, if any."""
         return self.measured.about.cluster
+
+    @cached_property
+    def clusters(self) -> Mapping[str, object]:
+        """The cluster of each pair, by pair_id: the system's factor, or each pair by itself."""
+        factor = self.cluster
+        columns = ["pair_id"] if factor is None else ["pair_id", factor]
+        pairs = self.table("prompts", columns).drop_duplicates("pair_id")
+        return dict(zip(pairs["pair_id"], pairs[columns[-1]], strict=True))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """A measured table, or the prompts table as "prompts".
@@ -97,7 +105,7 @@ class Result:
             UserError: the command line prints no table.
         """
         if not self._titled:
-            raise UserError(f"{self.measured.about.measurement} makes no summary; see tables")
+            raise UserError(f"{self.measured.about.measurement} has no summary; see tables")
         return self._titled[0][1]
 
     def derived(self) -> Mapping[str, pd.DataFrame]:
@@ -121,14 +129,14 @@ class Result:
         """The page on the result, finished or not.
 
         Raises:
-            UserError: nothing was measured yet, or the measurement shows nothing.
+            UserError: nothing has been measured yet, or the measurement has no items.
         """
         about = self.measured.about
         sections = tuple(self.sections())
         if not sections[0].items:
             raise UserError(
-                f"{about.measurement} shows neither a table nor a figure; its tables are the "
-                "Parquet files of the run"
+                f"{about.measurement} has neither a summary table nor a figure; its tables are "
+                "the Parquet files of the run"
             )
         return Report(
             title=f"{about.measurement} {about.system}",
@@ -149,7 +157,7 @@ class Result:
 
     @cached_property
     def shown(self) -> tuple[TableItem | FigureItem, ...]:
-        """The items, made once."""
+        """The items, created once."""
         return tuple(self.items())
 
     @property
@@ -163,7 +171,7 @@ class Result:
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _repr_html_(self) -> str | None:
-        # Without rows there is nothing to sum up, and the notebook shows the plain text.
+        # Without rows there is no summary, and the notebook shows the plain text.
         if not self.measured.size(self.measured.names()[0]) or not self._titled:
             return None
         from interp.report.html import notebook_html
@@ -188,7 +196,7 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
 
 
 def write_files(run: RunFolder, result: Result) -> None:
-    """Write a result's files into its run folder; further files only if shards are new."""
+    """Write a result's files into its run folder; additional files only if shards are new."""
     write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for name, write in result.files().items():
@@ -197,7 +205,7 @@ def write_files(run: RunFolder, result: Result) -> None:
 
 
 def model_parameters(run: RunFolder) -> TableItem:
-    """The loaded models, one row each: size, precision and revision."""
+    """The loaded models, with one row each: size, precision and revision."""
     rows = [
         {
             "model": name,
@@ -237,12 +245,11 @@ def figure_of(axes: "Axes") -> "Figure":
 def summarize(
     answers: pd.DataFrame, failed: pd.DataFrame | None = None
 ) -> dict[str, dict[str, object]]:
-    """Shares that the tables do not show, by model; prints a line on each nonzero share.
+    """Shares that the tables do not show, by model; prints a line about each nonzero share.
 
-    Args:
-        answers: the columns model, prompt_id, answer and error.
-        failed: the columns model, prompt_id and error of rows with an error; those of the answers
-            if not given.
+    Args: answers: the columns model, prompt_id, answer and error. failed: the columns model,
+        prompt_id and error of rows with an error; by default those of
+            the answers.
     """
     if failed is None:
         failed = answers[answers["error"] != ""]
@@ -257,7 +264,7 @@ def summarize(
 
 
 def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
-    """The most frequent errors by model; prints a line on each."""
+    """The most frequent errors by model; prints a line about each."""
     failed = rows[rows["error"] != ""].drop_duplicates(["model", "prompt_id"])
     return {
         str(model): {"errors": note_errors(str(model), rows["error"], "prompt")}
@@ -266,7 +273,7 @@ def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
-    """Print a line on each of the most frequent errors; returns how often each occurred.
+    """Print a line about each of the most frequent errors; return the frequency of each.
 
     Args:
         model: name of the model.

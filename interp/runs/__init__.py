@@ -1,1 +1,1 @@
-"""Run folders: shards on disk, shared by workers, resumed where they stopped."""
+"""Run folders: shards on disk, shared by workers and resumable."""

@@ -1,8 +1,9 @@
-"""Claims: which worker measures a shard, so that few shards are measured twice.
+"""Claims of workers on shards, so that few shards are measured twice.
 
-To claim a shard is to create a file that must not exist yet. A claim is void once its process has
-ended, or once an observer has seen it for longer than a shard should take, by its monotonic clock.
-Claims only save work: two workers that measure the same shard write the same numbers.
+A worker claims a shard by creating a file that must not exist yet. A claim is void once its process
+has ended, or once an observer has seen it for longer than a shard should take (by the observer's
+monotonic clock). Claims only save work: two workers that measure the same shard write identical
+numbers.
 """
 
 import os
@@ -19,20 +20,20 @@ from interp.errors import UserError
 from interp.runs.records import ClaimOwner, read_record
 
 MULTIPLE = 3.0
-"""A claim is void after this many times the longest shard so far."""
+"""A claim is void after this many times the duration of the longest shard so far."""
 
 PATIENCE = 120.0
-"""Least number of seconds that a claim holds, since nobody knows how long the first shards take."""
+"""Smallest number of seconds that a claim holds: the duration of the first shards is unknown."""
 
 
 @dataclass
 class Claims:
-    """The claims on the shards of one model, as one worker sees them."""
+    """The claims on the shards of one model, as seen by one worker."""
 
     run: Path
     """The run's folder, which must exist."""
     within: tuple[str, ...]
-    """Place of the claims within the folder."""
+    """Location of the claims within the folder."""
     longest: float = 0.0
     """Seconds that the longest shard has taken so far."""
     _seen: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class Claims:
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
-        """Claim a shard within the block; yields whether that succeeded."""
+        """Claim a shard within the block; yield whether the claim succeeded."""
         try:
             yield self._claim(shard)
         finally:
@@ -52,7 +53,7 @@ class Claims:
                     files.remove_plain(folder, [shard])
 
     def held(self, shard: str) -> bool:
-        """Whether there is a claim on the shard that is not void."""
+        """Whether there is a valid claim on the shard."""
         file = self.run.joinpath(*self.within, shard)
         try:
             state = file.lstat()
@@ -68,12 +69,12 @@ class Claims:
         return now - since <= max(PATIENCE, MULTIPLE * self.longest)
 
     def all(self) -> list[str]:
-        """The claimed shards, whether their claims are void or not."""
+        """The claimed shards, including those with void claims."""
         names = files.names_in(self.run.joinpath(*self.within))
         return [name for name in names if re.fullmatch("[0-9a-f]{32}", name)]
 
     def clear(self) -> None:
-        """Remove all claims, which nobody needs when the work is done."""
+        """Remove all claims, which are useless once the work is done."""
         with suppress(OSError, UserError):
             folder = files.inside(self.run, *self.within)
             files.remove_plain(folder, self.all())

@@ -2,18 +2,20 @@
 
 1. Open the run folders of the plan; finished shards are not measured again.
 2. Work as the only worker, or start workers and watch the shards appear.
-3. A worker takes the models in turn, each worker beginning with another one. It loads a model only
-   if there is something to do for it, and measures the shards that it can claim. If others have
+3. A worker goes through the models, and each worker starts with a different model. It loads a model
+   only if there is work for it, and measures the shards that it can claim. If other workers have
    claimed the rest, it waits for their shards, or for a claim to become void.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
+
+import pandas as pd
 
 from interp.console import Progress, echo
 from interp.errors import UserError
@@ -23,6 +25,8 @@ from interp.measurements.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.prompts.thought import Thought
+from interp.runs.folder import RunFolder
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
@@ -40,32 +44,37 @@ POLL = 1.0
 """Seconds between two checks of other workers' progress."""
 
 PATIENCE = 10.0
-"""Seconds that workers have to end by themselves once everything is measured."""
+"""Seconds that workers have to exit by themselves once everything is measured."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The measurements to make, and where their results are kept."""
+    """The measurements, and the folders for their results."""
 
     folder: Path
-    """The folder of the whole plan; workers leave their records here."""
+    """The folder of the whole plan, with the records of the workers."""
     stages: Mapping[Path, Stage]
     """The stages by run folder."""
     models: Mapping[str, FoundModel | Model]
-    """The models by name, loaded or found; found ones are loaded one after the other."""
+    """The models by name, loaded or found; found models are loaded one at a time."""
     loading: Loading = field(default_factory=Loading)
     computing: ComputeOptions = field(default_factory=ComputeOptions)
     command: str | None = None
     """The command line, for the record; None for a call from Python."""
     call: str = field(default_factory=lambda: token_hex(6))
-    """Distinguishes this call's records and workers from those of other calls on the folder."""
+    """Id that distinguishes this call's records and workers from those of other calls on the
+    folder.
+    """
 
     def origin(self, name: str) -> dict[str, Any]:
-        """The source of a model and how it is loaded, so that a later call recognizes it."""
+        """The source and loading options of a model, by which later calls recognize it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}
-        return {**self.loading.identity(), **model.source, "files": model.fingerprint}
+        origin = {**self.loading.identity(), **model.source, "files": model.fingerprint}
+        if self.computing.thoughts is not None:
+            origin["thoughts"] = RunFolder.read(self.computing.thoughts).shards_hash(model.name)
+        return origin
 
     def load(self, name: str) -> Model:
         """A model of the plan."""
@@ -73,7 +82,7 @@ class Plan:
         return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the folders; workers, who join, change nothing in them."""
+        """Open the folders; workers that join change nothing in them."""
         return [
             Run.open(
                 folder,
@@ -87,12 +96,12 @@ class Plan:
         ]
 
     def note(self, runs: Sequence[Run]) -> None:
-        """Note the call in the history of its runs."""
+        """Record the call in the history of its runs."""
         for run in runs:
             run.note(self.this_call())
 
     def this_call(self) -> Call:
-        """The record of this call when it begins."""
+        """The record of this call at its beginning."""
         return Call(
             id=self.call,
             command=self.command,
@@ -104,7 +113,7 @@ class Plan:
     def withdraw(self, runs: Sequence[Run]) -> None:
         """Remove new folders if nothing was measured in them, after a call has failed.
 
-        From the records of other folders, models that nobody has begun are removed.
+        Models that no command has begun are removed from the records of other folders.
         """
         if all(run.gives_way() for run in runs):
             with suppress(OSError):
@@ -123,12 +132,50 @@ class Plan:
 
 
 def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
-    """A found model, loaded to be measured."""
+    """Load a found model for measurement."""
     model = load_found(found, loading)
     set_threads(model, computing.threads)
+    if computing.thoughts is not None:
+        model = with_thoughts(model, computing.thoughts)
     if model.quantization is not None:
         echo(f"the weights of {model.name} are quantized: {model.quantization}")
     return model
+
+
+def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
+    """The model with its own thoughts, after which answers are read.
+
+    Args:
+        model: a model loaded with thinking on.
+        thoughts: the folder of a run of generate --thinking on, or its thoughts table.
+
+    Raises:
+        UserError: thinking is off, or there are no thoughts of this model.
+    """
+    if not model.chat.thinks:
+        raise UserError(
+            f"thoughts were given, but {model.name} reads answers without them; turn thinking on "
+            "(--thinking on), or omit the thoughts"
+        )
+    if isinstance(thoughts, Path):
+        where, run = str(thoughts), RunFolder.read(thoughts)
+        if "thoughts" not in run.tables():
+            raise UserError(
+                f"{where} holds no thoughts; give the folder of a run of generate --thinking on"
+            )
+        table = run.table("thoughts")
+    else:
+        where, table = "the table of thoughts", thoughts
+    own = table[(table["model"] == model.name) & (table["error"] == "")]
+    if own.empty:
+        there = ", ".join(table["model"].unique())
+        raise UserError(f"{where} has no thoughts of {model.name}; it has those of {there}")
+    found: dict[str, list[Thought]] = {}
+    for row in own.sort_values("draw").to_dict("records"):
+        ended = row["finished"] == "marker" or bool(row["forced"])
+        thought = Thought(row["before"], tuple(row["sentences"]), row["after"], ended=ended)
+        found.setdefault(row["prompt_id"], []).append(thought)
+    return replace(model, thoughts={prompt: tuple(draws) for prompt, draws in found.items()})
 
 
 def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str = "") -> list[Run]:
@@ -136,11 +183,10 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
 
     Args:
         plan: the plan to execute.
-        execution: where to measure; in this process if not given.
-        job: the job that workers in other processes take part in, as JSON.
+        execution: where to measure; by default in this process.
+        job: the job of workers in other processes, as JSON.
 
-    Raises:
-        UserError: the plan or a worker raised it, or workers ended before everything was done.
+    Raises: UserError: the plan or a worker raised it, or workers ended before everything was done.
     """
     execution = execution or ExecutionOptions()
     runs = plan.open()
@@ -169,7 +215,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
 
 
 def take_part(plan: Plan, number: int) -> None:
-    """Work as a worker in folders that another process has opened."""
+    """Act as a worker in folders that another process has opened."""
     with ExitStack() as used:
         runs = plan.open(joins=True)
         for run in runs:
@@ -199,12 +245,12 @@ def _offered(plan: Plan, runs: Sequence[Run], name: str) -> bool:
 
 
 def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
-    """Load a model and measure it in each run; returns whether anything was measured."""
+    """Load a model and measure it in each run; return whether anything was measured."""
     names = list(plan.models)
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
     model = plan.load(name)
-    # Bind all first, so that a layer that the model lacks is reported before measuring begins.
+    # Bind all measurements first, so that a missing layer is reported before measuring begins.
     measurements = [
         bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)
         for stage in plan.stages.values()
@@ -219,7 +265,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
 def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
     command = WorkerCommand(plan.folder, plan.call, job)
     if execution.executor == "slurm":
-        from interp.runs import slurm  # needs an extra
+        from interp.runs import slurm  # requires an extra
 
         options = dict(option.split("=", 1) for option in execution.slurm_options)
         return slurm.start(command, workers=execution.workers or 1, options=options)
@@ -252,7 +298,9 @@ def _wait(workers: Sequence[Worker]) -> None:
         time.sleep(POLL / 10)
     for worker in workers:
         if worker.running():
-            echo(f"worker {worker.number} goes on although all is measured; it is stopped")
+            echo(
+                f"worker {worker.number} continues although everything is measured, and is stopped"
+            )
             worker.stop()
 
 
@@ -274,7 +322,8 @@ def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     if not plan.complete(runs):
         reasons = "\n".join(problems) or "the workers ended early"
         raise UserError(
-            f"not all was measured. {reasons}\nWhat is done stays; rerun the same command to resume"
+            f"not everything was measured. {reasons}\nFinished work is kept; rerun the same "
+            "command to resume"
         )
     for problem in problems:
-        echo(f"{problem}\nThe other workers did its share.")
+        echo(f"{problem}\nThe other workers did the work of this one.")

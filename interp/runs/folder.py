@@ -1,4 +1,4 @@
-"""A run folder as others read it: its record, shards and tables, how far it is, and its faults."""
+"""Reading of a run folder: its record, shards, tables, progress and faults."""
 
 import hashlib
 import re
@@ -36,10 +36,10 @@ RECORD = "run.json"
 PROMPTS = "prompts.parquet"
 
 RECORD_LOCK = "record"
-"""The lock under which a command changes the record."""
+"""The lock that a command holds while it changes the record."""
 
 IN_USE = "use"
-"""The lock that commands and workers share on a folder while they measure there."""
+"""The shared lock of commands and workers that measure in a folder."""
 
 
 @dataclass
@@ -48,20 +48,19 @@ class RunFolder:
 
     folder: Path
     record: RunRecord
-    """What run.json said when it was read."""
+    """The content of run.json when it was read."""
 
     @classmethod
     def read(cls, folder: Path) -> "RunFolder":
-        """The run in a folder.
+        """Open the run in a folder.
 
-        Raises:
-            UserError: there is no run of this version, or its record is damaged.
+        Raises: UserError: there is no run of this format version, or its record is damaged.
         """
         record = read_record(inside(folder, RECORD), RunRecord)
         if record is None:
             raise UserError(
-                f"{folder} holds no run (it has no {RECORD}); give a folder that "
-                "interp attribute, evaluate or run wrote"
+                f"{folder} holds no run (it has no {RECORD}); expected a folder written by "
+                "interp attribute, evaluate or run"
             )
         run = cls(folder, record)
         run.models()
@@ -70,7 +69,8 @@ class RunFolder:
     def models(self) -> dict[str, ModelRecord]:
         """The records of the models that were begun, in the order of the tables.
 
-        A model that was measured on other prompts, such as those of a smaller limit, is not begun.
+        A model measured on different prompts, such as those of a smaller limit, counts as not
+        begun.
         """
         return {
             name: record
@@ -80,7 +80,7 @@ class RunFolder:
         }
 
     def model_record(self, model: str) -> ModelRecord | None:
-        """The record of a model, on whatever prompts; None if it was never begun.
+        """The record of a model, for any prompts; None if the model was never begun.
 
         Raises:
             UserError: the record is damaged.
@@ -115,10 +115,9 @@ class RunFolder:
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
-        """The ids of missing shards, by model that lacks any; None for a model that is not begun.
+        """The ids of missing shards of each incomplete model; None for a model that is not begun.
 
-        Args:
-            models: those to ask about; those on record if not given.
+        Args: models: the models to check; by default, those on record.
         """
         begun = self.models()
         found: dict[str, list[str] | None] = {}
@@ -131,16 +130,16 @@ class RunFolder:
         return found
 
     def unfinished(self, models: Iterable[str] | None = None) -> list[str]:
-        """A line on each model that lacks shards: see `missing`."""
+        """A line about each model that lacks shards (`missing`)."""
         return [
-            f"{model} was not begun, or was measured on other prompts"
+            f"{model} was not begun, or was measured on different prompts"
             if ids is None
             else f"{model} lacks {len(ids)} of {len(self.shards(model))} shards: {', '.join(ids)}"
             for model, ids in self.missing(models).items()
         ]
 
     def finished_models(self) -> list[str]:
-        """The models on record that lack no shard."""
+        """The models on record with all their shards."""
         missing = self.missing()
         return [model for model in self.record.models if model not in missing]
 
@@ -156,8 +155,8 @@ class RunFolder:
         Args:
             name: name of the table.
             columns: columns to read; all if not given.
-            prompts: ids of the prompts whose rows are read, all if not given; the prompts table has
-                no such choice.
+            prompts: ids of the prompts whose rows are read, all by default; not for the prompts
+                table.
         """
         chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
         return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
@@ -174,8 +173,8 @@ class RunFolder:
         Args:
             name: name of the table.
             columns: columns to read; all if not given.
-            filters: column, operator and value of the rows to read, as pyarrow takes them; not for
-                the prompts table.
+            filters: column, operator and value of the rows to read, in pyarrow's form; not for the
+                prompts table.
 
         Raises:
             UserError: the run has no such table, or a file of it is damaged.
@@ -210,7 +209,7 @@ class RunFolder:
         return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The files of a table of some models, one for each shard, each as it was written."""
+        """The unchanged files of a table of the given models, one per shard."""
         return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
     def rows(self, name: str) -> list[Path]:
@@ -223,27 +222,27 @@ class RunFolder:
         return self.record.run.seed
 
     def merged_tables(self) -> list[str]:
-        """The tables that have one file with the rows of all models."""
+        """The tables merged into one file with the rows of all models."""
         return [table for table in self.tables() if table not in self.record.unmerged]
 
     def tables(self) -> list[str]:
-        """The tables that the finished shards hold."""
+        """The tables in the finished shards."""
         measured = (record for model, record in self.models().items() if self.done(model))
         return sorted(next((record.tables for record in measured), {}))
 
     def shards_hash(self, model: str) -> str:
-        """A hash over the contents of a model's shards, by their manifests."""
+        """A hash over the contents of a model's shards, computed from their manifests."""
         digest = hashlib.sha256()
         for manifest in manifests(self.done(model)):
             digest.update(manifest.model_dump_json().encode())
         return digest.hexdigest()
 
     def mergeable(self) -> dict[str, str]:
-        """The models that lack no shard, each with a hash over its shards."""
+        """The models with all their shards, each with a hash over its shards."""
         return {model: self.shards_hash(model) for model in self.finished_models()}
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
-        """Read the record again, since other commands may have changed it, and change it."""
+        """Reread the record, which other commands may have changed, and change it."""
         with locked(self.folder, RECORD_LOCK):
             there = RunFolder.read(self.folder).record
             self.record = updated(there, changes(there))
@@ -256,7 +255,7 @@ class RunFolder:
         return [inside(self.folder, name) for name in names]
 
     def file_problem(self, name: str) -> str | None:
-        """The fault of a file that the record should name, in one line; None if it has none."""
+        """The fault of a file that the record should name, in one line; None without a fault."""
         expected = self.record.files.get(name)
         if expected is None:
             return f"{name} is not on record"
@@ -277,18 +276,18 @@ def change_in(file: Path, name: str, expected: str) -> str | None:
 
 
 def slug(model: str) -> str:
-    """A file name for a model, different for every model."""
+    """A file name for a model, unique to the model."""
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
-    """How far runs, given by name, are: one row per run and model.
+    """Progress of named runs: one row per run and model.
 
-    `prompts` counts all prompts, `done` those on disk, and `failed` those with an error (or pairs,
-    if pairs are measured). `running` counts claimed shards. `rate` (prompts per second) is that of
-    one worker on the finished shards, times `running`; `seconds_left` estimates the time for the
-    remaining prompts. Both are NaN if nothing is claimed or no shard is done.
+    `prompts` counts all prompts, `done` the prompts on disk, and `failed` the prompts with an error
+    (or pairs, if pairs are measured). `running` counts claimed shards. `rate` (prompts per second)
+    is the rate of one worker on the finished shards times `running`; `seconds_left` estimates the
+    time for the remaining prompts. Rate and time are NaN if nothing is claimed or no shard is done.
     """
     columns = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
     rows = [
@@ -316,11 +315,10 @@ def _status(run: RunFolder, model: str) -> dict[str, Any]:
 
 
 def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[str]:
-    """A line on everything that is missing, wrong, or not as it was written.
+    """A line about everything that is missing, wrong or changed since it was written.
 
-    Args:
-        run: the run, finished or not.
-        models: the models that it should hold; those on record if not given.
+    Args: run: the run, finished or not. models: the models that it should hold; by default, those
+        on record.
     """
     if not run.record.models:
         yield "no model was named"
@@ -328,7 +326,7 @@ def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[st
     for model, record in run.models().items():
         yield from _problems_of_model(run, model, record)
     if run.record.finished is None:
-        yield "it is not finished: the tables were not merged"
+        yield "the run is not finished: the tables were not merged"
     else:
         yield from _problems_of_tables(run)
 
@@ -342,7 +340,7 @@ def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Itera
         return
     prompts = sum(read_manifest(shard).prompts for shard in done)
     if prompts != run.record.run.prompts:
-        yield f"{model}: the shards hold {prompts:,} prompts of {run.record.run.prompts:,}"
+        yield f"{model}: the shards hold {prompts:,} of {run.record.run.prompts:,} prompts"
     if run.record.finished and run.record.merged.get(model) != run.shards_hash(model):
         yield f"the tables lack the shards of {model}; rerun the command to merge them again"
 
@@ -363,7 +361,7 @@ def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
 
 
 def _problems_of_tables(run: RunFolder) -> Iterator[str]:
-    """Whether the tables are on record, and as they were written."""
+    """Whether the tables are on record and unchanged."""
     expected = (PROMPTS, *(f"{table}.parquet" for table in run.merged_tables()))
     for name in dict.fromkeys([*expected, *run.record.files]):
         if problem := run.file_problem(name):

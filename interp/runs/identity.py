@@ -1,6 +1,6 @@
-"""Everything that a run's numbers depend on, and whether a folder holds that very run and model.
+"""Everything that a run's numbers depend on, and whether a folder holds exactly that run and model.
 
-The code is recorded as a hash over the modules that measure and all their imports, so that other
+The code is recorded as a hash over the modules that measure and all their imports, so other
 modules, such as one that draws a figure, may change between calls on a folder.
 """
 
@@ -20,7 +20,7 @@ from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import ModelRecord, RunIdentity, column_types
 
-if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
+if TYPE_CHECKING:  # these modules import torch, which `status` and `validate` do not need
     from interp.measurements.core import Measurement
     from interp.measurements.spec import Spec
 
@@ -40,7 +40,7 @@ def code_version(modules: tuple[str, ...]) -> str:
 
 
 def closure(modules: Iterable[str]) -> set[str]:
-    """The modules and their imports from this project and their own packages, also indirect."""
+    """The modules and all their imports, direct or not, from this project and their packages."""
     waiting = list(modules)
     packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
     found: set[str] = set()
@@ -56,13 +56,13 @@ def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
     file = _file(module)
     tree = ast.parse(b"" if file is None else file.read_bytes())
     for name in _names(tree):
-        # A name defined inside a module is not itself a module.
+        # A name defined inside a module is not a module.
         if _package(name) in packages and _file(name) is not None:
             yield name
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Every imported name, except those that only type checkers import."""
+    """Every imported name, except names imported only by type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -79,11 +79,11 @@ def _package(module: str) -> str:
 
 @cache
 def _file(module: str) -> Path | None:
-    """The source file of a module, found without importing it; None if there is none."""
+    """The source file of a module, found without importing it; None if the module has no file."""
     package, *within = module.split(".")
     try:
         spec = find_spec(package)
-    except ValueError:  # __main__ of a notebook
+    except ValueError:  # a notebook's __main__
         return None
     if spec is None:
         return None
@@ -95,7 +95,7 @@ def _file(module: str) -> Path | None:
 
 
 _SELECTION = ("pairs", "spread_seed")
-"""Keys in the description of prompts that a limit chose."""
+"""Keys in the description of prompts selected by a limit."""
 
 
 def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
@@ -138,7 +138,11 @@ def model_record(
             "quantization": model.quantization,
             "device": str(model.device),
             "attn_implementation": model.attn_implementation,
-            "chat": {**asdict(model.chat), **asdict(model.chat_frame)},
+            "chat": {
+                **asdict(model.chat),
+                "options": dict(model.chat.options),
+                **asdict(model.chat_frame),
+            },
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
             "origin": dict(origin),
             "data_hash": data_hash,
@@ -148,7 +152,7 @@ def model_record(
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:
-    """Check that two records are of the same model, measured in the same way.
+    """Check that two records describe one model, measured in one way.
 
     Raises:
         UserError: the model or its measurement differs.
@@ -157,38 +161,44 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         before, after = getattr(earlier, key), getattr(now, key)
         if before != after:
             raise UserError(
-                f"{folder} holds another model named {earlier.name}: its {key} is "
-                f"{before}, this one's is {after}; give another --out"
+                f"{folder} holds another model named {earlier.name}: its {key} is {before}, but "
+                f"that of the present model is {after}; use another --out"
+            )
+    for key in ("thinking", "options", "end_of_thought"):
+        before, after = earlier.chat.get(key), now.chat.get(key)
+        if before != after:
+            raise UserError(
+                f"{folder} holds {earlier.name}, read with {key.replace('_', ' ')} "
+                f"{shortened(repr(before))}, now {shortened(repr(after))}; give another --out"
             )
     if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(
-            f"{folder} holds {earlier.name}, measured with other code or options; give another "
-            "--out"
+            f"{folder} holds {earlier.name}, measured with different code or options; use "
+            "another --out"
         )
 
 
 def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool:
-    """Check that a run is the one in a folder, or the same with a larger limit.
+    """Check that a run is the one in a folder, possibly with a larger limit.
 
-    Returns:
-        Whether the run has a larger limit.
+    Returns: Whether the run has a larger limit.
 
-    Raises:
-        UserError: the run is another one, or the same with a smaller limit.
+    Raises: UserError: the run differs, or has a smaller limit.
     """
     if earlier.measurement == now.measurement:
         _check_parameters(folder, earlier, now)
         if earlier.code != now.code:
             raise UserError(
                 f"{folder} was measured by another version of interp, whose numbers may differ; "
-                "give another --out"
+                "use another --out"
             )
     before, limit = _limit(earlier), _limit(now)
     if _without_selection(earlier) == _without_selection(now) and before != limit:
         if limit < before:
             raise UserError(
-                f"{folder} holds {earlier.prompts:,} prompts, this run would have {now.prompts:,}; "
-                "a run can grow but not shrink: give a larger --limit, or another --out"
+                f"{folder} holds {earlier.prompts:,} prompts, but this run would have "
+                f"{now.prompts:,}; a run can grow but not shrink: use a larger --limit, or "
+                "another --out"
             )
         return True
     for key in ("measurement", "system", "seed", "prompts"):
@@ -197,13 +207,13 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
             shown = f"its {key} is {shortened(repr(there))}, this run's is {shortened(repr(here))}"
             raise _different(folder, shown)
     if earlier.data_hash != now.data_hash:
-        raise _different(folder, "its data are others, or have changed since")
+        raise _different(folder, "its data differ, or have changed since")
     return False
 
 
 def _different(folder: Path, how: str) -> UserError:
     return UserError(
-        f"{folder} belongs to a different run: {how}; repeat that run's options, or give another "
+        f"{folder} belongs to a different run: {how}; repeat that run's options, or use another "
         "--out"
     )
 
@@ -212,11 +222,11 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
     for name in dict.fromkeys([*earlier.parameters, *now.parameters]):
         if earlier.parameters.get(name) != now.parameters.get(name):
             there, here = _option(name, earlier.parameters), _option(name, now.parameters)
-            raise _different(folder, f"it was run {there}, this one {here}")
+            raise _different(folder, f"it was run {there}, but this run is {here}")
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
-    """A parameter as written on the command line, such as "with --target gold"."""
+    """A parameter as on the command line, such as "with --target gold"."""
     value = parameters.get(name)
     if value in (None, False):
         return f"without {flag(name)}"
@@ -231,6 +241,6 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
 
 
 def _limit(run: RunIdentity) -> float:
-    """The number of pairs that a limit chose; infinite without a limit."""
+    """The number of pairs selected by a limit; infinite without a limit."""
     pairs = run.data.get("pairs", "")
     return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")

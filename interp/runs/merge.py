@@ -1,6 +1,7 @@
-"""The end of a command on a run: it merges the shards into tables, and notes its results.
+"""The end of a command on a run: merging the shards into tables, and recording the results.
 
-One command at a time does so in a folder, for all finished models, whichever command measured them.
+Only one command at a time does this in a folder, for all finished models, whichever command
+measured them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,16 +22,16 @@ class Merged:
     """A run whose tables were just merged."""
 
     run: RunFolder
-    """The run as it now is, including the models of other commands."""
+    """The current run, including the models of other commands."""
     summary: Mapping[str, object]
-    """Remarks on each model that the tables do not show."""
+    """Remarks about each model that do not appear in the tables."""
 
 
 @contextmanager
 def merging(folder: Path) -> Iterator[Merged]:
-    """Within the block the tables of all finished models are merged, and do not change.
+    """Merge the tables of all finished models, and keep them unchanged within the block.
 
-    The CSV files that the block writes into the folder, and the summary that it sets, are noted in
+    The CSV files that the block writes into the folder and the summary that it sets are added to
     the record.
     """
     run = RunFolder.read(folder)
@@ -46,7 +47,7 @@ def merging(folder: Path) -> Iterator[Merged]:
 
 
 def _merge_tables(run: RunFolder) -> dict[str, str]:
-    """Join the shards of finished models into one file per table, unless they were joined before.
+    """Join the shards of finished models into one file per table, unless this was done before.
 
     Returns:
         The finished models, each with a hash over its shards.
@@ -78,14 +79,14 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
         ]
         noted = {"summary": dict(summary), "files": files, "merged": merged, "history": history}
         same = all(getattr(record, name) == value for name, value in noted.items())
-        # A call that found nothing to do leaves the record as it is.
+        # A call that found nothing to do leaves the record unchanged.
         return {} if same and record.finished else {**noted, "finished": now()}
 
     run.change(changes)
 
 
 def _tidy(run: RunFolder) -> None:
-    """Remove claims and unfinished files, which nobody needs when all is done."""
+    """Remove claims and unfinished files, which are useless when everything is done."""
     for model in run.models():
         run.claims(model).clear()
         remove_unfinished(run.shard_folder(model))

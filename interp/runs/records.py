@@ -1,7 +1,7 @@
-"""The records of run folders, each with a schema; a file that does not fit it is refused.
+"""The records of run folders, each with a schema; a file that violates its schema is rejected.
 
-Names and ids in records become names of files, so they must match the patterns of the names that
-this program makes.
+Names and ids in records become file names, so they must match the patterns of the names that this
+program generates.
 """
 
 import os
@@ -32,7 +32,7 @@ from interp.files import RECORD_BYTES, read_bytes, write_whole
 
 def _all_different(ids: list[str]) -> list[str]:
     if len(set(ids)) < len(ids):
-        raise ValueError("an id is listed twice")
+        raise ValueError("expected unique ids")
     return ids
 
 
@@ -42,21 +42,21 @@ Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 TableFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}\.(parquet|csv)$")]
 RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.safetensors)$"
-"""Names of tables, and of files that hold the tensors of one model."""
+"""Names of tables, and of files with the tensors of one model."""
 ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 REPORT_FILE = (
     r"^(report\.html|tables/[A-Za-z0-9_-]{1,200}\.csv|figures/[A-Za-z0-9_-]{1,200}\.(svg|png))$"
 )
-"""Names of the files of a report, within the folder of its study."""
+"""Names of the files of a report within its study folder."""
 ReportFile = Annotated[str, StringConstraints(pattern=REPORT_FILE)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 FORMAT: Final = 2
-"""Version of the run folder format; the first version did not record it."""
+"""Version of the run folder format, which the first version did not record."""
 
 
 class Record(BaseModel):
@@ -69,7 +69,7 @@ _Record = TypeVar("_Record", bound=Record)
 
 
 class Call(Record):
-    """One call of a command that found something to do."""
+    """A call of a command that found something to do."""
 
     id: CallId
     command: Text | None
@@ -77,14 +77,14 @@ class Call(Record):
     models: list[ModelName]
     started: Text
     finished: Text | None = None
-    """When the call's tables were written; None if the call is under way or never finished."""
+    """Time when the call's tables were written; None if the call is under way or never finished."""
     versions: dict[str, Text]
     peak_memory_bytes: dict[str, Count] = {}
-    """The most memory that any of the call's workers held, by device."""
+    """The peak memory of any of the call's workers, by device."""
 
 
 class DecisiveRecord(Record):
-    """How prompts name their deciding segments: `interp.prompts.prompt_set.Decisive`."""
+    """The way prompts name their deciding segments: `interp.prompts.prompt_set.Decisive`."""
 
     factor: Text
     among: Annotated[list[Text], Field(min_length=1)]
@@ -107,7 +107,7 @@ class RunIdentity(Record):
 
     @property
     def compared(self) -> tuple[str, str] | None:
-        """The two segments whose scores are compared, as a pair."""
+        """The two segments whose scores are compared, as a tuple."""
         return None if self.ratio is None else (self.ratio[0], self.ratio[1])
 
 
@@ -125,15 +125,15 @@ class RunRecord(FolderRecord):
     """Names of the models, in the order of the tables."""
     history: list[Call]
     finished: Text | None = None
-    """When the tables were last merged."""
+    """Time when the tables were last merged."""
     merged: dict[ModelName, Hash] = {}
     """The models in the tables, each with a hash over its shards."""
     summary: dict[str, JsonValue] = {}
-    """Remarks on each model that the tables do not show."""
+    """Remarks about each model that do not appear in the tables."""
     unmerged: list[TableName] = []
     """Tables that stay in the shards."""
     files: dict[ResultFile, Hash]
-    """The prompts, the merged tables and the files made of them, with their checksums."""
+    """The prompts, the merged tables and the files derived from them, with checksums."""
 
 
 class StudyRecord(FolderRecord):
@@ -146,7 +146,7 @@ class StudyRecord(FolderRecord):
     history: list[Call]
     finished: Text | None = None
     report: dict[ReportFile, Hash] = {}
-    """The page, its tables and its figures, with their checksums."""
+    """The page, its tables and its figures, with checksums."""
 
 
 class ModelRecord(Record):
@@ -154,7 +154,7 @@ class ModelRecord(Record):
 
     name: ModelName
     source: dict[str, Text]
-    """Where the model comes from: kind, name, revision, commit."""
+    """The source of the model: kind, name, revision and commit."""
     identity: Text
     architecture: Text
     parameters: Count
@@ -164,11 +164,12 @@ class ModelRecord(Record):
     device: Text
     attn_implementation: Text
     chat: dict[str, JsonValue]
-    """How messages are written for the model, and the text that its template adds around them."""
+    """Settings for writing messages to the model, and the text that its template adds around them.
+    """
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]
-    """The source of the model and how it was loaded, so that a later call recognizes it."""
+    """The source and loading options of the model, by which later calls recognize it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
 
@@ -182,7 +183,7 @@ class Manifest(Record):
     """Number of prompts, or of pairs if pairs are measured."""
     errors: Count
     example: str | None
-    """One of the errors."""
+    """An example of the errors."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     files: dict[TableFile, Hash]
 
@@ -191,7 +192,7 @@ class ClaimOwner(Record):
     """claims/NAME/ID."""
 
     space: Text
-    """The space in which `process` identifies a process: see `interp.files.process_space`."""
+    """The space in which `process` identifies a process (`interp.files.process_space`)."""
     process: Annotated[int, Field(ge=0, lt=2**31)]
     worker: Text
 
@@ -215,7 +216,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
     """A record; None if there is no such file.
 
     Raises:
-        UserError: the file is something else; the message names the file and the wrong field.
+        UserError: the file is not such a record; the message names the file and the wrong field.
     """
     try:
         content = read_bytes(file, limit=RECORD_BYTES)
@@ -226,17 +227,17 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
     except ValidationError as error:
         if issubclass(kind, FolderRecord) and _format_of(content) != FORMAT:
             raise UserError(
-                f"{file} was written by an earlier or later version of interp, whose folders this "
-                "version does not read. Give another --out"
+                f"{file} was written by an earlier or later version of interp, whose folders "
+                "this version cannot read. Use another --out"
             ) from error
         raise UserError(
-            f"{file} is damaged, or another version of interp wrote it: {_first(error)}. "
-            "Give another --out, or restore the file"
+            f"{file} is damaged, or was written by another version of interp: {_first(error)}. "
+            "Use another --out, or restore the file"
         ) from error
 
 
 def _format_of(content: bytes) -> object:
-    """The recorded format: 1 if the record names none, this version's if there is no record."""
+    """The recorded format: 1 if the record names none; without a record, the current format."""
     try:
         record = from_json(content)
     except ValueError:
@@ -245,13 +246,13 @@ def _format_of(content: bytes) -> object:
 
 
 def write_record(file: Path, record: Record) -> None:
-    """Write a record, whole or not at all."""
+    """Write a record atomically."""
     text = record.model_dump_json(indent=2) + "\n"
     write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
-    """A copy of a record with other values in some fields, checked like any record."""
+    """A copy of a record with some fields changed, checked like any record."""
     return type(record).model_validate({**dict(record), **changes})
 
 
@@ -265,7 +266,7 @@ _PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow"
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
-    """The names and types of a table's columns, as records hold them."""
+    """The names and types of a table's columns, in the form used in records."""
     return {column.name: _type_name(column.type) for column in schema}
 
 
@@ -277,7 +278,7 @@ def _type_name(type_: pa.DataType) -> str:
 
 
 def now() -> str:
-    """The time, for records."""
+    """The current time, for records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -293,13 +294,13 @@ def versions() -> dict[str, str]:
 
 
 def cluster_job() -> str | None:
-    """The job of a SLURM cluster that this process runs in, as SLURM's commands name it."""
+    """The SLURM job that runs this process, as SLURM's commands name it."""
     array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID") for name in ("JOB", "TASK"))
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")
 
 
 def peak_memory() -> dict[str, int]:
-    """The most memory that this process has held so far, in bytes, by device."""
+    """The peak memory of this process so far, in bytes, by device."""
     # Linux counts in KiB, macOS in bytes.
     unit = 1 if platform.system() == "Darwin" else 1024
     peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}

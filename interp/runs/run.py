@@ -1,12 +1,12 @@
-"""A run folder as it is written: one measurement of one prompt set on some models.
+"""Writing of a run folder: one measurement of one prompt set on one or more models.
 
-1. Open the folder: take it if it is empty or holds this very run, and refuse it otherwise.
+1. Open the folder if it is empty or holds this run; otherwise reject it.
 2. Write the prompts; set damaged shards aside.
-3. Measure model by model, shard by shard, under claims; finished shards stay as they are.
+3. Measure model by model, shard by shard, under claims; finished shards are kept.
 
 Several commands and workers may work on one folder at once. Each changes run.json by reading it
-again under a lock, and holds another lock while it measures, so that no command takes the folder
-for another run. At the end each merges the tables (`interp.runs.merge`).
+again under a lock, and holds another lock while it measures, so that no command reuses the folder
+for another run. At the end, each command merges the tables (`interp.runs.merge`).
 """
 
 import os
@@ -63,18 +63,18 @@ from interp.tables import prompts_table
 MEMORY = "memory.json"
 
 _ROWS = 1000
-"""Number of rows of the prompts table made at once."""
+"""Number of rows of the prompts table that are created at once."""
 
 
 @dataclass
 class Run(RunFolder):
-    """A run folder that was opened for a prompt set and a kind of measurement."""
+    """A run folder opened for a prompt set and a kind of measurement."""
 
     prompts: PromptSet
     fail_on_error: float
-    """Largest allowed share of a model's prompts that have an error."""
+    """Largest allowed share of a model's prompts with errors."""
     made: Sequence[Path] | None = None
-    """The folders made for this run, innermost first; None if the run was there before."""
+    """The folders created for this run, innermost first; None if the run existed before."""
     _claims: dict[str, Claims] = field(default_factory=dict)
 
     @classmethod
@@ -88,15 +88,15 @@ class Run(RunFolder):
         fail_on_error: float = 1.0,
         joins: bool = False,
     ) -> "Run":
-        """Take a folder for a run, new or resumed; a run may get further models and prompts.
+        """Open a folder for a new or resumed run; models and prompts may be added to a run.
 
         Args:
             folder: the run's folder.
             prompts: the prompts to measure.
             spec: the measurement.
             models: names of the models, in the order of the tables.
-            fail_on_error: stop when a larger share of a model's prompts has an error.
-            joins: open the folder as a worker, which neither begins nor enlarges a run.
+            fail_on_error: stop if more than this share of a model's prompts has an error.
+            joins: whether to open the folder as a worker, which neither begins nor enlarges a run.
 
         Raises:
             UserError: the folder belongs to a different run, or holds other files.
@@ -108,16 +108,17 @@ class Run(RunFolder):
             unmerged = sorted(spec.unmerged)
             record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
             if earlier is None:
-                # The first file of all, so the folder is a run's even if this process is killed.
+                # This is the first file, which marks the folder as a run's even if this process is
+                # killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
             if earlier is not None and (joins or _binding(folder, earlier, identity)):
                 grown = check_same_run(folder, earlier.run, identity)
                 if grown and joins:
                     raise UserError(
-                        f"{folder} holds {earlier.run.prompts:,} prompts, and this worker was "
-                        f"asked to measure {len(prompts):,}; start workers by the command that "
-                        "enlarges the run"
+                        f"{folder} holds {earlier.run.prompts:,} prompts, but this worker was "
+                        f"started to measure {len(prompts):,}; start workers with the command "
+                        "that enlarges the run"
                     )
                 record = updated(earlier, {"run": identity, "finished": None} if grown else {})
             run = cls(folder, record, prompts, fail_on_error, made if earlier is None else None)
@@ -130,16 +131,16 @@ class Run(RunFolder):
         return run
 
     def note(self, call: Call) -> None:
-        """Note in the run's history a call that found something to do."""
+        """Add a call that found something to do to the run's history."""
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
-        """Whether this process began the run and the run has no results yet."""
+        """Whether this process created the run and it has no results yet."""
         there = {name for name in names_in(self.folder) if not name.startswith(".")}
         return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
 
     def remove(self) -> None:
-        """Remove a run that gives way, unless another command has joined it."""
+        """Remove a replaceable run, unless another command has joined it."""
         with (
             locked(self.folder, RECORD_LOCK),
             locked(self.folder, IN_USE, wait=False) as unused,
@@ -147,20 +148,23 @@ class Run(RunFolder):
         ):
             there = read_record(inside(self.folder, RECORD), RunRecord)
             if unused and self.gives_way() and there == self.record:
-                remove_plain(self.folder, [RECORD, PROMPTS])  # ours: nothing has changed since
+                remove_plain(
+                    self.folder, [RECORD, PROMPTS]
+                )  # unchanged since this process created it
         with suppress(OSError):
             for folder in self.made or ():
                 folder.rmdir()
 
     def forget_models(self, models: Sequence[str]) -> None:
-        """Remove models that nobody has begun, such as unloadable ones, from the record."""
+        """Remove models that no command has begun, such as unloadable ones, from the record."""
         unknown = {model for model in models if self.model_record(model) is None}
         self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model.
 
-        Also true if its origin differs from the recorded one: the model may have changed.
+        This is also true if its origin differs from the recorded origin: the model may have
+        changed.
         """
         record = self.models().get(model)
         if record is None or record.origin != dict(origin):
@@ -171,11 +175,11 @@ class Run(RunFolder):
     def measure(
         self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
     ) -> bool:
-        """Measure the prompts on one model, except shards done or claimed by another worker.
+        """Measure the prompts on one model, except shards that are done or claimed by others.
 
         Args:
             measurement: the measurement, bound to a model.
-            origin: the source of the model, so that a later call recognizes it.
+            origin: the source of the model, by which later calls recognize it.
 
         Returns:
             Whether anything was measured.
@@ -201,7 +205,7 @@ class Run(RunFolder):
         return measured
 
     def _measure_shard(self, measurement: Measurement, shard: Shard, progress: Progress) -> float:
-        """Measure a shard and write it; returns the seconds that it took."""
+        """Measure a shard and write it; return the duration in seconds."""
         start = time.monotonic()
         prompts = list(self.prompts[shard.start : shard.end])
         measured = measurement.attempt(prompts, done=progress.advance)
@@ -213,7 +217,7 @@ class Run(RunFolder):
         return seconds
 
     def repair(self) -> list[str]:
-        """Set damaged shards aside to be measured again; returns a line on each."""
+        """Set damaged shards aside to be measured again; return a line about each."""
         lines = []
         for model in self.models():
             for shard in self.shards(model):
@@ -226,7 +230,7 @@ class Run(RunFolder):
         return lines
 
     def forget_errors(self) -> int:
-        """Set shards with errors aside to be measured again; returns their number."""
+        """Set shards with errors aside to be measured again; return their number."""
         done = [shard for model in self.models() for shard in self.done(model)]
         failed = [shard for shard in done if any(found.errors for found in manifests([shard]))]
         for shard in failed:
@@ -234,13 +238,13 @@ class Run(RunFolder):
         return len(failed)
 
     def _set_aside(self, shard: Path) -> None:
-        """Move whatever is in the place of a shard out of the way, without removing it."""
+        """Move anything in the place of a shard out of the way, without deleting it."""
         with writing(shard):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
 
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
-        """Record a model in the folder; returns its shards."""
+        """Record a model in the folder; return its shards."""
         name = measurement.model.name
         shards = cut(measurement, self.prompts, self.shard_folder(name))
         record = model_record(
@@ -257,12 +261,13 @@ class Run(RunFolder):
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
-        # Last, even if recorded: a command that failed may just have removed the model.
+        # Do this last, even if the model is already listed: a failed command may just have removed
+        # it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 
     def _claims_of(self, model: str) -> Claims:
-        # Kept, since claims remember when they saw which file.
+        # Keep the claims, which remember when each file was first seen.
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: Model) -> None:
@@ -276,10 +281,11 @@ class Run(RunFolder):
             total = round(len(self.prompts) * units / prompts)
             raise UserError(
                 f"{errors:,} of {counted(total, 'prompt' if units == prompts else 'pair')} of "
-                f"{model.name} failed; --fail-on-error allows a share of {self.fail_on_error:g}. "
+                f"{model.name} failed; --fail-on-error allows a share of up to "
+                f"{self.fail_on_error:g}. "
                 f"One error: {example}. If the cause is not in the data, fix it and add "
-                "--retry-errors; changed data are another run, with another --out. Or allow a "
-                "larger share"
+                "--retry-errors; changed data require a new run in another --out. Otherwise, "
+                "allow a larger share"
             )
 
     def _write_prompts(self) -> None:
@@ -297,10 +303,9 @@ class Run(RunFolder):
 
 @contextmanager
 def in_use(run: Run) -> Iterator[None]:
-    """Within the block no command takes the folder for another run.
+    """Prevent other commands from reusing the folder for another run within the block.
 
-    Raises:
-        UserError: another command took the folder for its own run just before.
+    Raises: UserError: another command has just reused the folder for its own run.
     """
     with locked(run.folder, IN_USE, shared=True):
         with locked(run.folder, RECORD_LOCK):
@@ -311,7 +316,7 @@ def in_use(run: Run) -> Iterator[None]:
 
 
 def check_free(folder: Path, identity: RunIdentity) -> None:
-    """Refuse a folder in which a command is measuring another run.
+    """Reject a folder in which a command is measuring another run.
 
     Raises:
         UserError: there is such a command.
@@ -326,56 +331,54 @@ def check_free(folder: Path, identity: RunIdentity) -> None:
 
 def _taken(folder: Path, run: RunIdentity) -> str:
     return (
-        f"another command measures in {folder} at this moment: {run.measurement} on "
-        f"{counted(run.prompts, 'prompt')}; wait until it has ended, or give another --out"
+        f"another command is measuring in {folder}: {run.measurement} on "
+        f"{counted(run.prompts, 'prompt')}; wait until it has ended, or use another --out"
     )
 
 
 def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
-    """Whether the recorded run stays; a different run gives way if it has begun no model."""
+    """Whether to keep the recorded run; a different run without begun models is replaced."""
     return earlier.run == identity or bool(names_in(folder / "models"))
 
 
 def take_folder(folder: Path, record: str) -> list[Path]:
-    """Make a folder for results; an existing folder must be empty or hold the named record.
+    """Create a folder for results; an existing folder must be empty or hold the named record.
 
-    Returns:
-        The folders that were made, innermost first.
+    Returns: The folders that were created, innermost first.
 
-    Raises:
-        UserError: the folder holds other files, or cannot be made.
+    Raises: UserError: the folder holds other files, or cannot be created.
     """
     with writing(folder):
         made = [path for path in (folder, *folder.parents) if not path.exists()]
         if made:
             folder.mkdir(parents=True, exist_ok=True)
-        # Dotfiles are locks, or temporary files of a running or killed process.
+        # Dotfiles are locks or temporary files of a running or killed process.
         taken = not folder.is_dir() or any(
             not path.name.startswith(".") for path in folder.iterdir()
         )
         if taken and not (folder / record).exists():
             raise UserError(
-                f"{folder} exists and is not a run folder (it has no {record}); "
-                "give an empty or new folder as --out"
+                f"{folder} exists and is not a run folder (it has no {record}); use an empty or "
+                "new folder as --out"
             )
     return made
 
 
 class Memory(Record):
-    """memory.json: the tokens of a batch that fitted into memory, by model and kind of device."""
+    """memory.json: the batch size in tokens that fits into memory, by model and kind of device."""
 
     tokens: dict[str, Annotated[int, Field(gt=0)]]
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Begin with the budget that an earlier lack of memory on such a device left."""
+    """Start with the budget left by an earlier lack of memory on this kind of device."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)
 
 
 def remember_budget(folder: Path, measurement: Measurement) -> None:
-    """Note a budget that has shrunk for other workers and later calls."""
+    """Record a reduced budget for other workers and later calls."""
     known, tokens = _known(folder), measurement.budget.tokens
     if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
         record = Memory(tokens={**known, _key(measurement): tokens})
@@ -383,7 +386,7 @@ def remember_budget(folder: Path, measurement: Measurement) -> None:
 
 
 def _known(folder: Path) -> dict[str, int]:
-    with suppress(UserError):  # the file only saves time
+    with suppress(UserError):  # the file is only an optimisation
         record = read_record(inside(folder, MEMORY), Memory)
         return record.tokens if record else {}
     return {}

@@ -1,7 +1,7 @@
-"""Shards: pieces of a run whose ids are hashes of their content, written whole or not at all.
+"""Shards: pieces of a run, written atomically, whose ids are hashes of their content.
 
 A shard is a folder with one Parquet file per table and a manifest with their checksums. It is
-written to a temporary folder next to its place, synced to the disk, and renamed.
+written to a temporary folder next to its destination, synced to disk and renamed.
 """
 
 import hashlib
@@ -39,33 +39,33 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 
 Filters = list[tuple[str, str, Any]]
-"""Column, operator and value that select the rows to read, as pyarrow takes them."""
+"""Column, operator and value that select the rows to read, in pyarrow's form."""
 
 _RERUN = "rerun the command that wrote it to measure it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A stretch of the prompts of a run, measured on one model."""
+    """A contiguous part of a run's prompts, measured on one model."""
 
     id: str
-    """Hash of everything that the shard's numbers depend on."""
+    """Hash over everything that the shard's numbers depend on."""
     start: int
     end: int
     """Half-open range of prompts in the prompt set."""
     folder: Path
-    """Folder of the shard's tables, once it is done."""
+    """Folder of the shard's tables once the shard is done."""
 
     @property
     def done(self) -> bool:
-        """Whether the tables exist; a shard appears whole or not at all."""
+        """Whether the tables exist; a shard appears atomically."""
         return is_folder(self.folder)
 
 
 def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has `shard_prompts` prompts, plus those that complete its last group.
+    A shard has `shard_prompts` prompts, plus any that complete its last group.
     """
     model, spec = measurement.model, measurement.spec
     origin = [
@@ -75,6 +75,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
         model.quantization,
         model.attn_implementation,
         asdict(model.chat_frame),
+        model.chat.thinking,
         spec.name,
         spec.identity(),
         sorted(measurement.tables),
@@ -88,6 +89,8 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
         digest = hashlib.sha256(json.dumps(origin).encode())
         for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
+            own = [thought.record() for thought in model.thoughts.get(prompt.id, ())]
+            digest.update(json.dumps(own).encode() if own else b"")
         id_ = digest.hexdigest()[:32]
         shards.append(Shard(id_, start, end, folder / id_))
         start = end
@@ -97,7 +100,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
 def write(
     shard: Shard, measurement: "Measurement", measured: "Measured", *, seconds: float
 ) -> None:
-    """Write a shard's tables and its manifest, which also says how many seconds measuring took."""
+    """Write a shard's tables and its manifest, which includes the duration in seconds."""
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):
         unfinished.mkdir()
@@ -130,7 +133,7 @@ def _place(unfinished: Path, shard: Shard) -> None:
     try:
         unfinished.rename(shard.folder)
     except OSError:
-        # Another worker also measured the shard and finished first, with the same results.
+        # Another worker also measured the shard and finished first, with identical results.
         if not shard.done:
             raise
     sync(shard.folder.parent)
@@ -140,7 +143,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of an existing shard.
 
     Raises:
-        UserError: the manifest is missing, damaged, or of another shard.
+        UserError: the manifest is missing, damaged, or belongs to another shard.
     """
     manifest = read_record(inside(folder, MANIFEST), Manifest)
     if manifest is None:
@@ -151,14 +154,14 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
-    """The manifests of shards, without damaged ones."""
+    """The manifests of shards, without damaged manifests."""
     for folder in folders:
         with suppress(UserError):
             yield read_manifest(folder)
 
 
 def damage(folder: Path) -> str | None:
-    """The fault of an existing shard, in one line; None if it is as it was written."""
+    """The fault of an existing shard, in one line; None if the shard is unchanged."""
     try:
         manifest = read_manifest(folder)
         for name, expected in manifest.files.items():
@@ -172,7 +175,7 @@ def damage(folder: Path) -> str | None:
 
 
 def unchanged_file(folder: Path, table: str) -> Path:
-    """The file of a shard's table, verified to be as it was written.
+    """The file of a shard's table, verified to be unchanged.
 
     Raises:
         UserError: the file is missing, has changed, or is not a plain file.
@@ -195,17 +198,17 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> pa.Table:
-    """A table of a shard, verified to be as it was written.
+    """A table of a shard, verified to be unchanged.
 
     Args:
         folder: the shard's folder.
         table: name of the table.
         expected: the columns that the table must have, with their types.
-        columns: the columns to read; all if not given.
-        filters: column, operator and value that select the rows to read; all rows if not given.
+        columns: the columns to read; all by default.
+        filters: column, operator and value that select the rows to read; all rows by default.
 
     Raises:
-        UserError: the table is missing, has changed, or has other columns.
+        UserError: the table is missing, has changed, or has different columns.
     """
     file = inside(folder, f"{table}.parquet")
     try:
@@ -228,10 +231,9 @@ def read_table(
 def read_columns(
     content: bytes, columns: Sequence[str] | None, filters: Filters | None = None
 ) -> pa.Table:
-    """Some columns and rows of a Parquet file's content; all if not given.
+    """Selected columns and rows of a Parquet file; all by default.
 
-    Raises:
-        UserError: the file has no such column.
+    Raises: UserError: the file has no such column.
     """
     there = pq.read_schema(io.BytesIO(content)).names
     absent = [column for column in columns or () if column not in there]

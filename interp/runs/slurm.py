@@ -1,12 +1,12 @@
 """Workers as jobs of a SLURM cluster, submitted through submitit.
 
-1. Submit one job per worker, which carries the worker's command. submitit writes jobs as pickles
-   that the nodes read. The pickles are in the user's own folder, not in the run's, where others
-   may write.
+1. Submit one job per worker, which contains the worker's command. submitit writes jobs as pickles
+   that the nodes read. The pickles are in the user's own folder, not in the run folder, where
+   others may write.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
 3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which gives its claim
    back, and submitit requeues the job.
-4. The process that submitted asks squeue about the jobs, and sacct about those that are no longer
+4. The submitting process asks squeue about the jobs, and sacct about jobs that are no longer
    listed.
 """
 
@@ -34,26 +34,26 @@ try:
     from submitit.helpers import Checkpointable, DelayedSubmission
 except ImportError as error:
     raise UserError(
-        "the slurm executor needs submitit; install it by pip install 'interp[cluster]'"
+        "the slurm executor requires submitit; run pip install 'interp[cluster]'"
     ) from error
 
 DEFAULT_MINUTES = 60
-"""How long a job may run unless `time` is given; it is requeued as often as needed."""
+"""Time limit of a job unless `time` is set; the job is requeued as often as needed."""
 
 INTERRUPT_SECONDS = 30
-"""Seconds that a worker has to give its claim back; SLURM kills 90 seconds after announcing it."""
+"""Seconds that a worker has to give its claim back; SLURM kills a job 90 seconds after notice."""
 
 POLL_SECONDS = 5.0
-"""Least number of seconds between two calls of squeue, however many workers there are."""
+"""Smallest number of seconds between two calls of squeue, regardless of the number of workers."""
 
 _REQUEUES = 1_000_000
-"""Limit on how often a job is requeued, which submitit requires."""
+"""Largest number of times that a job is requeued, a setting that submitit requires."""
 
 _UNREACHABLE = (
     "unable to contact|connect(ion)? (failure|refused)|timed out|could not (establish|resolve)|"
     "no route to host|communication (failure|error)"
 )
-"""Messages of sbatch if no controller answers."""
+"""Messages of sbatch that indicate an unreachable controller."""
 
 _RESERVED = {"array", "error", "nodes", "ntasks", "ntasks_per_node", "open_mode", "output"}
 
@@ -61,8 +61,9 @@ _ENDED = {
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
     *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
-"""SLURM's words for jobs that will not run again. A job on its way back to the queue is COMPLETING
-or REQUEUED, then PENDING. FORGOTTEN is ours: neither squeue nor sacct knows the job."""
+"""SLURM's states of jobs that will not run again. A job that returns to the queue is COMPLETING or
+REQUEUED, then PENDING. FORGOTTEN is our own state for jobs that neither squeue nor sacct knows.
+"""
 
 
 def start(
@@ -77,12 +78,12 @@ def start(
             a flag. `setup` is a shell command that a job runs first.
 
     Raises:
-        UserError: this machine does not have SLURM's commands, or an option is refused.
+        UserError: this machine lacks SLURM's commands, or an option is rejected.
     """
     if shutil.which("sbatch") is None or shutil.which("srun") is None:
         raise UserError(
-            "the slurm executor needs SLURM's commands, and there is no sbatch or srun here; "
-            "run this where they are, or use --executor local"
+            "the slurm executor requires SLURM's commands, but this machine has no sbatch or "
+            "srun; run this on a machine that has them, or use --executor local"
         )
     executor = SlurmExecutor(_private_folder(command.call), max_num_timeout=_REQUEUES)
     executor.update_parameters(array_parallelism=workers, **_parameters(options))
@@ -103,8 +104,8 @@ def _private_folder(call: str) -> Path:
         found = folder.lstat()
         if not is_folder(folder) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
             raise UserError(
-                f"{folder} belongs to another user, or others may write to it, and jobs would run "
-                "what lies there; remove it, or set XDG_STATE_HOME to a folder of your own"
+                f"{folder} belongs to another user, or others may write to it, but jobs would "
+                "run its files; remove it, or set XDG_STATE_HOME to a folder of your own"
             )
     return folder
 
@@ -146,14 +147,14 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
 def _refusal(said: str) -> str:
     if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
-            f"SLURM did not answer: {said}; nothing was submitted. Rerun this when its controller "
-            "can be reached from here, or use --executor local"
+            f"SLURM did not answer: {said}; nothing was submitted. Rerun this once its "
+            "controller can be reached, or use --executor local"
         )
-    return f"SLURM refused the jobs: {said}; change or omit an option"
+    return f"SLURM rejected the jobs: {said}; change or omit an option"
 
 
 class WorkerJob(Checkpointable):
-    """The content of a job: the worker's command, until it ends or SLURM wants the node back."""
+    """The content of a job: the worker's command, run until it ends or SLURM reclaims the node."""
 
     def __init__(self, command: WorkerCommand, number: int) -> None:
         self.command = command
@@ -163,21 +164,21 @@ class WorkerJob(Checkpointable):
     def __call__(self) -> None:
         """Run the worker; a failure ends the job with the worker's exit status."""
         self._child = _deaf_to_announcements(self.command.of(self.number))
-        # Not wait(), whose lock would keep `checkpoint`, a signal handler, from waiting.
+        # Poll, since the lock of wait() would block `checkpoint`, a signal handler that also waits.
         while self._child.poll() is None:
             time.sleep(0.2)
         if status := self._child.returncode:
             sys.exit(status if status > 0 else 128 - status)
 
     def checkpoint(self) -> DelayedSubmission:
-        """The same job again; submitit calls this on SIGUSR2, before it requeues the job."""
+        """Resubmission of this job; submitit calls this on SIGUSR2, before it requeues the job."""
         if self._child is not None:
             interrupt(self._child, INTERRUPT_SECONDS)
         return DelayedSubmission(type(self)(self.command, self.number))
 
 
 def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A child that blocks SIGUSR2, which SLURM sends to all processes of a job, killing them."""
+    """A child that blocks SIGUSR2, a fatal signal that SLURM sends to all processes of a job."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
         return subprocess.Popen(command)
@@ -186,14 +187,14 @@ def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class Queue:
-    """The states of some of this user's jobs in SLURM, asked for every few seconds at most."""
+    """The states of some of this user's SLURM jobs, queried every few seconds at most."""
 
     def __init__(self, jobs: Sequence[str]) -> None:
         self._states = dict.fromkeys(jobs, "PENDING")
         self._asked = float("-inf")
 
     def state(self, job: str) -> str:
-        """SLURM's word for the state of a job."""
+        """SLURM's name for the state of a job."""
         if time.monotonic() - self._asked >= POLL_SECONDS:
             self._ask()
             self._asked = time.monotonic()
@@ -207,7 +208,7 @@ class Queue:
 
 
 def _listed() -> dict[str, str] | None:
-    """The states of this user's jobs; None if the cluster does not answer."""
+    """The states of this user's jobs; None if the cluster does not respond."""
     command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
@@ -219,12 +220,12 @@ def _accounted(job: str) -> str:
     """The state of a job that has left the list, if the cluster keeps accounts."""
     command = ["sacct", "--allocations", "--noheader", "--format=State", f"--jobs={job}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    words = answer.stdout.split()  # "CANCELLED by 1000" has three
+    words = answer.stdout.split()  # "CANCELLED by 1000" has three words
     return words[0] if words else "FORGOTTEN"
 
 
 class SlurmWorker:
-    """A worker that was submitted."""
+    """A worker submitted to SLURM."""
 
     def __init__(self, number: int, job: Job[None], queue: Queue) -> None:
         self.number = number
@@ -232,11 +233,11 @@ class SlurmWorker:
         self._queue = queue
 
     def running(self) -> bool:
-        """Whether the job runs or waits for its turn, including after a time-out or pre-emption."""
+        """Whether the job is running or queued, including after a time-out or pre-emption."""
         return self._queue.state(self._job.job_id) not in _ENDED
 
     def problem(self) -> str | None:
-        """SLURM's word for how the job failed, and the end of its log; None if it succeeded."""
+        """SLURM's final state of a failed job, and the end of its log; None after a success."""
         state = self._queue.state(self._job.job_id)
         if state not in _ENDED - {"COMPLETED"}:
             return None

@@ -1,4 +1,4 @@
-"""Workers: the command that starts one, those on this machine, and the records they leave."""
+"""Workers: the command that starts them, local workers, and the records of workers."""
 
 import os
 import platform
@@ -26,14 +26,14 @@ from interp.runs.records import (
 )
 
 INTERRUPTED = "it was interrupted"
-"""The error of a worker that ended before its work was done without raising an error itself."""
+"""The error of a worker that ended before its work was done, but raised no error itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
 
 @contextmanager
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
-    """Within the block this process is recorded as a worker of a call."""
+    """Record this process as a worker of a call within the block."""
     file = make_folder(folder, "workers") / f"{call}-{number}.json"
     record = WorkerRecord(
         call=call,
@@ -64,7 +64,7 @@ def _threads() -> int:
 
 
 def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
-    """The records of a call's workers, or of all workers, in the order in which they began."""
+    """The records of a call's workers, or of all workers, in starting order."""
     home = inside(folder, "workers")
     found = [
         record
@@ -76,7 +76,7 @@ def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
 
 
 def ended_call(folder: Path, call: Call) -> Call:
-    """A call with its end, and the most memory that this process or any of its workers held."""
+    """A call with its end, and the peak memory of this process or any of its workers."""
     peaks = peak_memory()
     for record in worker_records(folder, call.id):
         for device, held in record.peak_memory_bytes.items():
@@ -88,32 +88,32 @@ LOG_LINES = 20
 """Number of lines shown from the log of a failed worker."""
 
 LOG_BYTES = 2**16
-"""Number of bytes at the end of a log in which these lines are sought."""
+"""Number of bytes at the end of a log that are searched for these lines."""
 
 
 @runtime_checkable
 class Worker(Protocol):
-    """A started worker, as seen by the process that started it."""
+    """A worker as seen by the process that started it."""
 
     @property
     def number(self) -> int:
-        """Counted from 0; its log and its record are named after it."""
+        """Number of the worker, from 0, after which its log and its record are named."""
 
     def running(self) -> bool:
-        """Whether the worker runs, or waits for its turn to run."""
+        """Whether the worker is running or queued."""
 
     def problem(self) -> str | None:
-        """How it failed, once it has ended; None if it ended well."""
+        """How the worker failed; None while it runs or if it succeeded."""
 
     def stop(self) -> None:
-        """Make the worker end soon; its finished shards stay."""
+        """Stop the worker soon; its finished shards are kept."""
 
 
 @dataclass(frozen=True)
 class WorkerCommand:
     """The command line of workers.
 
-    A worker takes its task only from here, not from the folder, where others may write.
+    Workers take their task only from the command line, not from the folder, where others may write.
     """
 
     folder: Path
@@ -121,7 +121,7 @@ class WorkerCommand:
     call: str
     """Id of the call that starts the workers."""
     job: str
-    """The job that the workers take part in, as JSON."""
+    """The job of the workers, as JSON."""
 
     def of(self, number: int, *options: str) -> list[str]:
         """The command line of the worker with this number, as words."""
@@ -136,7 +136,7 @@ def end_of(log: Path) -> str:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - LOG_BYTES))
             text = stream.read().decode(errors="replace")
     except FileNotFoundError:
-        return "(there is no such file: the worker never started)"
+        return "(no log file: the worker never started)"
     return "\n".join(text.splitlines()[-LOG_LINES:])
 
 
@@ -147,10 +147,10 @@ PATIENCE = 5.0
 def start_local(
     command: WorkerCommand, *, workers: int | None, on_gpus: bool = True
 ) -> list["LocalWorker"]:
-    """Start workers on this machine: by default one for each GPU, or two.
+    """Start workers on this machine: by default one per GPU, or two.
 
-    A worker sees only its own GPUs, one of which it shares if there are more workers than GPUs.
-    Without GPUs it has its share of the cores. Workers end when this process does.
+    A worker sees only its own GPUs, or shares one if there are more workers than GPUs. Without
+    GPUs, each worker gets a share of the cores. Workers end when this process ends.
     """
     gpus = _gpus() if on_gpus else []
     count = workers or len(gpus) or 2
@@ -187,7 +187,7 @@ class LocalWorker:
         return self.process.poll() is None
 
     def problem(self) -> str | None:
-        """How it failed, once it has ended; None if it ended well."""
+        """How the worker failed; None while it runs or if it succeeded."""
         code = self.process.returncode
         if not code:
             return None
@@ -210,18 +210,18 @@ def interrupt(process: "subprocess.Popen[bytes]", patience: float) -> None:
 
 
 def _gpus() -> list[str]:
-    """The names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
-    import torch  # takes a second, and `status` only reads records
+    """The names of the GPUs that this process may use, as in CUDA_VISIBLE_DEVICES."""
+    import torch  # this import takes a second, but `status` only reads records
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        # "-1" hides all of them.
+        # "-1" hides all GPUs.
         return [name for name in visible.split(",") if name not in ("", "-1")]
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
 def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
-    """The environment variables that give a worker its GPUs or its cores."""
+    """The environment variables that assign GPUs or cores to a worker."""
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}

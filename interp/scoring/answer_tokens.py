@@ -15,13 +15,13 @@ from interp.reading.readers import reader_of
 from interp.reading.tokens import ChatText, TokenizedPrompt
 
 _UNNAMED = re.compile(r"LABEL_\d+")
-"""transformers' names for classes that the configuration does not name."""
+"""transformers' default names for classes that the configuration does not name."""
 
 _TAIL = 64
-"""Characters at the end of a prompt that decide how an answer after it is split."""
+"""Number of characters at the end of a prompt that determine how a following answer is split."""
 
 _APART = ("\n", "(", ".")
-"""Texts that tokenizers do not merge with a following word."""
+"""Strings that tokenizers do not merge with a following word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class ContrastTokens:
 class AnswerTokens:
     """The model's outputs that count for each option, without repetition.
 
-    Outputs are first tokens, those of the most likely form first, or a classifier's classes.
+    Outputs are a classifier's classes, or first tokens, starting with those of the most likely
+    form.
     """
 
     of: Mapping[str, tuple[int, ...]]
@@ -48,7 +49,7 @@ class AnswerTokens:
         return tuple(chain.from_iterable(self.of.values()))
 
     def option(self, token: int) -> str:
-        """The option of a token; empty if the token belongs to none."""
+        """The option of a token; empty if the token belongs to no option."""
         return next((name for name, tokens in self.of.items() if token in tokens), "")
 
     def contrast(self, positive: str, negative: str) -> ContrastTokens:
@@ -57,7 +58,7 @@ class AnswerTokens:
 
 
 class AnswerTokenizer:
-    """Finds the outputs of one model that represent answer options, and remembers them."""
+    """Cached lookup of a model's outputs that represent answer options."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -66,14 +67,13 @@ class AnswerTokenizer:
     def __call__(self, tokenized: TokenizedPrompt) -> AnswerTokens:
         """The answer tokens of a prompt.
 
-        An option counts by the first token of each of its forms, in each way that an answer may
-        be written (`openings`); a token that forms share counts once (Chan et al. 2024, formulas 4
-        and 5). The first token is the most likely one for the option's first form. A class counts
-        by its index among the model's outputs.
+        An option is represented by the first token of each of its forms, after each possible
+        opening of an answer (`openings`); a token that forms share counts once (Chan et al. 2024,
+        formulas 4 and 5). The first token is the most likely one for the option's first form. A
+        class is represented by its index among the model's outputs.
 
-        Raises:
-            UserError: an option has no usable first token, two options begin with the same token,
-                or the classes are not the model's.
+        Raises: UserError: an option has no usable first token, two options begin with the same
+            token, or the prompt's classes differ from the model's.
         """
         answer, chat = tokenized.prompt.answer, tokenized.chat
         if isinstance(answer, Label):
@@ -94,8 +94,8 @@ class AnswerTokenizer:
             if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):
                 raise UserError(
                     f"{self._model.name} has the classes {shortened(', '.join(names))}, but the "
-                    f"prompt asks for {shortened(', '.join(label.classes))}; use a model that was "
-                    "trained on these classes, with exactly these names"
+                    f"prompt requires {shortened(', '.join(label.classes))}; use a model trained "
+                    "on these classes, with exactly these names"
                 )
             names = label.classes
         return AnswerTokens({name: (names.index(name),) for name in label.classes})
@@ -110,26 +110,26 @@ class AnswerTokenizer:
         written = (self.written(chat, form) for form in option.forms)
         tokens = dict.fromkeys(tokens[0] for form in written for tokens in form)
         if not tokens:
-            raise self._problem(option, "every form begins with a token of only white space")
+            raise self._problem(option, "every form begins with a white-space token")
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
-        """The tokens of a form after a causal model's prompt, the most likely way first.
+        """The tokens of a form after a causal model's prompt, the most likely opening first.
 
-        There is a way for each of the `openings`, except those that begin with a token of only
-        white space, such as the "▁" that some tokenizers put before every word.
+        There is one tokenization for each of the `openings`, except those that begin with a
+        white-space token, such as the "▁" that some tokenizers put before every word.
         """
         ways = dict.fromkeys(self.after(chat, opening, form) for opening in self.openings(chat))
         decode = self._model.tokenizer.decode
         return tuple(way for way in ways if str(decode(list(way[:1]))).strip())
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
-        """The texts that may come between a prompt and its answer, the most likely first.
+        """The strings that may come between a prompt and its answer, starting with the most likely.
 
-        After a plain message, the text is as in ordinary writing: a space after a word or a colon,
-        nothing after white space, an opening bracket or a quote (`gap`). After a template, it is
-        what the template's assistant turn writes; a space if ordinary text such as "[/INST]" ends
-        the prompt; or nothing if an answer is simply appended to the prompt.
+        After a plain message, the string follows ordinary writing: a space after a word or a colon,
+        and nothing after white space, an opening bracket or a quotation mark (`gap`). After a
+        template, it is the beginning of the template's assistant turn; a space if ordinary text
+        such as "[/INST]" ends the prompt; or nothing if an answer is simply appended to the prompt.
         """
         space = "" if self._ends_in_marker(chat) else gap(chat.text)
         if not chat.templated:
@@ -150,19 +150,19 @@ class AnswerTokenizer:
         )
         if whole[: len(read)] == read:  # the prompt's last characters have no token of their own
             return tuple(whole[len(read) :])
-        # The form merges with the end of the prompt, so take its tokens after another text.
+        # The form merges with the end of the prompt, so take its tokens after a different string.
         ways = (self._apart(chat, before, rest) for before in _APART)
         return next((way for way in ways if way is not None), ())
 
     def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
-        """The tokens of a text after another; None if a token belongs to both."""
+        """The tokens of a string after another string; None if a token belongs to both strings."""
         after = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
         if any(start < len(before) for _, start, _ in after):
             return None
         return tuple(token for token, _, _ in after)
 
     def _encoded(self, chat: ChatText, text: str) -> list[tuple[int, int, int]]:
-        """The tokens of a text, each with start and end, except those that the tokenizer adds."""
+        """The tokens of a string with start and end, excluding tokens that the tokenizer adds."""
         encoded = self._model.tokenizer(
             text, add_special_tokens=not chat.templated, return_offsets_mapping=True
         )
@@ -181,13 +181,14 @@ class AnswerTokenizer:
                 (token,) = reader_of(self._model).answer_names([min(shared)])
                 raise UserError(
                     f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
-                    f"token {token!r} for {self._model.name}, so their first tokens do not tell "
-                    "them apart; choose answers or forms that begin differently, such as Yes and "
+                    f"token {token!r} for {self._model.name}, so their first tokens do not "
+                    "distinguish them; use answers or forms that begin differently, such as Yes "
+                    "and "
                     "No or A and B"
                 )
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:
         return UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for "
-            f"{self._model.name}: {what}; give it a form that begins with a token of its own"
+            f"{self._model.name}: {what}; add a form that begins with a unique token"
         )

@@ -30,8 +30,9 @@ class Predictions:
     """The model's logits at the position of the answer, for the prompts of one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
-    """In fp32, for all tokens or classes that an answer may be; with a gradient if the forward
-    pass has one."""
+    """Logits in fp32 for all possible answer tokens or classes, with a gradient if the forward pass
+    has one.
+    """
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""
 
@@ -54,13 +55,13 @@ def predict(
     Args:
         model: the model, within `model.measuring()`.
         batch: the prompts.
-        answer_tokens: finds each prompt's answer tokens.
-        embeddings: input embeddings to read in place of the batch's tokens.
+        answer_tokens: the lookup of each prompt's answer tokens.
+        embeddings: input embeddings to read instead of the batch's tokens.
         past: keys and values of the batch's first columns, which are not read again.
 
     Raises:
-        UserError: embeddings were given to a model that reads only tokens, or the answers of a
-            prompt have no tokens of their own.
+        UserError: a model that reads only tokens got embeddings, or the answers of a prompt lack
+            unique tokens.
     """
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
     logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
@@ -68,11 +69,11 @@ def predict(
 
 
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
-    """For each prompt, its row of the answers table and its rows of option_probabilities.
+    """Each prompt's row of the answers table and rows of option_probabilities.
 
-    `answer` is the option of the most probable token; if there is none, it is empty and the prompt
-    counts as wrong. If only a generated text gives the answer, `answer` and `correct` are null. A
-    prompt with non-finite logits gets an error and no numbers.
+    `answer` is the option of the most probable token; if there is no such option, it is empty and
+    the prompt counts as wrong. If the answer requires generated text, `answer` and `correct` are
+    null. A prompt with non-finite logits gets an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
@@ -121,7 +122,7 @@ class _Numbers(NamedTuple):
     options: list[float]
     """Probability of each option."""
     shares: list[float] | list[None]
-    """Each option's share of the probability of all; None if there is only one option."""
+    """Each option's share of the total probability of all options; None for a single option."""
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
@@ -151,9 +152,9 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
 
 
 def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
-    """For each prompt, the share of each of at least two options in the probability of all.
+    """Each option's share of the total probability of two or more options, by prompt.
 
-    It is computed from the logits, so small probabilities do not vanish.
+    Shares are computed from the logits, so small probabilities do not vanish.
     """
     columns = list(logits.unbind(1))
     others = [
@@ -172,10 +173,10 @@ def _logistic(x: float) -> float:
 def token_logits(
     logits: Float[Tensor, "batch vocabulary"], tokens: Sequence[Sequence[int]]
 ) -> list[Float[Tensor, " _token"]]:
-    """Logits of some tokens for each prompt, in fp64 on the CPU.
+    """Logits of the given tokens for each prompt, in fp64 on the CPU.
 
-    Only these leave the device, for all prompts at once: a GPU would wait for each prompt, and a
-    row of 128,256 logits in fp64 is a megabyte.
+    Only these logits leave the device, for all prompts at once: a GPU would wait for each prompt,
+    and a row of 128,256 logits in fp64 is a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))

@@ -13,7 +13,7 @@ from interp.reading.readers import CausalReader
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
 
 CHUNK_LOGITS = 2**26
-"""Most logits in memory at once, in addition to those of the answers."""
+"""Largest number of logits in memory at once, in addition to those of the answers."""
 
 
 def perplexities(
@@ -32,12 +32,12 @@ def perplexities(
         model: the model, within `model.measuring()`.
         batch: the prompts.
         states: the output of the final norm in the forward pass.
-        last_logits: the model's logits at the last position of that pass, to check ours.
+        last_logits: the model's logits at the last position of that pass, as a check.
 
     Raises:
         UserError: the model's logits are not its unembedded final states.
     """
-    # A model on several devices begins and ends on different ones.
+    # A model on several devices begins and ends on different devices.
     states = states.to(batch.attention_mask.device)
     check_unembedding(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()
@@ -52,7 +52,7 @@ def perplexities(
 def _surprise(
     model: Model, states: Float[Tensor, "position size"], tokens: Int[Tensor, " position"]
 ) -> Float[Tensor, " position"]:
-    """Minus the log-probability of each token, in nats, in fp64."""
+    """Negative log-probability of each token, in nats, in fp64."""
     vocabulary = int(model.hf.config.get_text_config().vocab_size)
     chunk = max(1, CHUNK_LOGITS // vocabulary)
     parts = [
@@ -89,7 +89,7 @@ def continuation_log_probabilities(
         logits = CausalReader(model).last_logits(batch, longest)
         for index, row in zip(indices, logits, strict=True):
             tokens = continuations[index]
-            # All texts end at the last position, which predicts the last token.
+            # All sequences end at the last position, which predicts the last token.
             log_p = row[-len(tokens) :].double().log_softmax(-1)
             found[index] = log_p[torch.arange(len(tokens)), list(tokens)].sum().cpu()
     return found

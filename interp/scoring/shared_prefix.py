@@ -1,17 +1,19 @@
-"""Answers to any number of prompts: shared tokens are read once, and memory may run out.
+"""Answers to any number of prompts: shared tokens are read once, and lack of memory is handled.
 
-The prefixes of a batch are read in one pass, or in parts after what they themselves share. Then,
+The prefixes of a batch are read in one pass, or in parts after the tokens that they share. Then,
 part by part, the model reads the rest of each prompt after the keys and values of its prefix. Rows
-stay aligned to the right as in a plain batch, with the same positions, padding and sliding windows.
+stay right-aligned as in a plain batch, with unchanged positions, padding and sliding windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 from torch.nn import functional
+from transformers.cache_utils import Cache
 
 from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
 from interp.models.model import Model
@@ -30,8 +32,8 @@ def predict_batch(
 ) -> Iterator[tuple[Batch, Predictions]]:
     """Plain batches of a batch's prompts, in order, with the predictions of their answers.
 
-    A `SharedBatch` takes one pass over its prefixes and one over each part. Use it within
-    `model.measuring()`.
+    A `SharedBatch` requires one pass over its prefixes and one over each part. Use this function
+    within `model.measuring()`.
     """
     if not isinstance(batch, SharedBatch):
         yield batch, predict(model, batch, answer_tokens)
@@ -55,7 +57,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # it is the start of other prefixes, and was read with them
+        if not part.read:  # this prefix is the start of other prefixes, and was read with them
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
@@ -67,8 +69,43 @@ def _read_prefixes(
     return joined(found), own
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The keys and values of a batch's first columns."""
+
+    states: KeyValues
+    source: Int[Tensor, "row column"]
+
+    def past(self, rows: int) -> Cache:
+        """A new cache of these columns, for the batch or for `rows` copies of its only prompt."""
+        return gathered(self.states, self.source.expand(rows, -1))
+
+
+@torch.no_grad()
+def read_start(model: Model, batch: Batch, columns: int) -> Start:
+    """Read a batch's first columns, once for all prompts that begin alike, without a gradient.
+
+    The model must be `readable_in_parts`. Use it within `model.measuring()`.
+    """
+    device = batch.token_ids.device
+    starts = [
+        prompt.token_ids[: max(0, columns - batch.unpadded(row).start)]
+        for row, prompt in enumerate(batch.prompts)
+    ]
+    read: list[tuple[int, ...]] = []
+    for start in sorted(starts, key=len, reverse=True):
+        if not any(own[: len(start)] == start for own in read):
+            read.append(start)
+    width = safe_width(len(read[0]), device)
+    padded = torch.tensor([own + (0,) * (width - len(own)) for own in read], device=device)
+    rows = [next(n for n, own in enumerate(read) if own[: len(s)] == s) for s in starts]
+    # Columns of padding, which the attention mask hides, get the first token.
+    source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
+    return Start(CausalReader(model).read_prefixes(padded), source)
+
+
 def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether a model gives the same logits if prompts of up to this length are read in two steps.
+    """Whether reading prompts of up to this length in two steps leaves the logits unchanged.
 
     The first step must pass on only the keys and values of each layer, and the rotary frequencies
     must be those of short prompts (`interp.models.cache`).
@@ -101,9 +138,9 @@ def _source(
 def answer_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of prompts that begin alike, if that saves enough, and of the others by length.
+    """Batches of prompts with a common beginning, if this saves enough, or of similar length.
 
-    Yields the indices of each batch's prompts with the batch.
+    Yields each batch with the indices of its prompts.
     """
     longest = max((len(prompt) for prompt in prompts), default=0)
     if readable_in_parts(model, longest):
@@ -121,7 +158,8 @@ def read_all(
 ) -> list[_Result]:
     """The result of `read` for the model's predictions for each prompt, without a gradient.
 
-    Use it within `model.measuring()`. If memory runs out, the rest is read in smaller batches.
+    Use this function within `model.measuring()`. If memory runs out, the rest is read in smaller
+    batches.
 
     Raises:
         RuntimeError: memory ran out on a single prompt.

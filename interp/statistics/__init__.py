@@ -1,1 +1,1 @@
-"""Statistics for tables of any origin: intervals, tests, resampling and mixed models."""
+"""Statistics for tables from any source: intervals, tests, resampling and mixed models."""

@@ -19,7 +19,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class WelchTest:
-    """Two groups and their difference; NaN if undefined, and then `note` says why."""
+    """Two groups and their difference; undefined values are NaN, and `note` gives the reason."""
 
     n_a: int
     n_b: int
@@ -29,14 +29,14 @@ class WelchTest:
     """Standard deviation of a sample."""
     sd_b: float
     difference: float = NAN
-    """mean_a - mean_b, in the unit of the values."""
+    """mean_a - mean_b, in the units of the values."""
     low: float = NAN
     """Lower end of the difference's 95% interval (Welch)."""
     high: float = NAN
     t: float = NAN
     """Positive if a is larger."""
     df: float = NAN
-    """Welch and Satterthwaite's degrees of freedom."""
+    """Welch-Satterthwaite degrees of freedom."""
     p: float = NAN
     """Two-sided."""
     g: float = NAN
@@ -49,10 +49,10 @@ class WelchTest:
 
 
 def welch(a: pd.Series, b: pd.Series) -> WelchTest:
-    """Welch's two-sided t-test of the difference of two means (Welch, 1947), and Hedges' g.
+    """Welch's two-sided t-test for the difference between two means (Welch, 1947), and Hedges' g.
 
-    Missing values are omitted. The test is undefined if a group is empty or has one member, or
-    if both are constant.
+    Missing values are omitted. The test is undefined if a group has fewer than two members or if
+    both groups are constant.
     """
     first, second = (values.dropna().to_numpy(dtype=float) for values in (a, b))
     mean_a, mean_b = (float(values.mean()) if len(values) else NAN for values in (first, second))
@@ -68,7 +68,7 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     if note := _why_undefined(groups):
         return replace(groups, note=note)
     with warnings.catch_warnings():
-        # One group may be constant: the test is defined by the other, though scipy warns.
+        # One group may be constant: the other still defines the test, although scipy warns.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         test = stats.ttest_ind(first, second, equal_var=False)
     low, high = map(float, test.confidence_interval(LEVEL))
@@ -91,8 +91,8 @@ def welch_table(
     Args:
         frame: one row per observation, with its model.
         value: the column to compare.
-        group: the column that says which group a row belongs to.
-        groups: its two values, a and b; rows with others are omitted.
+        group: the column that assigns each row to a group.
+        groups: the two groups, a and b; rows of other groups are omitted.
     """
 
     def compared(members: pd.DataFrame) -> WelchTest:
@@ -103,7 +103,7 @@ def welch_table(
 
 
 def _sd(values: Float[np.ndarray, " n"]) -> float:
-    """The sample's standard deviation: exactly zero for equal values, despite rounding."""
+    """The sample standard deviation; exactly zero for equal values, despite rounding."""
     if len(values) < 2:
         return NAN
     return float(values.std(ddof=1)) if np.ptp(values) else 0.0
@@ -118,50 +118,52 @@ def _why_undefined(groups: WelchTest) -> str:
 
 
 def _hedges(groups: WelchTest) -> tuple[float, float]:
-    """Hedges' g, and half its 95% interval."""
+    """Hedges' g, and half the width of its 95% interval."""
     n, df = groups.n_a + groups.n_b, groups.n_a + groups.n_b - 2
     squares = groups.sd_a**2 * (groups.n_a - 1) + groups.sd_b**2 * (groups.n_b - 1)
     d = (groups.mean_a - groups.mean_b) / math.sqrt(squares / df)
-    # Hedges (1981): the exact factor that makes d unbiased, by log-gammas, which do not overflow.
+    # Hedges (1981): the exact factor that makes d unbiased. Log-gammas do not overflow.
     correction = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
     error = correction * math.sqrt(n / (groups.n_a * groups.n_b) + d**2 / (2 * n))
     return correction * d, Z * error
 
 
 MAX_EXACT = 8
-"""Most rows for which all permutations are counted: 40,320 for eight."""
+"""Largest number of rows for which all permutations are counted (40,320 for eight rows)."""
 
 
 @dataclass(frozen=True)
 class SpearmanTest:
-    """Spearman's rho with its test; NaN if undefined, and then `note` says why."""
+    """Spearman's rho with its test; undefined values are NaN, and `note` gives the reason."""
 
     rho: float = NAN
-    """From -1 to 1; ties share their mean rank."""
+    """From -1 to 1; tied values share their mean rank."""
     low: float = NAN
     """Lower end of the 95% interval, by Fisher's z with the variance of Bonett and Wright (2000,
     Psychometrika 65)."""
     high: float = NAN
     p: float = NAN
-    """Two-sided p-value of no association."""
+    """Two-sided p-value for the null hypothesis of no association."""
     n: int = 0
-    """Rows with both values."""
+    """Number of rows with both values."""
     method: str = ""
-    """How p was found: "exact permutation" up to eight rows, "t distribution" above."""
+    """How p was computed: "exact permutation" for up to eight rows, "t distribution" for more."""
     note: str = ""
 
 
 def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
-    """Rank correlation of two columns, over the rows where both have a value.
+    """Rank correlation of two columns, over the rows with a value in each column.
 
-    The exact p-value is the share of all n! orders of y whose |rho| is at least the observed one;
+    The exact p-value is the share of all n! orders of y whose |rho| is at least the observed |rho|;
     ties are kept.
     """
     pairs = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
     pairs = pairs[~np.isnan(pairs).any(axis=1)]
     n = len(pairs)
     if n < 3:
-        return SpearmanTest(n=n, note=f"undefined: {n} rows with both values, at least 3 needed")
+        return SpearmanTest(
+            n=n, note=f"undefined: {n} rows with both values; at least 3 are needed"
+        )
     constant = [
         name for name, values in zip("xy", pairs.T, strict=True) if (values == values[0]).all()
     ]
@@ -178,12 +180,13 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
 def spearman_table(
     frame: pd.DataFrame, *, pairs: Sequence[tuple[str, str]], by: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """One row per group and pair of columns: `by`, x and y (names), the fields of `SpearmanTest`.
+    """One row per group and pair: `by`, x and y (the columns), and the fields of `SpearmanTest`.
 
     Args:
         frame: one row per observation.
         pairs: names of the two columns of each test.
-        by: columns whose combinations of values are the groups; one group if empty.
+        by: columns whose combinations of values define the groups; if empty, all rows form one
+            group.
     """
     rows = [
         {**cell, "x": x, "y": y, **asdict(spearman(members[x], members[y]))}
@@ -194,9 +197,10 @@ def spearman_table(
 
 
 def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    """The share of all orders of y whose |rho| is at least the observed one."""
+    """The share of all orders of y whose |rho| is at least the observed |rho|."""
     ranks, others = (stats.rankdata(values) - (len(x) + 1) / 2 for values in (x, y))
-    # Sums of quarters are exact, so equal ones compare as equal. The first order is the observed.
+    # Sums of quarters are exact, so equal sums compare as equal. The first order is the observed
+    # one.
     agreement = np.abs(np.array(list(permutations(others))) @ ranks)
     return float((agreement >= agreement[0]).mean())
 

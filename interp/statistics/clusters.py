@@ -1,6 +1,6 @@
 """Tests of trials in clusters, such as prompts about one city.
 
-The cluster is the unit: a test over trials would count many prompts about one city as many cities,
+The unit is the cluster: a test over trials would count many prompts about one city as many cities
 and find differences that do not exist.
 """
 
@@ -23,15 +23,18 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
-"""Nothing is tested with fewer clusters: neither the bootstrap nor Student's t holds for so few,
-and robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50)."""
+"""Smallest number of clusters that is tested: for fewer, neither the bootstrap nor Student's t is
+valid, and robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50).
+"""
 
 RESAMPLES = 9999
-"""Random orders or signs of a permutation test, and bootstrap resamples."""
+"""Number of random orders or signs in a permutation test, and of bootstrap resamples."""
 
 LEAST_ERROR = 0.2
-"""Least standard error of a resample, as a share of the data's: a resample without the clusters
-that differ would have an error of 0, and its mean would lie infinitely many errors away."""
+"""Smallest standard error of a resample, relative to that of the data. A resample that misses all
+deviating clusters would otherwise have an error of 0, and its mean would lie infinitely many errors
+away.
+"""
 
 NO_SPREAD = "no interval: no cluster deviates from the others"
 
@@ -40,15 +43,16 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class ClusterMean:
-    """A weighted mean over trials, tested against zero; NaN, with a note, if undefined."""
+    """A weighted mean over trials, tested against zero; undefined values are NaN, with a note."""
 
     mean: float
     low: float = NAN
     """Lower end of the 95% interval: studentized bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided, that the mean is 0, by the same bootstrap: at most 0.05 exactly if the interval
-    excludes 0."""
+    """Two-sided p-value for a mean of 0, by the bootstrap of the interval: at most 0.05 if and only
+    if the interval excludes 0.
+    """
     trials: int = 0
     clusters: int = 0
     note: str = ""
@@ -56,7 +60,7 @@ class ClusterMean:
 
 @dataclass(frozen=True)
 class ClusterContrast:
-    """A property of clusters, compared between two groups of trials; NaN if undefined.
+    """A property of clusters, compared between two groups of trials; undefined values are NaN.
 
     A cluster counts in each group by the weight of its trials there; a cluster with trials in both
     groups counts in both.
@@ -65,7 +69,7 @@ class ClusterContrast:
     mean_a: float = NAN
     """Weighted mean over the trials of the first group."""
     low_a: float = NAN
-    """Lower end of its 95% interval: percentile bootstrap over clusters."""
+    """Lower end of the 95% interval of mean_a: percentile bootstrap over clusters."""
     high_a: float = NAN
     mean_b: float = NAN
     low_b: float = NAN
@@ -76,10 +80,10 @@ class ClusterContrast:
     """Lower end of the difference's 95% interval: percentile bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided, by random orders of the values over the clusters, which keep their trials."""
+    """Two-sided p-value, by permuting the values over the clusters, which keep their trials."""
     clusters: int = 0
     clusters_a: int = 0
-    """Clusters with a trial in the first group."""
+    """Number of clusters with a trial in the first group."""
     clusters_b: int = 0
     trials_a: int = 0
     trials_b: int = 0
@@ -89,16 +93,15 @@ class ClusterContrast:
 def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
     """The weighted mean of a column, such as a difference within pairs, with its test.
 
-    Missing values are omitted. There is no interval and no test below `FEWEST` clusters. If all
-    clusters have the same mean, there is no interval either, and p is by random signs.
+    Missing values are omitted. With fewer than `FEWEST` clusters there is neither an interval nor a
+    test. If all clusters have the same mean, there is no interval, and p comes from random signs.
 
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
-    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it
-    follows skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated
-    samples; p was at most 0.05 wherever the interval missed the true mean. In brackets: Student's
-    interval.
+    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it adapts to
+    skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated samples; p
+    was at most 0.05 whenever the interval missed the true mean. Student's interval is in brackets.
 
-    Unequal: clusters of 1 to 30 trials of weight 1 or 6::
+    "Unequal" clusters have 1 to 30 trials of weight 1 or 6::
 
         clusters             10             30             100
         normal               0.939 (0.940)  0.944 (0.947)  0.952 (0.947)
@@ -131,7 +134,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
         p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
         return replace(found, p=p, note=NO_SPREAD)
     distances = _studentized(sums, masses, found.mean, error)
-    # The ends are draws, not quantiles between draws, so they exclude 0 if p is small.
+    # The ends are draws, not quantiles interpolated between draws, so they exclude 0 if p is small.
     last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
     least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
     beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())
@@ -149,7 +152,7 @@ def _studentized(
     mean: float,
     error: float,
 ) -> Float[np.ndarray, " resamples"]:
-    """How far the mean of each bootstrap resample lies from the data's, in its standard errors."""
+    """Distance of each bootstrap resample's mean from the data's mean, in standard errors."""
     own, k = sums - mean * masses, len(sums)
     columns = np.column_stack([own, masses, own**2, own * masses, masses**2])
     away, mass, *squares = bootstrap_sums(columns, resamples=RESAMPLES).T
@@ -169,15 +172,16 @@ def cluster_contrast(
     cluster: str,
     weight: str,
 ) -> ClusterContrast:
-    """Whether clusters with high values have more of their trials in one group than in the other.
+    """Test whether clusters with high values have more of their trials in one of two groups.
 
-    Missing values are omitted. No interval and no test if a group has fewer than `FEWEST` clusters.
+    Missing values are omitted. If a group has fewer than `FEWEST` clusters, there is neither an
+    interval nor a test.
 
     Args:
         trials: one row per trial.
-        value: the column to compare, the same in all trials of a cluster.
-        group: the column that says which group a trial belongs to.
-        groups: its two values, a and b; trials with others are omitted.
+        value: the column to compare, constant within each cluster.
+        group: the column that assigns each trial to a group.
+        groups: the two groups, a and b; trials of other groups are omitted.
         cluster: the column that names the cluster.
         weight: the column of the trials' weights.
     """
@@ -208,7 +212,7 @@ def cluster_contrast(
     p = share_as_far(orders[:, 0] - orders[:, 1], found.difference)
     columns = np.column_stack([values[:, None] * weights, weights])
     means = _two_means(bootstrap_sums(columns, resamples=RESAMPLES))
-    # A resample without trials of a group has no mean; with `FEWEST` clusters that is rare.
+    # A resample that lacks one of the groups has no mean; with `FEWEST` clusters this is rare.
     means = means[~np.isnan(means).any(axis=1)]
     (low_a, high_a), (low_b, high_b), (low, high) = map(percentile_interval, means.T)
     return replace(
@@ -245,7 +249,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
     """The linearised standard error of a weighted mean.
 
     Args:
-        deviations: by cluster, the sum of weighted deviations of its trials from the mean.
+        deviations: for each cluster, the sum of its trials' weighted deviations from the mean.
         mass: the sum of all weights.
     """
     k = len(deviations)
@@ -271,12 +275,12 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
 
 
 def too_few(clusters: int, what: str = "there are") -> str:
-    """The note that says why nothing is tested."""
-    return f"not tested: {what} {clusters:,} clusters, at least {FEWEST} needed"
+    """The reason why nothing is tested."""
+    return f"not tested: {what} {clusters:,} clusters; at least {FEWEST} are needed"
 
 
 def _two_means(sums: Float[np.ndarray, "resamples 4"]) -> Float[np.ndarray, "resamples 3"]:
-    """Both means and their difference, from weighted sums of a and b and their weights."""
+    """The means of a and b and their difference, from weighted sums and sums of weights."""
     with np.errstate(divide="ignore", invalid="ignore"):
         means = sums[:, :2] / sums[:, 2:]
     return np.column_stack([means, means[:, 0] - means[:, 1]])

@@ -1,26 +1,28 @@
-"""Comparisons named before the data are seen: differences of accuracy, and their power.
+"""Differences in accuracy named before the data are seen, and the power of their tests.
 
-1. Sum up: hits and trials of each cluster (such as an entity pair) at each level of the factor.
-2. Difference: between the two levels' shares. A cluster's contribution is linear in its deviations
+1. Sums: hits and trials of each cluster (such as an entity pair) at each level of the factor.
+2. Difference between the two levels' shares. A cluster's contribution is linear in its deviations
    from these shares, whether it has trials at both levels (a paired comparison) or at one.
-3. Interval: like that of one share, by random weights of the clusters and an added one, so it
+3. Interval: as for one share, from random weights of the clusters and of an added cluster, so it
    lies between -1 and 1 and has a width even if no cluster differs
    (`interp.statistics.proportions.difference_interval`).
-4. Test: random signs of the clusters' contributions if clusters have both levels; otherwise random
-   orders of the clusters' shares, with the difference over its standard error as the statistic
-   (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
-5. Spread: for a factor with many levels, best minus worst, against that of levels in random order
-   within clusters; the interval holds for every pair of levels at once.
-6. Correct: Holm's method over the contrasts that a system names; others are exploratory.
-7. Verdict: if no difference is shown, whether those of interest are excluded
+4. Test: random signs of the clusters' contributions if clusters have trials at both levels;
+   otherwise random orders of the clusters' shares, with the difference divided by its standard
+   error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
+5. Spread: for a factor with many levels, the best level minus the worst, compared with the spread
+   of levels shuffled within clusters; the interval holds simultaneously for every pair of levels.
+6. Correction: Holm's method over the contrasts that a system names; other contrasts are
+   exploratory.
+7. Verdict: if no difference is shown, whether all differences of interest are excluded
    (`interp.statistics.decisions`).
 
 benchmarks/controls counts how often these tests reject true and false null hypotheses in
-simulated studies. The standard error matters if groups of clusters differ in number and spread:
-without it, shares of 148 clusters of 60 trials (correlation 0.05) and of 91 of 20 (0.9) that are
-equal on average differed in 0.112 of 1,000 studies, with it in 0.041; shares of 147 clusters of 6
-(0.05) and 30 of 4 (1.0) in 0.246 and 0.063. With 12 clusters of one outcome each against 147, the
-rate is still 0.102.
+simulated studies. The standard error matters if groups of clusters differ in number and spread. One
+simulation compared 148 clusters of 60 trials (correlation 0.05) with 91 clusters of 20 trials
+(0.9), whose true shares are equal: tests without the standard error rejected this in 0.112 of 1,000
+studies, tests with it in 0.041. For 147 clusters of 6 trials (0.05) and 30 clusters of 4 trials
+(1.0), the rates were 0.246 and 0.063. For 12 clusters of one outcome each against 147, the rate is
+0.102 even with the standard error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,10 +49,10 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import LEVEL, UPPER, grouped
 
 POWER = 0.8
-"""Chance of finding the minimal detectable effect."""
+"""Probability of detecting the minimal detectable effect."""
 
 SHUFFLES = 999
-"""Random orders of the levels within clusters, for the test of a spread."""
+"""Number of random orders of the levels within clusters, for the test of a spread."""
 
 MODEL = "model"
 """The factor of a contrast between models."""
@@ -61,25 +63,27 @@ CONFIRMATORY, EXPLORATORY = "confirmatory", "exploratory"
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two shares; NaN if undefined, and then `note` says why."""
+    """A difference between two shares; undefined values are NaN, and `note` gives the reason."""
 
     difference: float
-    """share_a - share_b; exactly 0 if they differ only by rounding."""
+    """share_a - share_b; exactly 0 if the shares differ only by rounding."""
     low: float = np.nan
     high: float = np.nan
     """Ends of its 95% interval, between -1 and 1."""
     p: float = np.nan
     """Two-sided."""
     detectable: float = np.nan
-    """The difference that a test at 5% finds with a power of 80%, given the interval's width."""
+    """The difference that a test at the 5% level detects with 80% power, given the interval's
+    width.
+    """
     excluded_below: float = np.nan
-    """Differences below are excluded by a one-sided test at 5% (`interp.statistics.decisions`)."""
+    """Smaller differences are excluded by a one-sided 5% test (`interp.statistics.decisions`)."""
     excluded_above: float = np.nan
     share_a: float = np.nan
     share_b: float = np.nan
     clusters: int = 0
     paired: bool = False
-    """Whether clusters have both levels."""
+    """Whether the clusters have trials at both levels."""
     note: str = ""
 
 
@@ -94,17 +98,17 @@ def contrast_table(
     """One row per contrast, and per model unless models are compared.
 
     Columns are model (empty for contrasts between models), factor, contrast ("a - b"), status
-    ("confirmatory" or "exploratory"), then the fields of `Difference`, with p_holm after p,
-    corrected over all confirmatory rows, and verdict (`interp.statistics.decisions`) by p_holm
-    for confirmatory rows and by p for others.
+    ("confirmatory" or "exploratory"), and the fields of `Difference`. p is followed by p_holm,
+    corrected over all confirmatory rows. The verdict (`interp.statistics.decisions`) is based on
+    p_holm for confirmatory rows and on p for the others.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
-            and `paired`, whether all its sides are answered correctly.
+            and `paired`, whether all sides of the pair are answered correctly.
         named: the contrasts that the system fixes before the data are seen.
-        exploratory: further contrasts.
+        exploratory: additional contrasts.
         cluster: the column of the clusters within which outcomes are correlated.
-        weight: the column that says how many pairs of the population each represents.
+        weight: the column with the number of pairs of the population that each pair represents.
     """
     mass = pairs[weight].astype(float) if weight else 1.0
     counted = pairs.assign(hits=pairs["paired"].astype(float) * mass, trials=mass)
@@ -127,7 +131,7 @@ def contrast_table(
 def _rows(
     pairs: pd.DataFrame, contrast: Contrast, cluster: str
 ) -> Iterator[tuple[dict[str, str], Difference]]:
-    """Each comparison: its labels, and the difference."""
+    """Each comparison's labels and difference."""
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {
@@ -150,7 +154,7 @@ def _sums(rows: pd.DataFrame, cluster: str) -> pd.DataFrame:
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
-    """The difference of two shares, from tables of hits and trials by cluster (their index)."""
+    """The difference between two shares, from tables of hits and trials indexed by cluster."""
     paired, fewest = _counted(a, b)
     shares = _share(a), _share(b)
     found = Difference(
@@ -177,14 +181,14 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
 
 
 def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
-    """Whether clusters have both levels, and how many count: if not, those of the rarer level."""
+    """Whether clusters have both levels, and how many count (if not, those of the rarer level)."""
     fewest = min(len(a), len(b))
     paired = 2 * len(a.index.intersection(b.index)) > fewest
     return paired, len(a.index.union(b.index)) if paired else fewest
 
 
 def _power(clusters: int) -> float:
-    """How far past half its interval a difference has a power of 80%, as a share of that half."""
+    """The surplus over half the interval that gives 80% power, as a share of that half."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
@@ -198,17 +202,17 @@ def _added(sums: pd.DataFrame, share: float) -> pd.Series:
 
 
 def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """The p-value by random signs of each cluster's contribution to the difference."""
+    """The p-value from random signs of each cluster's contribution to the difference."""
     both = _share(pd.concat([a, b]))
     added = _added(a, both).sub(_added(b, both), fill_value=0.0).to_numpy()
     return share_as_far(random_sign_sums(added, resamples=RESAMPLES), found, rounding=ROUNDING)
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """The p-value by random orders of the shares over clusters, which keep level and trials.
+    """The p-value from permuting the shares over clusters, which keep their level and trials.
 
-    Trials do not move with their shares, because they may weigh more at one level. Shares may also
-    vary more at one level, so differences are divided by their standard errors.
+    The trials do not move with the shares, because they may weigh more at one level. Shares may
+    also vary more at one level, so differences are divided by their standard errors.
     """
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)
@@ -234,11 +238,11 @@ def _over_errors(
     squared_weights: Float[np.ndarray, "2"],
     correction: Float[np.ndarray, "2"],
 ) -> Float[np.ndarray, " draws"]:
-    """Differences of two weighted means over their standard errors; infinite if these are 0.
+    """Differences of two weighted means divided by their standard errors; infinite for errors of 0.
 
     Args:
-        sums: sums of values by the weights of either group, and by the squares of these weights.
-        squares: sums of squared values by squared weights.
+        sums: sums of the values times the weights of either group, and times the squared weights.
+        squares: sums of the squared values times the squared weights.
         squared_weights: the sums of squared weights.
         correction: clusters / (clusters - 1) of either group.
     """
@@ -246,7 +250,7 @@ def _over_errors(
     variances = squares - 2 * means * by_squares + means**2 * squared_weights
     variance = (variances * correction).sum(axis=1)
     away = means[:, 0] - means[:, 1]
-    # Smaller variances are rounding errors from cancellation.
+    # Variances below this are rounding errors from cancellation.
     variance[variance <= ROUNDING * squares.sum(axis=1)] = 0.0
     away[np.abs(away) <= ROUNDING] = 0.0
     errors = np.sqrt(variance)
@@ -257,9 +261,9 @@ def _over_errors(
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     """The contrast of the best and the worst of at least two levels, and their difference.
 
-    Extremes differ because they were chosen, so p is the share of random orders of the levels
-    within clusters whose extremes are as far apart, and the interval extends to either side by the
-    95% quantile of these distances: it holds for all pairs of levels together.
+    Extremes differ because they were selected, so p is the share of random orders of the levels
+    within clusters whose extremes are as far apart. The interval extends to either side by the 95%
+    quantile of these distances, so it holds for all pairs of levels simultaneously.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
@@ -270,7 +274,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
         return f"{best} - {worst}", plain
     widths = _widths(of_level)
     half, limit = (float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1))
-    # If all answers agree, random orders have no width, but further clusters may differ.
+    # If all answers agree, random orders have no width, but clusters yet to be seen may differ.
     low, high = min(plain.difference - half, plain.low), max(plain.difference + half, plain.high)
     below = min(plain.difference - limit, plain.excluded_below)
     above = max(plain.difference + limit, plain.excluded_above)
@@ -288,7 +292,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
 
 
 def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]:
-    """How far apart the extremes are with levels in random order within clusters."""
+    """The distance between the extremes under random orders of the levels within clusters."""
     clusters = list(dict.fromkeys(name for table in of_level.values() for name in table.index))
     sums = np.stack(
         [t.reindex(clusters, fill_value=0.0).to_numpy(float) for t in of_level.values()]
@@ -303,7 +307,7 @@ def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]
 
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:
-    """The two-sided p of McNemar's exact test of two judgements of the same independent items."""
+    """The two-sided p of McNemar's exact test for two judgements of the same independent items."""
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((first & ~second).sum()), int((~first & second).sum())
     return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0

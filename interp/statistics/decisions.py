@@ -1,11 +1,11 @@
-"""Which differences are shown, and which are excluded: Holm's correction, limits and verdicts.
+"""Holm's correction, limits and verdicts: which differences are shown, and which are excluded.
 
-1. Correction: p-values of one family of tests, by Holm's step-down method.
+1. Correction: the p-values of one family of tests are corrected by Holm's step-down method.
 2. Limits: two one-sided tests, each at 5% (Schuirmann, 1987, Journal of Pharmacokinetics and
-   Biopharmaceutics 15). One excludes all differences below the lower end of the 90% interval, the
-   other all above its upper end.
-3. Verdict: if both limits lie within the smallest difference of interest, any difference there
-   is matters little. Otherwise the data leave the question open.
+   Biopharmaceutics 15). One test excludes all differences below the lower end of the 90% interval,
+   the other all differences above its upper end.
+3. Verdict: if both limits lie within the smallest difference of interest, any true difference
+   matters little. Otherwise the data leave the question open.
 
 Limits are not corrected for the number of comparisons.
 """
@@ -18,19 +18,20 @@ from scipy.special import stdtrit
 
 
 def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
-    """The table with p_holm after p, family and family_size; its rows are one family of tests.
+    """Add p_holm (after p), family and family_size to a table whose rows are one family of tests.
 
-    p_holm is the p-value by Holm's step-down method (Holm, 1979), which bounds the chance of any
-    false finding in the family. A row with an undefined p-value is not a test: it stays undefined
-    and does not count in family_size.
+    p_holm is the p-value by Holm's step-down method (Holm, 1979), which bounds the probability of
+    any false positive in the family. A row with an undefined p-value stays undefined and does not
+    count towards family_size.
 
     Args:
         table: one row per test, with p.
-        family: a label for what the tests have in common.
+        family: the label of the family.
     """
     values = table["p"].to_numpy(dtype=float)
     tests = int(np.isfinite(values).sum())
-    # statsmodels' multipletests collects garbage at each call, which takes longer than the rest.
+    # The `multipletests` of statsmodels collects garbage at each call, which dominates its run
+    # time.
     order = np.argsort(values)[:tests]
     corrected = np.full(len(table), np.nan)
     steps = np.maximum.accumulate(values[order] * np.arange(tests, 0, -1))
@@ -43,23 +44,25 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 SMALLEST = 0.1
 """The smallest difference of accuracies of interest: one question, or pair, in ten.
 
-It is half of the difference that a study of the default size finds with a power of 80%, and less
-than those from which a paper on minimal pairs draws conclusions: paired accuracies of its models
-range from 0.10 to 0.61, and phrasings differ by more than 0.4."""
+It is half the difference that a study of the default size detects with 80% power. It is also
+smaller than the differences from which a paper on minimal pairs draws conclusions: the paired
+accuracies of its models range from 0.10 to 0.61, and phrasings differ by more than 0.4.
+"""
 
 SIGNIFICANT = 0.05
-"""A difference is shown if p, corrected for several comparisons, is below this."""
+"""A difference is shown if p, corrected for multiple comparisons, is below this level."""
 
 ONE_SIDED = 0.95
-"""Level of each limit: two of them are the ends of a 90% interval."""
+"""Level of each limit: the two limits are the ends of a 90% interval."""
 
 DIFFERENT, SMALLER, OPEN, UNTESTED = "different", "smaller", "open", "not tested"
-"""Verdicts: a difference is shown; none is shown, and those of interest are excluded; none is
-shown, and they are not excluded; there is no test."""
+"""Verdicts: a difference is shown; no difference is shown, and differences of interest are
+excluded; neither shown nor excluded; not tested.
+"""
 
 
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
-    """The limits below and above which all differences are excluded, by one-sided t-tests.
+    """The limits beyond which one-sided t-tests exclude all differences.
 
     Args:
         estimate: the difference.
@@ -73,11 +76,9 @@ def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
 def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST) -> str:
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
-    Args:
-        p: two-sided, corrected if there are several comparisons.
-        below: differences below are excluded.
-        above: differences above are excluded.
-        smallest: the smallest difference of interest, in the unit of the limits.
+    Args: p: two-sided p-value, corrected if there are several comparisons. below: the limit below
+        which differences are excluded. above: the limit above which differences are excluded.
+        smallest: the smallest difference of interest, in the units of the limits.
     """
     if np.isnan(p):
         return UNTESTED
@@ -100,7 +101,7 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
 
     Args:
         found: the name of each comparison, and the limits below and above which differences are
-            excluded; NaN if none is.
+            excluded; NaN if no difference is excluded.
         smallest: the smallest difference of interest.
     """
     names: dict[str, list[str]] = {SMALLER: [], OPEN: []}

@@ -1,4 +1,4 @@
-"""How well two sides of a pair are distinguished, whatever the model's bias towards one answer.
+"""How well a model tells the two sides of a pair apart, whatever its bias towards one answer.
 
 Paired accuracy depends both on how far apart a model sees the sides and on where it draws the line
 between them. These measures separate the two.
@@ -20,7 +20,7 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 @dataclass(frozen=True)
 class Discrimination:
-    """How well positive and negative prompts are distinguished; NaN, with a note, if undefined."""
+    """Discrimination of positive and negative prompts; undefined values are NaN, with a note."""
 
     auroc: float = NAN
     """The probability that a positive prompt has a higher score than a negative one, ties counting
@@ -41,14 +41,15 @@ class Discrimination:
     bias_low: float = NAN
     bias_high: float = NAN
     yes_positive: float = NAN
-    """Weighted share of positive prompts answered Yes."""
+    """Weighted share of positive prompts that are answered Yes."""
     yes_negative: float = NAN
     chance_yes_rate: float = NAN
-    """Paired accuracy of a model that answers Yes as often, regardless of the side: y (1 - y); y
-    is the mean of both shares; at most 1/4 (the agreement expected by chance of Cohen, 1960)."""
+    """Paired accuracy of a model that answers Yes equally often but regardless of the side: y (1 -
+    y), at most 1/4, with y the mean of the two shares (chance agreement; Cohen, 1960).
+    """
     independent_sides: float = NAN
     """Paired accuracy if answers to both sides were independent: yes_positive (1 - yes_negative),
-    the product of the sides' rates (also by Cohen)."""
+    the product of the two sides' rates (Cohen, 1960)."""
     clusters: int = 0
     note: str = ""
 
@@ -56,16 +57,16 @@ class Discrimination:
 def discrimination(
     trials: pd.DataFrame, *, score: str, yes: str, positive: str, cluster: str, weight: str
 ) -> Discrimination:
-    """How well a score and the answers distinguish positive from negative prompts.
+    """Measure how well a score and the answers distinguish positive from negative prompts.
 
-    Shares are corrected by the log-linear rule before z is taken, (hits + 0.5) / (n + 1), so
-    d' is finite (Hautus, 1995, Behavior Research Methods 27); hits are the weighted share times n.
+    Before z is taken, shares are corrected by the log-linear rule, (hits + 0.5) / (n + 1), so d' is
+    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n.
 
     Args:
         trials: one row per prompt.
         score: the column of the score, such as the relative probability of Yes.
-        yes: the boolean column that says whether the answer was Yes.
-        positive: the boolean column that says whether Yes is correct.
+        yes: the boolean column that is true if the answer was Yes.
+        positive: the boolean column that is true if Yes is correct.
         cluster: the column of the clusters of prompts.
         weight: the column of the prompts' weights.
     """
@@ -119,9 +120,9 @@ def discrimination_table(
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
-    """For each pair, 1 if the positive side has the higher score, 0 if the other has, else 1/2.
+    """1 for each pair whose positive side scores higher, 0 if the negative does, 1/2 for a tie.
 
-    Its mean is the probability that a pair is put in the right order; NaN if a score is missing.
+    The mean is the probability of ordering a pair correctly; NaN if a score is missing.
     """
     difference = score_positive.astype(float) - score_negative.astype(float)
     ordered = (difference > 0) + (difference == 0) / 2
@@ -131,7 +132,7 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
 def _auroc(
     trials: pd.DataFrame, score: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> tuple[float, float, float, str]:
-    """The area, its interval, and a note if there is none."""
+    """The area, its interval, and a note if there is no interval."""
     values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
     weights = np.where(is_positive, weights / weights[is_positive].sum(), weights)
     weights = np.where(~is_positive, weights / weights[~is_positive].sum(), weights)
@@ -157,7 +158,7 @@ def _below(
     others: Float[np.ndarray, " m"],
     weights: Float[np.ndarray, " m"],
 ) -> Float[np.ndarray, " n"]:
-    """The weight of the others below each value, plus half the weight of its ties."""
+    """The weight of the other values below each value, plus half the weight of its ties."""
     order = np.argsort(others)
     heights = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (
@@ -169,7 +170,7 @@ def _below(
 def _sums(
     trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> Float[np.ndarray, "clusters 6"]:
-    """By cluster, for negative and positive prompts: weight of Yes, total weight, and number."""
+    """Weight of Yes, total weight and number, by cluster, for negative and positive prompts."""
     weights, said = (trials[name].to_numpy(dtype=float) for name in (weight, yes))
     sides = np.column_stack([~is_positive, is_positive]).astype(float)
     columns = np.column_stack([(said * weights)[:, None] * sides, weights[:, None] * sides, sides])

@@ -1,13 +1,13 @@
 """The smallest differences that a set of prompts can show, by simulated studies.
 
-1. Expect: a share of right answers, and the correlations of two answers about one cluster, at one
-   level of the factor and at two levels, either from a pilot's answers or assumed.
-2. Simulate: studies of these prompts, with a difference between the levels and with these
+1. Assume a share of right answers and the correlations of two answers about one cluster, at one
+   level of the factor and at two levels, or estimate them from a pilot's answers.
+2. Simulate studies of these prompts, with a difference between the levels and with these
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels or
    drawn again (Lunn and Davies, 1998, Biometrika 85).
-3. Test: each study, as `interp.statistics.contrasts` does, but with Student's t, not permutations.
-4. Search: the smallest difference that 80% of the studies find.
+3. Test each study as `interp.statistics.contrasts` does, but by Student's t, not by permutations.
+4. Search for the smallest difference that 80% of the studies detect.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from interp.statistics.resampling import ROUNDING
 from interp.statistics.summaries import LEVEL
 
 STUDIES = 500
-"""Simulated studies of each difference."""
+"""Number of simulated studies for each difference."""
 
 RANKS = 2000
-"""Number of distinct chances that a cluster may have."""
+"""Number of distinct success probabilities that a cluster may have."""
 
 FINEST = 0.002
-"""The search ends when it knows the difference this well."""
+"""Precision of the difference at which the search ends."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,11 @@ class Expected:
     """The answers expected for one contrast."""
 
     share: float
-    """Share of right answers, at all levels; differences are hardest to find at 0.5."""
+    """Share of right answers across all levels; differences are hardest to find at 0.5."""
     within: tuple[float, ...]
-    """Correlation of two answers about one cluster at the same level: by level, or one for all."""
+    """Correlation of two answers about one cluster at the same level: one per level, or one for
+    all.
+    """
     across: float
     """Correlation of two answers about one cluster at different levels."""
 
@@ -63,7 +65,7 @@ class Trials:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
-        """The trials at the contrast's levels; compared models each answer all pairs."""
+        """The trials at the contrast's levels; if models are compared, each answers all pairs."""
         if contrast.factor == MODEL:
             pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
         names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
@@ -80,7 +82,7 @@ class Trials:
         return cls(clusters, levels, weights, counts, names)
 
     def sums(self, values: Float[np.ndarray, "*studies groups"]) -> Float[np.ndarray, "..."]:
-        """The sums by cluster and level, (*studies, cluster, level), of values of the groups."""
+        """Sums of the groups' values by cluster and level, (*studies, cluster, level)."""
         shape = self.clusters.max() + 1, len(self.names)
         place = self.clusters * shape[1] + self.levels
         order = place.argsort(kind="stable")
@@ -90,7 +92,7 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """The fewest clusters that a test of two levels counts, as in `contrasts.difference`."""
+        """The number of clusters that a test of two levels counts, as in `contrasts.difference`."""
         has = self.sums(self.counts.astype(float)) > 0
         counted = []
         for a, b in combinations(has.T, 2):
@@ -120,7 +122,7 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     if missing := set(names) - set(level):
         raise UserError(
             f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
-            "all levels to be compared, which a larger pilot may have"
+            "all levels to be compared: try a larger pilot"
         )
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
     shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
@@ -147,10 +149,10 @@ def _correlation(products: float, mass: float, *, unknown: float) -> float:
 
 
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
-    """One share whose means over clusters vary as much as those of these shares.
+    """A single share whose means over clusters vary as much as those of the given shares.
 
-    It lies on the same side of 0.5 as their mean. Levels count by their correlation, since
-    correlated answers make up most of a mean's variance.
+    It lies on the same side of 0.5 as the mean of the given shares. Levels count by their
+    correlation, since correlated answers make up most of a mean's variance.
     """
     variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
     away = np.sqrt(max(0.25 - float(variance), 0.0))
@@ -162,16 +164,16 @@ class Planned:
     """A planned comparison."""
 
     model: str
-    """The model that answers; empty for any model, and if models are compared."""
+    """The model that answers; empty if any model may answer or if models are compared."""
     contrast: Contrast
-    """If models are compared, its levels are models."""
+    """The contrast; if models are compared, its levels are models."""
     awaited: Expected
 
 
 def of_pilot(
     answered: pd.DataFrame, contrasts: Sequence[Contrast], *, cluster: str
 ) -> list[Planned]:
-    """The contrasts within each model of a pilot, and between all pairs of them.
+    """The contrasts within each model of a pilot, and between all pairs of models.
 
     Args:
         answered: one row per model and pair: model, paired, weight, the factors and the cluster.
@@ -200,7 +202,7 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
     """The contrasts within a model and between two, without a pilot.
 
     Two answers about one cluster have this correlation at one level, half of it at two levels of a
-    factor, and none if they are by two models.
+    factor, and zero if they come from two models.
     """
     planned = []
     for contrast in contrasts:
@@ -211,7 +213,7 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
 
 
 def family_size(contrasts: Sequence[Contrast], models: int) -> int:
-    """Number of tests that Holm's method corrects together, for this number of models."""
+    """Number of tests that Holm's method corrects together with this many models."""
     pairs = models * (models - 1) // 2
     return sum(
         models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
@@ -224,10 +226,11 @@ def plan_table(
 ) -> pd.DataFrame:
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
-    detectable is the difference of accuracies that a two-sided test at 5% finds with a power of
-    80%, as in a report; detectable_holm is the same for the only difference in its family, which
-    Holm's method tests at 5% over the number of tests. Both are text, "none" if no difference can
-    be found, for instance below ten clusters. Without named models there is no column model.
+    detectable is the difference in accuracy that a two-sided 5% test detects with 80% power, as in
+    a report; detectable_holm is the detectable size of the only true difference in its family,
+    which Holm's method tests at 5% divided by the number of tests. Each is a string, "none" if no
+    difference can be detected, for instance below ten clusters. Without named models there is no
+    column model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
@@ -265,12 +268,12 @@ def _said(found: float) -> str:
 
 
 def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
-    """The smallest difference found with a power of 80%; NaN if there is none.
+    """The smallest difference detected with 80% power; NaN if there is none.
 
     Args:
         trials: the pairs of the study.
         awaited: the expected answers.
-        tests: the number of tests by which the level of 5% is divided.
+        tests: the number of tests by which the 5% level is divided.
     """
     if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
@@ -285,7 +288,8 @@ def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
 def power(trials: Trials, awaited: Expected, difference: float, *, tests: int = 1) -> float:
     """The share of simulated studies that find a difference between the first level and the last.
 
-    Two levels are compared by Student's t, the extremes of several by the studentized range.
+    Two levels are compared by Student's t, and the extremes of several levels by the studentized
+    range.
     """
     hits = simulated(trials, awaited, difference)
     asked = trials.sums(trials.weights * trials.counts)
@@ -334,7 +338,7 @@ def _two_differ(
 def simulated(
     trials: Trials, awaited: Expected, difference: float, *, studies: int = STUDIES, seed: int = 0
 ) -> Float[np.ndarray, "studies clusters levels"]:
-    """Weighted sums of right answers by cluster and level, in studies with this difference.
+    """Simulate weighted sums of right answers by cluster and level, with this difference.
 
     The first level has the highest share and the last the lowest; all others have the expected one.
     """
@@ -355,7 +359,7 @@ def simulated(
 def _chances(
     shares: Float[np.ndarray, " levels"], within: Float[np.ndarray, " levels"]
 ) -> Float[np.ndarray, "levels ranks"]:
-    """By level, quantiles of clusters' chances with this mean and this correlation of answers."""
+    """Quantiles of the clusters' success probabilities by level, for a mean and a correlation."""
     ranks = (np.arange(RANKS) + 0.5) / RANKS
     both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
     a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))

@@ -1,26 +1,26 @@
-"""Proportions whose trials come in clusters: their intervals, and shrunken ones for ranking groups.
+"""Intervals of proportions whose trials come in clusters, and shrunken proportions to rank groups.
 
 Each end is a quantile of the share over random weights of the clusters (exponential, as in the
 Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added: without a hit for
-the lower end, with only hits for the upper end. With a weight of one this is the bound of
-Gaffke (2005; Learned-Miller and Thomas, 2020), which for clusters of one trial is that of Clopper and
-Pearson; here the added cluster's weight is one half on average. Because the weights do not depend on
-the outcomes, one more error never raises an end. An interval whose variance is estimated from the
-errors lacks this property, and is narrowest if there is one error.
+the lower end, with only hits for the upper end. With a weight of one, this is the bound of Gaffke
+(2005; Learned-Miller and Thomas, 2020), which equals that of Clopper and Pearson for clusters of
+one trial; here the added cluster's weight is one half on average. Because the weights do not depend
+on the outcomes, an additional error never raises an end. An interval whose variance is estimated
+from the errors lacks this property and is narrowest for a single error.
 
 `shrunken_shares` ranks groups of different sizes, because small groups have the most extreme shares:
 
 1. Estimate how strongly the trials of one cell, a group's trials by one model, are correlated, and
    count each cell as its effective number of independent trials.
-2. Take each group's mean deviation from the models' means, so it does not matter which
-   models find everything hard, with its sampling variance.
+2. Take each group's mean deviation from the models' means, with its sampling variance. It does not
+   matter which models find everything hard.
 3. Estimate how much groups differ beyond that variance (DerSimonian and Laird, 1986).
-4. Shrink each group's deviation by the share of its variance due to sampling: the empirical Bayes
-   estimate of normal means (Morris, 1983, JASA 78).
+4. Shrink each group's deviation by the share of its variance that is due to sampling: the empirical
+   Bayes estimate of normal means (Morris, 1983, JASA 78).
 
-The share of at least 300 simulated samples in which the 95% interval held the true proportion, and
-its mean width; in brackets, the same for Wilson's interval for the clusters' effective number of
-trials (at least the number of clusters)::
+The table gives the share of at least 300 simulated samples in which the 95% interval covered the
+true proportion, and its mean width. In brackets: coverage and width of Wilson's interval for the
+clusters' effective number of trials (at least the number of clusters)::
 
     clusters x trials  correlation  0.5                      0.9                      0.97                     0.995
     9 x 40             0.1          1.00, 0.30 (0.93, 0.25)  1.00, 0.27 (0.95, 0.16)  0.99, 0.26 (0.92, 0.10)  0.99, 0.25 (0.97, 0.20)
@@ -58,18 +58,18 @@ def proportions(
     """One row for each combination of `by` and column of outcomes.
 
     Columns are those of `by`, measure (the column's name), share (the proportion of true values),
-    low and high (its 95% interval), n (trials), clusters, note. Trials of one cluster are treated
-    as dependent; without `cluster`, all are independent, and the interval is Wilson's. With one
-    cluster the interval is undefined (NaN) and `note` says so.
+    low and high (its 95% interval), n (trials), clusters and note. Trials of one cluster are
+    treated as dependent; without `cluster`, all trials are independent, and the interval is
+    Wilson's. With one cluster the interval is undefined (NaN) and `note` says so.
 
     Args:
         outcomes: one row per trial.
         values: the columns to count, booleans or shares from 0 to 1; NA is not a trial.
         by: the columns whose combinations of values are counted separately.
         cluster: the clustering variable of the trials.
-        weight: the column that says how many trials of the population each represents.
-            Wilson's interval is for the effective number of trials (Kish, 1965); clusters count
-            by the sums of their trials' weights.
+        weight: the column with the number of trials of the population that each trial represents.
+            Wilson's interval is for the effective number of trials (Kish, 1965); clusters count by
+            the sums of their trials' weights.
     """
     sums = _sums(outcomes, values, by, cluster, weight)
     rows = [
@@ -87,9 +87,9 @@ def _sums(
     cluster: str | None,
     weight: str | None,
 ) -> pd.DataFrame:
-    """One row per measure, combination of `by` and cluster: n, and weighted hits, trials, squares.
+    """One row per measure, combination of `by` and cluster: n, weighted hits, trials and squares.
 
-    Squares are sums of the squared weights of single trials.
+    Squares are sums of the squared weights of individual trials.
     """
     keys = list(dict.fromkeys([*by, *([cluster] if cluster else [])]))
     mass = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
@@ -138,7 +138,7 @@ def _clustered(
 def _weights(
     clusters: int,
 ) -> tuple[Float[np.ndarray, "draws clusters"], Float[np.ndarray, "2 draws"]]:
-    """Random weights of the clusters and of two that are added, always the same."""
+    """Random weights of the clusters and of two added clusters, identical in every call."""
     chance = np.random.default_rng(0)
     weights = chance.standard_exponential((DRAWS, clusters))
     return weights, chance.gamma(_ADDED, size=(2, DRAWS))
@@ -149,19 +149,21 @@ def difference_interval(
 ) -> tuple[float, float]:
     """The interval of a difference of two shares a - b, within -1 to 1.
 
-    It is found as for one share, with the same weights for clusters that have trials of both: a
-    cluster is added without a hit for a and with only hits for b, or the other way round. A paired
-    comparison adds the same cluster to both shares, an unpaired one a cluster to each.
+    It is computed as for one share, with the same weights for clusters that have trials of both: a
+    cluster is added without a hit for a and with only hits for b, or vice versa. A paired
+    comparison adds the same cluster to both shares; an unpaired comparison adds a separate cluster
+    to each.
 
-    The 95% interval held the true difference in 0.958 to 1.000 of 600 simulated samples of each of
-    20 kinds (11 to 147 clusters, paired or not, shares from 0 to 0.97), Student's on the scale of
-    Fisher's z in 0.705 to 0.977: the latter is far too narrow if a share is near 0 or 1. Each end
-    of the 90% interval was wrong in at most 0.058.
+    In 600 simulated samples of each of 20 kinds (11 to 147 clusters, paired or not, shares from 0
+    to 0.97), the 95% interval covered the true difference with a frequency of 0.958 to 1.000. For
+    Student's interval on the scale of Fisher's z the range was 0.705 to 0.977, because it is far
+    too narrow if a share is near 0 or 1. Each end of the 90% interval was wrong with a frequency of
+    at most 0.058.
 
     Args:
         a: hits and trials of the first share, indexed by cluster.
-        b: those of the second.
-        paired: whether clusters have trials of both.
+        b: hits and trials of the second share.
+        paired: whether clusters have trials of both shares.
         upper: the probability below the upper end.
     """
     clusters = a.index.union(b.index)
@@ -174,7 +176,7 @@ def difference_interval(
         totals.append(weights @ trials + further[-1])
     low = drawn[0] / totals[0] - (drawn[1] + further[1]) / totals[1]
     high = (drawn[0] + further[0]) / totals[0] - drawn[1] / totals[1]
-    # Rounding, and a share that all clusters have, may put the ends past the difference itself.
+    # Rounding, or a share that all clusters have, may put the ends past the difference itself.
     here = float(a["hits"].sum() / a["trials"].sum() - b["hits"].sum() / b["trials"].sum())
     return min(float(np.quantile(low, 1 - upper)), here), max(float(np.quantile(high, upper)), here)
 
@@ -196,9 +198,9 @@ def shrunken_shares(
 ) -> pd.DataFrame:
     """One row per group: `group`, estimate, low, high, share, trials, effective_trials, cells.
 
-    `share` is the plain mean over the group's cells; `estimate` the shrunken one, with its 95%
-    posterior interval, which counts the variance between groups as known; `trials` the sum of n.
-    If groups differ no more than by chance, all estimates are the same.
+    `share` is the plain mean over the group's cells, and `trials` is the sum of n. `estimate` is
+    the shrunken mean, with a 95% posterior interval that treats the variance between groups as
+    known. If groups differ no more than by chance, all estimates are the same.
 
     Args:
         cells: one row per group and model.

@@ -1,7 +1,7 @@
 """Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
 
-Rows are the units that are drawn whole, such as pairs or clusters. Draws depend only on the number
-of rows, so statistics of the same rows are resampled together.
+Each row is a unit that is drawn as a whole, such as a pair or a cluster. Draws depend only on the
+number of rows, so statistics of the same rows are resampled together.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 """Relative change that rounding can cause in a statistic."""
 
 _DRAWN_AT_ONCE = 200
-"""Resamples held in memory as 64-bit numbers at a time."""
+"""Number of resamples held in memory as 64-bit numbers at a time."""
 
 
 def apart(a: float, b: float) -> float:
@@ -29,7 +29,7 @@ def bootstrap_sums(
     values: Float[np.ndarray, "rows columns"], *, resamples: int
 ) -> Float[np.ndarray, "resamples columns"]:
     """The sum of each column over each bootstrap resample of the rows."""
-    return _products(_counts(len(values), resamples), values)
+    return _products(bootstrap_counts(len(values), resamples), values)
 
 
 def random_sign_sums(
@@ -57,14 +57,14 @@ def share_as_far(
 ) -> float:
     """The two-sided p-value of a permutation test around zero.
 
-    The share of statistics at least as far from zero as the observed one, which is counted with
-    them, so p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
+    p is the share of statistics at least as far from zero as the observed one, which is included,
+    so p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
 
     Args:
         resampled: the statistic of each draw.
         observed: the statistic of the data.
-        rounding: largest statistic that rounding alone may give; zero if true differences may be
-            as small.
+        rounding: largest statistic that rounding by itself may produce; zero if true differences
+            may be equally small.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -80,8 +80,8 @@ def _products(
 
 
 @lru_cache(maxsize=4)
-def _counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
-    """How often each row is drawn."""
+def bootstrap_counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
+    """Number of times that each row is drawn."""
     chance, shares = np.random.default_rng(0), np.full(rows, 1 / rows)
     return _in_parts(
         lambda size: chance.multinomial(rows, shares, size=size).astype(np.int8), resamples
@@ -97,6 +97,6 @@ def _signs(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
 
 
 def _in_parts(draw: Callable[[int], np.ndarray], resamples: int) -> np.ndarray:
-    """All draws, made a few at a time, since as 64-bit numbers they take the most memory."""
+    """All draws, made in small batches because 64-bit numbers take the most memory."""
     starts = range(0, resamples, _DRAWN_AT_ONCE)
     return np.concatenate([draw(min(_DRAWN_AT_ONCE, resamples - start)) for start in starts])

@@ -1,4 +1,4 @@
-"""Rows by group, weighted summaries, and the confidence level of every interval."""
+"""Grouped rows, weighted summaries, and the confidence level of every interval."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -30,7 +30,7 @@ def grouped(
 ) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
     """Each combination of values of the columns `by`, in order of appearance, with its rows.
 
-    No columns give one group of all rows.
+    Without columns, all rows form one group.
     """
     if not by:
         yield {}, frame
@@ -53,8 +53,8 @@ def table_by(
         frame: the rows to group.
         by: the columns whose combinations of values are the groups.
         kind: the dataclass; its fields are columns even if there are no rows.
-        of: computes an instance of it from the rows of a group.
-        constant: columns of one value each.
+        of: computes an instance of the dataclass from the rows of a group.
+        constant: columns with a single value each.
     """
     rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]
     return pd.DataFrame(rows, columns=[*by, *constant, *(field.name for field in fields(kind))])
@@ -69,7 +69,7 @@ def weighted_mean(values: Values, weights: Values) -> float:
 
 
 def weighted_sd(values: Values, weights: Values) -> float:
-    """The standard deviation; with equal weights that of a sample, over n - 1. NaN below two."""
+    """The standard deviation; for equal weights that of a sample. NaN for fewer than two values."""
     if len(values) < 2:
         return float("nan")
     deviations = values - np.average(values, weights=weights)
@@ -91,6 +91,6 @@ def geometric_mean(values: Values, weights: Values) -> float:
 
 
 def largest_share(values: Values, weights: Values) -> float:
-    """The largest part of the weighted sum that one value holds; NaN if the sum is 0."""
+    """The largest share of the weighted sum that comes from one value; NaN if the sum is 0."""
     parts = values * weights
     return float(parts.max() / parts.sum()) if parts.sum() > 0 else float("nan")

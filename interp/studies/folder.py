@@ -23,7 +23,7 @@ class StudyFolder:
     record: StudyRecord
     """Content of study.json."""
     runs: Mapping[str, RunFolder]
-    """The stages that have begun, by name."""
+    """The stages begun so far, by name."""
 
     @classmethod
     def read(cls, folder: Path) -> "StudyFolder":
@@ -39,10 +39,9 @@ class StudyFolder:
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table of the study's report, as `tables/NAME.csv` holds it.
+        """A table of the study's report, from `tables/NAME.csv`.
 
-        Raises:
-            UserError: the report has no such table, or was not written yet.
+        Raises: UserError: the report has no such table, or has not been written yet.
         """
         tables = inside(self.folder, "tables")
         known = [file.removesuffix(".csv") for file in names_in(tables)]
@@ -61,7 +60,7 @@ class StudyFolder:
         return lines
 
     def faults(self) -> list[str]:
-        """Everything that is missing, wrong, or not as it was written, one line each."""
+        """Everything that is missing, wrong or changed since it was written, one line each."""
         lines = [] if self.record.stages else ["study.json: the study has no stages"]
         for stage in self.record.stages:
             run = self.runs.get(stage)
@@ -73,17 +72,17 @@ class StudyFolder:
 
     def _problems_of_report(self) -> Iterator[str]:
         if not self.record.report:
-            yield f"the report was not written; interp report {self.folder} writes it"
+            yield f"the report has not been written; run interp report {self.folder}"
         for name, expected in self.record.report.items():
             if problem := change_in(inside(self.folder, *name.split("/")), name, expected):
                 yield problem
 
     def provenance(self) -> dict[str, object]:
-        """The record as a page shows it: without the checksums of the page itself."""
+        """The record in the form shown on a page, without the checksums of the page itself."""
         return self.record.model_dump(mode="json", exclude={"report"})
 
     def note_report(self) -> None:
-        """Note the report's files, with checksums, in the record."""
+        """Add the report's files, with checksums, to the record."""
         places = [("report.html",)] + [
             (part, name)
             for part in ("tables", "figures")

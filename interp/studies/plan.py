@@ -27,11 +27,11 @@ class StudyPlan(Plan):
     study: str
     options: Mapping[str, object]
     made: list[Path] = field(default_factory=list)
-    """The folders made for a new study, innermost first."""
+    """The folders created for a new study, innermost first."""
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
-        """The plan of a study; models of earlier calls stay in it."""
+        """The plan of a study, including the models of earlier calls."""
         pairs = source.pairs(study.default_limit)
         chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
         if source.template:
@@ -45,7 +45,7 @@ class StudyPlan(Plan):
         )
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Take the study's folder and those of its stages."""
+        """Open the study's folder and those of its stages."""
         if joins:
             return super().open(joins=True)
         made = take_folder(self.folder, RECORD)
@@ -66,7 +66,7 @@ class StudyPlan(Plan):
         return super().open()
 
     def note(self, runs: Sequence[Run]) -> None:
-        """Note the call in the history of the study and of its runs."""
+        """Add the call to the history of the study and of its runs."""
         with locked(self.folder, RECORD_LOCK):
             record = self._read()
             if record is not None:
@@ -80,12 +80,12 @@ class StudyPlan(Plan):
         there = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
             if self.made and there == [RECORD]:
-                remove_plain(self.folder, [RECORD])  # ours: it was written into a new folder
+                remove_plain(self.folder, [RECORD])  # written by us into a new folder
             for folder in self.made:
                 folder.rmdir()
 
     def finish(self, runs: Sequence[Run]) -> None:
-        """Merge the tables of the runs, and note the end of the study."""
+        """Merge the tables of the runs, and record the end of the study."""
         for run in runs:
             with merging(run.folder):
                 pass
@@ -99,15 +99,15 @@ class StudyPlan(Plan):
                 self._write(updated(record, {"history": history, "finished": now()}))
 
     def _check_same(self, earlier: StudyRecord) -> None:
-        """Check that the folder holds this study, perhaps with fewer pairs."""
-        # The path of the data may change; the stages check that it is the same data.
+        """Check that the folder holds this study, possibly with fewer pairs."""
+        # The path of the data may change; the stages check that the data are identical.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
         shrinks = _limit(self.options) < _limit(earlier.options)
         if earlier.study != self.study or before != now or shrinks:
             raise UserError(
                 f"{self.folder} belongs to a different study: {earlier.study} with "
-                f"{earlier.options}, this one is {self.study} with {dict(self.options)}; repeat "
-                "that study's options (--limit may grow), or give another --out"
+                f"{earlier.options}, but this study is {self.study} with {dict(self.options)}; "
+                "repeat that study's options (--limit may grow), or use another --out"
             )
 
     def _read(self) -> StudyRecord | None:
@@ -123,6 +123,6 @@ def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
 
 
 def _limit(options: Mapping[str, object]) -> float:
-    """The number of pairs; infinite for all."""
+    """The number of pairs; infinite for all pairs."""
     limit = options.get("limit")
     return float(limit) if isinstance(limit, int) else float("inf")

@@ -1,7 +1,7 @@
 """Studies: several measurements of the same models, and one report; found by entry point.
 
-A study has stages, each a measurement of a prompt set, and turns their tables into a page. This
-module needs no torch, so that a command knows a study's options at once.
+A study has stages, each of which measures a prompt set, and turns their tables into a page. This
+module does not import torch, so a command knows a study's options immediately.
 """
 
 from abc import ABC, abstractmethod
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Study(Options, ABC):
-    """The measurements of a paper or a question, and the report on them.
+    """The measurements for a paper or a question, and the report on them.
 
-    A subclass sets the names below, has its own options as fields, and is registered under the
+    A subclass sets the names below, adds its own options as fields, and is registered under the
     entry point group `interp.studies`.
     """
 
@@ -29,24 +29,24 @@ class Study(Options, ABC):
     default_limit: ClassVar[int]
     """Default number of pairs."""
     any_system: ClassVar[bool] = False
-    """Whether it takes the prompts of any system."""
+    """Whether the study accepts the prompts of any system."""
     organisms: ClassVar[tuple[str, ...]] = ()
-    """The systems whose packaged organisms are measured if no model is named; all if empty."""
+    """The systems whose packaged organisms are the default models; all systems if empty."""
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
-        """The systems whose packaged organisms are measured if no model is named."""
+        """The systems whose packaged organisms are the default models."""
         return self.organisms
 
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """What is measured for every model."""
+        """The measurements of every model."""
 
     @abstractmethod
     def report(self, folder: "StudyFolder") -> "Report":
-        """Tables and figures from what the study has on disk."""
+        """Tables and figures from the study's results on disk."""
 
 
 def find_study(name: str) -> type[Study]:
-    """The study of that name."""
+    """The study with the given name."""
     study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
     return study

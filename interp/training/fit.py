@@ -1,4 +1,4 @@
-"""One training run with Hugging Face's Trainer: batches in a given order, progress, resume."""
+"""One training run with Hugging Face's Trainer: ordered batches, progress and resumption."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ from interp.reading.budget import is_out_of_memory
 from interp.training.folder import keep, last_whole, take, workplace
 
 Batch = Mapping[str, Any]
-"""The batch of one step: tensors by name, or mappings of them."""
+"""The batch of one step: tensors by name, or mappings of tensors."""
 
 Loss = Callable[[PreTrainedModel, Any], Tensor]
 """The mean loss of a batch on the model's device, in nats."""
@@ -46,12 +46,12 @@ def fit(
         loss: the loss to minimize.
         folder: holds Trainer's checkpoints until `remove_checkpoints`.
         title: the title of the progress.
-        arguments: those of transformers' `TrainingArguments`, such as learning_rate.
+        arguments: arguments of transformers' `TrainingArguments`, such as learning_rate.
 
-    Raises:
-        UserError: the folder holds checkpoints of another program, or one that cannot be resumed.
+    Raises: UserError: the folder holds checkpoints of another program, or a checkpoint that cannot
+        be resumed.
     """
-    steps = len(batches)  # type: ignore[arg-type]  # Dataset does not say that it has a length
+    steps = len(batches)  # type: ignore[arg-type]  # Dataset does not declare its length
     take(folder)
     done, last = last_whole(folder) or (0, None)
     with (
@@ -74,7 +74,7 @@ def fit(
                 raise
             raise UserError(
                 f"{last} cannot be resumed: {shortened(' '.join(repr(error).split()), 300)}. "
-                "Remove it to go on from the checkpoint before it"
+                "Remove it to resume from the checkpoint before it"
             ) from error
 
 
@@ -93,12 +93,12 @@ def _settings(place: Path, **arguments: Any) -> TrainingArguments:
         **arguments,
     )
     if settings.n_gpu > 1:
-        settings._n_gpu = 1  # several would each get a part of a step's batch
+        settings._n_gpu = 1  # several GPUs would each get a part of a step's batch
     return settings
 
 
 def _is_of_the_machine(error: Exception) -> bool:
-    """Whether an error is about memory or a disk, not about the content of a checkpoint."""
+    """Whether an error concerns memory or a disk rather than the content of a checkpoint."""
     return (
         is_out_of_memory(error)
         if isinstance(error, RuntimeError)
@@ -123,31 +123,33 @@ class _Trainer(Trainer):
         return self._loss(model, inputs)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Zero: operations are not counted, since batches have several parts."""
+        """Return zero: operations are not counted, since batches have several parts."""
         return 0
 
 
 class _Kept(TrainerCallback):
-    """Moves saved checkpoints into place, and reads only the step from a checkpoint."""
+    """A callback that moves checkpoints into place, and reads only the step from a checkpoint."""
 
     def __init__(self, folder: Path, done: int) -> None:
         self._folder = folder
         self._done = done
         self.began = False
-        """Whether a step has begun; after that no checkpoint is read."""
+        """Whether a step has begun, after which no checkpoint is read."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Rebuild Trainer's state, keeping only the step that was read."""
+        """Rebuild Trainer's state, keeping only the step that was read from the checkpoint."""
         if state.global_step != self._done:
-            raise ValueError(f"its name says step {self._done}, its state {state.global_step}")
+            raise ValueError(
+                f"its name refers to step {self._done}, but its state to step {state.global_step}"
+            )
         made = TrainerState(
             global_step=state.global_step,
             max_steps=args.max_steps,
             num_train_epochs=state.num_train_epochs,
             train_batch_size=args.train_batch_size,
-            # The state is declared to take callbacks, but takes any object that has a state.
+            # The state is annotated to take callbacks, but accepts any object that has a state.
             stateful_callbacks=[control],  # type: ignore[list-item]
         )
         # transformers does not annotate this function.
@@ -166,7 +168,7 @@ class _Kept(TrainerCallback):
 
 
 class _Shown(TrainerCallback):
-    """Progress, in the terminal."""
+    """Show progress in the terminal."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

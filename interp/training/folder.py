@@ -1,8 +1,8 @@
 """A training run's folder: its record, and complete checkpoints.
 
-A process may be killed while it writes a checkpoint. So each checkpoint is saved in a new folder,
-and renamed into place once it has a manifest with the checksums of its files. The folder's content
-is not trusted: links, and files that the manifest lacks, are refused.
+A process may be killed while it writes a checkpoint. Each checkpoint is therefore saved in a new
+folder and renamed into place once it has a manifest with the checksums of its files. The folder's
+content is not trusted: links and files missing from the manifest are rejected.
 """
 
 import re
@@ -55,10 +55,10 @@ class TrainIdentity(Record):
     options: dict[str, JsonValue]
     model: ModelName
     origin: dict[str, JsonValue]
-    """The model before training: its source, and how it was loaded."""
+    """The model before training: its source and loading options."""
     lessons: Count
     data: Hash
-    """A hash over all prompts and answers, as the model reads them."""
+    """A hash over all prompts and answers in the form that the model reads."""
     code: Hash
 
 
@@ -72,16 +72,16 @@ class TrainRecord(Record):
     parameters: Count
     history: list[Call]
     finished: Text | None = None
-    """When the model was written; None during training."""
+    """Time when the model was written; None during training."""
     seconds: dict[Text, Metric] = Field(default_factory=dict)
-    """Wall-clock and processor time of the call that finished."""
+    """Wall-clock and processor time of the call that finished training."""
     metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
     """Scores by held-out split."""
 
 
 def training_of(model: str) -> TrainRecord | None:
-    """The record of a model, named as it was loaded, that `interp train` finished; else None."""
-    with suppress(UserError):  # a report must not fail because of another program's folder
+    """The record of a loaded model, by its name, if `interp train` finished it; otherwise None."""
+    with suppress(UserError):  # another program's folder must not break a report
         folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
         if names_folder(str(folder)):
             record = read_record(inside(folder, RECORD), TrainRecord)
@@ -101,8 +101,8 @@ def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity
         if before != after:
             raise UserError(
                 f"{folder} belongs to a different training run: its {what} is "
-                f"{shortened(repr(before), 100)}, this run's is {shortened(repr(after), 100)}; "
-                "repeat that run's options, or give another --out"
+                f"{shortened(repr(before), 100)}, but that of this run is "
+                f"{shortened(repr(after), 100)}; repeat that run's options, or use another --out"
             )
 
 
@@ -120,7 +120,7 @@ def _facts(identity: TrainIdentity) -> dict[str, object]:
 
 MANIFEST = "manifest.json"
 OURS = ".training"
-"""Marks a folder that held no other program's checkpoints when training began."""
+"""Marker of a folder that held no other program's checkpoints when training began."""
 
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 
@@ -136,9 +136,8 @@ class Manifest(Record):
 def take(folder: Path) -> None:
     """Mark a folder as ours, and remove checkpoints that a killed process left half saved.
 
-    Raises:
-        UserError: the folder holds checkpoints of another program, holds links, pipes or folders in
-            the place of this program's files, or cannot be written to.
+    Raises: UserError: the folder holds checkpoints of another program, holds links, pipes or
+        folders instead of this program's files, or is not writable.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +157,7 @@ def take(folder: Path) -> None:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """A new folder for checkpoints that are being saved; removed after the block."""
+    """Create a folder for checkpoints that are being saved, and remove it after the block."""
     place = unfinished_name(folder.resolve() / "checkpoints")
     with writing(place):
         place.mkdir()
@@ -170,7 +169,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
-    """Move a newly saved checkpoint into its place, then remove earlier ones."""
+    """Move a newly saved checkpoint into its place, then remove earlier checkpoints."""
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
     with writing(place):
@@ -187,7 +186,7 @@ def declare_whole(checkpoint: Path) -> None:
 
 
 def last_whole(folder: Path) -> tuple[int, Path] | None:
-    """The last complete checkpoint, with its step; None if there is none."""
+    """The last complete checkpoint, with its step; None without a checkpoint."""
     for step, checkpoint in sorted(_checkpoints(folder).items(), reverse=True):
         if _is_whole(checkpoint):
             return step, checkpoint
@@ -195,24 +194,23 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 
 
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
-    """Remove only the checkpoints of a folder that was taken.
+    """Remove only the checkpoints of a marked folder.
 
-    Args:
-        folder: folder of the checkpoints.
-        but: the step of a checkpoint that stays; if not given, the folder is given back.
+    Args: folder: folder of the checkpoints. but: the step of a checkpoint to keep; if None, the
+        folder's marker is also removed.
     """
     if not _is_ours(folder):
         return
     for step, checkpoint in _checkpoints(folder).items():
         if step != but:
-            with suppress(OSError):  # the checkpoint holds more than files
+            with suppress(OSError):  # the checkpoint contains more than files
                 remove_own(checkpoint)
     if but is None:
         remove_plain(folder.resolve(), [OURS])
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
-    """Everything with the name of a checkpoint, by step; the folder itself may be a link."""
+    """Every path with the name of a checkpoint, by step; the folder itself may be a link."""
     folder = folder.resolve()
     steps = {_step(name): folder / name for name in names_in(folder)}
     return {step: path for step, path in steps.items() if step is not None}
@@ -223,9 +221,9 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _check_plain(checkpoint: Path) -> None:
-    """Refuse a link, pipe or device in the place of a checkpoint or of one of its files."""
+    """Reject a link, pipe or device in the place of a checkpoint or of one of its files."""
     if not is_folder(checkpoint):
-        raise UserError(f"{checkpoint} is not a checkpoint's folder; remove it")
+        raise UserError(f"{checkpoint} is not a checkpoint folder; remove it")
     for name in names_in(checkpoint):
         if not is_plain(checkpoint / name):
             raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
@@ -237,7 +235,7 @@ def _step(name: str) -> int | None:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether the files are exactly those of the manifest, unchanged."""
+    """Whether the files are exactly the unchanged files of the manifest."""
     try:
         manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
         names = set(names_in(checkpoint)) - {MANIFEST}

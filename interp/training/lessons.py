@@ -1,4 +1,4 @@
-"""Lessons: prompts as a model reads them, with their answers; the batch of each step."""
+"""Lessons (prompts in the form that a model reads, with answers), and the batch of each step."""
 
 import hashlib
 import random
@@ -26,7 +26,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.spec import TrainSpec
 
 IGNORED = -100
-"""Label of tokens that the model does not learn."""
+"""Label of tokens that are excluded from the loss."""
 
 BUCKET = 32
 """Number of batches whose prompts are sorted by length together, to keep padding small."""
@@ -38,22 +38,24 @@ class Lesson(NamedTuple):
     """A prompt and its answer in a model's tokens."""
 
     token_ids: NDArray[np.int32]
-    """Tokens that the model reads; for a causal model the prompt and its answer."""
+    """Tokens that the model reads; for a causal model, the prompt and its answer."""
     target: NDArray[np.int32]
-    """A classifier's class, or the tokens to write, which a causal model also reads last."""
+    """A classifier's class, or the tokens to write, which are also a causal model's last input
+    tokens.
+    """
     group: str
-    """The prompt's `pair_id`, which its group shares."""
+    """The prompt's `pair_id`, shared within its group."""
 
 
 class Lessons(NamedTuple):
-    """The lessons that a model learns."""
+    """The lessons on which a model is trained."""
 
     lessons: list[Lesson]
     too_long: int
     """Number of omitted prompts, which have more tokens than the model can read."""
 
     def digest(self) -> str:
-        """A hash over all lessons in order, the data as the model reads them."""
+        """A hash over all lessons in order, in the form that the model reads."""
         digest = hashlib.sha256()
         for lesson in self.lessons:
             for part in (lesson.token_ids, lesson.target):
@@ -63,7 +65,7 @@ class Lessons(NamedTuple):
 
     @property
     def longest(self) -> Lesson:
-        """The lesson with the most tokens to read and, among equals, to write."""
+        """The lesson with the most tokens to read and, in case of ties, to write."""
         return max(self.lessons, key=lambda lesson: (len(lesson.token_ids), len(lesson.target)))
 
 
@@ -84,14 +86,13 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
     if not kept:
         raise UserError(
             f"all {len(lessons):,} prompts of the training set have more than {limit} tokens, "
-            f"the most that {model.name} reads; give a model with a longer context, or shorter "
-            "prompts"
+            f"the limit of {model.name}; use a model with a longer context, or shorter prompts"
         )
     return Lessons(kept, len(lessons) - len(kept))
 
 
 def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterator[Lesson]:
-    # Segments are not needed here, and finding their tokens takes most of the time.
+    # Segments are not needed here, and locating their tokens would take most of the time.
     bare = [replace(prompt, segments={}, roles={}) for prompt in prompts]
     for prompt, tokenized in zip(bare, tokenize_whole(model, bare), strict=True):
         if model.kind is CLASSIFIER:
@@ -113,7 +114,7 @@ def _class(model: Model, prompt: Prompt) -> int:
 
 
 def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:
-    """The tokens of an answer after a causal model's prompt, and the token that ends its turn."""
+    """The tokens of an answer after a causal model's prompt, and the token that ends the turn."""
     reader = AnswerTokenizer(model)
     ids = reader.after(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
     end = model.tokenizer.eos_token_id
@@ -129,20 +130,20 @@ def steps_of(
     seed: int,
     curriculum: float | None = None,
 ) -> list[list[int]]:
-    """The indices of each step's lessons, in an order decided by the seed.
+    """The indices of each step's lessons, in an order determined by the seed.
 
-    Each lesson occurs once per epoch. Batches hold lessons of similar length, since the lessons of
-    `BUCKET` batches are sorted together.
+    Each lesson occurs once per epoch. Batches contain lessons of similar length, since the lessons
+    of `BUCKET` batches are sorted together.
 
     Args:
         lengths: number of tokens of each lesson.
         groups: group of each lesson.
         batch: number of lessons in a step.
-        epochs: how often each lesson occurs.
+        epochs: number of times that each lesson occurs.
         seed: seed of the order.
-        curriculum: in the first epoch short groups come before long ones, after each length is
+        curriculum: in the first epoch, short groups precede long groups, after each length is
             increased at random by up to this share. Groups stay together, so the gradient of a
-            batch contains the differences among a group's prompts. None for no such order.
+            batch reflects the differences among a group's prompts. None for a random order.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -182,7 +183,7 @@ def _cut(places: list[int], size: int) -> list[list[int]]:
 
 
 class Steps(Dataset[dict[str, Tensor]]):
-    """The batch of each training step, as Hugging Face's models take it."""
+    """The batch of each training step, in the form that Hugging Face's models take."""
 
     def __init__(self, model: Model, spec: TrainSpec, lessons: Sequence[Lesson]) -> None:
         self._model, self._lessons = model, lessons
@@ -203,7 +204,7 @@ class Steps(Dataset[dict[str, Tensor]]):
 
 
 def to_batch(model: Model, lessons: Sequence[Lesson]) -> dict[str, Int[Tensor, "lesson ..."]]:
-    """Lessons as tensors, padded on the right, even for causal models: no token sees padding."""
+    """Lessons as tensors, padded on the right even for causal models, so no token sees padding."""
     padding = model.tokenizer.pad_token_id or 0
     width = safe_width(max(len(lesson.token_ids) for lesson in lessons), model.device)
     batch = {
@@ -235,14 +236,14 @@ def _padded(
 
 
 _NUMBER_BYTES = 4
-"""Bytes of a number: weights, gradients and AdamW's two means of each are in fp32."""
+"""Bytes per number: weights, gradients and AdamW's two running means are in fp32."""
 
 
 class Estimate(NamedTuple):
     """The cost of training: steps, and memory in bytes."""
 
     lessons: int
-    """Number of prompts learned."""
+    """Number of training prompts."""
     too_long: int
     """Number of omitted prompts, which have more tokens than the model can read."""
     longest: int
@@ -255,17 +256,16 @@ class Estimate(NamedTuple):
     gradients: int
     optimizer: int
     activations: int
-    """Bytes that a step keeps for its backward pass if all its prompts are as long as the
-    longest."""
+    """Bytes that a step keeps for its backward pass if all its prompts have the maximum length."""
 
     @property
     def memory(self) -> int:
-        """Sum of these bytes; libraries and temporary results come on top."""
+        """Sum of these bytes, excluding libraries and temporary results."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
 def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
-    """The cost of training a model; its weights are not needed (`Start.outline`)."""
+    """The cost of training a model, computed without its weights (`Start.outline`)."""
     trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
     parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
     longest = lessons.longest
@@ -285,7 +285,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
-    # A model reads a mask of tokens, which it cannot do on "meta", but not a mask of scores.
+    # A model reads a mask of tokens, which is impossible on "meta", but not a mask of scores.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}
@@ -298,7 +298,7 @@ def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
 def _counting(without: set[int]) -> Iterator[dict[int, int]]:
     """The size of each storage kept within the block for a backward pass."""
     kept: dict[int, int] = {}
-    alive: list[Tensor] = []  # keeps storages from sharing an address
+    alive: list[Tensor] = []  # prevents storages from sharing an address
 
     def count(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

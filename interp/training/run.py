@@ -1,8 +1,8 @@
-"""A training run, whose folder holds checkpoints, and at the end an ordinary model.
+"""A training run, whose folder holds checkpoints and, at the end, an ordinary model.
 
 1. Find the model, and read the training set with it, before writing anything.
-2. Take the folder, which must be empty or hold this very run, and train from the last checkpoint.
-3. Save the model, measure it on the held-out splits, and finish the record.
+2. Open the folder, which must be empty or hold this run, and train from the last checkpoint.
+3. Save the model, measure it on the held-out splits, write its card, and complete the record.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
@@ -17,7 +18,7 @@ from torch import nn
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.files import inside, locked, names_in, unfinished_name, writing
+from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
 from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import TEXT_TO_TEXT
@@ -28,6 +29,7 @@ from interp.reading.budget import is_out_of_memory
 from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
+from interp.training.card import README, model_card
 from interp.training.fit import fit
 from interp.training.folder import (
     RECORD,
@@ -44,13 +46,15 @@ FROM_SCRATCH_RATE = 1e-3
 WRITING_RATE = 1e-4
 RATE = 1e-5
 LORA_RATE = 2e-4
-"""Default learning rates: those of Sanyal et al. (2022) for T5 and RoBERTa, and of Dettmers et al.
-(2023) for adapters."""
+"""Default learning rates, from Sanyal et al. (2022) for T5 and RoBERTa, and from Dettmers et al.
+(2023) for adapters.
+"""
 
 EPSILON = 1e-6
 EPSILON_FROM_SCRATCH = 1e-8
-"""Adam's epsilon: the one of Sanyal et al. (2022) for checkpoints, and the usual one from scratch,
-since with 1e-6 a small T5 did not learn to distinguish True from False."""
+"""Adam's epsilon: the value of Sanyal et al. (2022) for checkpoints, and the usual value for
+training from scratch, since with 1e-6 a small T5 did not learn to distinguish True from False.
+"""
 
 
 class Training:
@@ -72,7 +76,7 @@ class Training:
         self.lessons = read_lessons(self._outline, spec, prompts)
 
     def estimate(self) -> Estimate:
-        """The cost of the run; nothing is written."""
+        """The cost of the run, without writing anything."""
         return estimate(self._outline, self.spec, self.lessons)
 
     def identity(self) -> TrainIdentity:
@@ -90,11 +94,10 @@ class Training:
         )
 
     def run(self, kept: CheckpointOptions, *, command: str | None = None) -> TrainRecord:
-        """Train, or continue where an earlier call was stopped; returns the finished record.
+        """Train, or resume an earlier call, and return the finished record.
 
-        Raises:
-            UserError: the folder holds something else or cannot be written to, or another process
-                trains in it.
+        Raises: UserError: the folder holds something else or is not writable, or another process is
+            training in it.
         """
         identity = self.identity()
         folder = kept.out or _default_folder(identity)
@@ -106,7 +109,7 @@ class Training:
         take_folder(folder, RECORD)
         with locked(folder, "training", wait=False) as mine:
             if not mine:
-                raise UserError(f"another process trains in {folder}; wait for it, or end it")
+                raise UserError(f"another process is training in {folder}; wait for it, or stop it")
             with writing(folder):
                 began = time.monotonic(), time.process_time()
                 set_threads(model, kept.threads)
@@ -200,32 +203,34 @@ class Training:
                 "metrics": metrics,
             },
         )
+        text = model_card(record, self.spec, model, name=folder.resolve().name)
+        write_whole(inside(folder, README), partial(Path.write_text, data=text, encoding="utf-8"))
         write_record(inside(folder, RECORD), record)
         return record
 
 
 @contextmanager
 def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """Within the block, running out of memory becomes an error that says what to do."""
+    """Turn a lack of memory within the block into an error with advice."""
     try:
         yield
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
         raise UserError(
-            f"a step with {batch} prompts does not fit into the memory of {model.device}; give a "
-            "smaller --batch (--dry-run estimates what a step takes)"
+            f"a step with {batch} prompts does not fit into the memory of {model.device}; use a "
+            "smaller --batch (--dry-run estimates the memory of a step)"
         ) from error
 
 
 def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, last: str) -> None:
-    """Save weights and tokenizer as a folder that every command accepts by --model.
+    """Save weights and tokenizer as a folder that every command accepts as --model.
 
     Args:
         folder: folder of the saved model.
         model: model whose tokenizer is saved.
         save: function that saves everything else into an empty folder.
-        last: file that makes the folder a model's; it is moved there last.
+        last: file that makes the folder a model folder; it is moved there last.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")
@@ -238,7 +243,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
 
 
 def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
-    """The record in a folder, which must be that of this run; None if there is none."""
+    """The record in a folder, which must belong to this run; None without a record."""
     earlier = read_record(inside(folder, RECORD), TrainRecord)
     if earlier is not None:
         check_same_training(folder, earlier.training, identity)
@@ -252,12 +257,12 @@ def _default_folder(identity: TrainIdentity) -> Path:
 
 
 def _check_loading(loading: Loading) -> None:
-    """Refuse options that put weights in another type than fp32 or on several devices."""
+    """Reject options that load weights in a type other than fp32 or on several devices."""
     for name in SETTLED:
         if getattr(loading, name) != Loading.model_fields[name].default:
-            raise UserError(f"training is in fp32 on one device; omit {name}")
+            raise UserError(f"training uses fp32 on one device; omit {name}")
     if ":" in (loading.device or ""):
         raise UserError(
-            f"the device {loading.device} was named, but training uses the first GPU that it sees; "
-            "give cuda, and set CUDA_VISIBLE_DEVICES to choose one"
+            f"got the device {loading.device}, but training uses the first visible GPU; use "
+            "cuda, and select a GPU by CUDA_VISIBLE_DEVICES"
         )

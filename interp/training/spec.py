@@ -1,6 +1,7 @@
-"""Training specs: what a model learns and how, as data; found by entry point.
+"""Training specs: the data and options of training, found by entry point.
 
-A spec knows no model. It is checked when it is made; `interp.training.run` carries it out.
+A spec does not depend on a model. It is validated on creation; `interp.training.run` carries it
+out.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +27,7 @@ HELD_OUT: tuple[Split, ...] = ("dev", "test")
 """Splits on which a trained model is measured."""
 
 SETTLED = ("dtype", "device_map", "quantization")
-"""Options of loading that training fixes: it is in fp32 on one device."""
+"""Loading options that training fixes: it uses fp32 on one device."""
 
 MOST_EPOCHS = 10_000
 MOST_IN_BATCH = 100_000
@@ -37,7 +38,7 @@ Number = Annotated[float, Field(gt=0, lt=100), FromText(texts.number, "NUMBER")]
 
 
 class TrainSpec(Options, ABC):
-    """A training task: its prompts, and how their answers are learned.
+    """A training task: its prompts, and the training on their answers.
 
     A subclass sets `name`, defines `prompts`, adds its own options as fields, and is registered
     under the entry point group `interp.training`.
@@ -46,25 +47,29 @@ class TrainSpec(Options, ABC):
     name: ClassVar[str]
 
     from_scratch: bool = False
-    """begin with random weights: the model is a folder with config.json and a tokenizer, a name on
-    the hub, or small-encoder, small-text-to-text or small-decoder, whose tokenizer learns the
-    words of the training set"""
+    """start from random weights: the model is a folder with config.json and a tokenizer, a name on
+    the hub, or small-encoder, small-text-to-text or small-decoder, whose tokenizer is trained on
+    the training set
+    """
     lora_rank: Annotated[int, Field(ge=1, le=MOST_RANK)] | None = None
     """train a LoRA adapter of this rank on all linear layers, with peft, and save only the adapter
     (default: all weights are trained)"""
     epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 4
-    """how often each prompt is learned"""
+    """number of times that each prompt is used"""
     curriculum: Share | None = None
-    """in the first epoch, learn groups of short prompts before those of long ones (Bengio et al.
-    2009); each group's length is first increased at random by up to this share: 0 is strict, 0.5
-    mixes similar ones. Otherwise a small model from scratch may learn nothing from long prompts"""
+    """in the first epoch, train on groups of short prompts before groups of long prompts (Bengio et
+    al. 2009), after each group's length is increased at random by up to this share: 0 is strict,
+    0.5 mixes similar lengths. Without this, a small model from scratch may learn nothing from long
+    prompts
+    """
     batch: Annotated[int, Field(ge=1, le=MOST_IN_BATCH)] = 8
     """prompts in a step"""
     learning_rate: Number | None = None
-    """AdamW's largest learning rate (default: 1e-5, for text-to-text models 1e-4, for
-    adapters 2e-4, from scratch 1e-3)"""
+    """AdamW's largest learning rate (default: 1e-5; 1e-4 for text-to-text models, 2e-4 for
+    adapters, 1e-3 from scratch)
+    """
     warmup: Share = 0.1
-    """share of the steps in which the learning rate rises, before it falls linearly"""
+    """share of the steps in which the learning rate rises before it falls linearly"""
     weight_decay: Annotated[float, Field(ge=0, lt=100), FromText(texts.number, "NUMBER")] = 0.01
     """AdamW's weight decay"""
     seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
@@ -72,10 +77,10 @@ class TrainSpec(Options, ABC):
 
     @abstractmethod
     def prompts(self, split: Split) -> "Sequence[Prompt]":
-        """The prompts of a split; the model learns the correct answer to each."""
+        """The prompts of a split; the model is trained on the correct answer to each."""
 
     def target(self, prompt: "Prompt") -> str:
-        """The text that a generative model learns: the first form of the correct answer."""
+        """The training text of a generative model: the first form of the correct answer."""
         answer = prompt.answer
         return next(o.forms[0] for o in answer.options if o.name == answer.gold)
 
@@ -93,7 +98,7 @@ class TrainSpec(Options, ABC):
 
 
 def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict[str, float]:
-    """Accuracy, and F1 averaged over the correct answers by their frequency.
+    """Accuracy, and F1 weighted by the frequency of the correct answers.
 
     Args:
         prompts: the prompts of the split.
@@ -114,16 +119,17 @@ def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict
 
 
 class CheckpointOptions(Options):
-    """Where a training run is kept and how it is computed; no number depends on it."""
+    """The folder and the computation of a training run, on which no number depends."""
 
     out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
-    """folder of the run, which ends as the model's; rerun the same command to resume (default: a
-    folder in models/ named after task, model and options)"""
+    """folder of the run, which becomes the model's folder; rerun the same command to resume
+    (default: a folder in models/ named after task, model and options)
+    """
     checkpoint_steps: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 500
-    """steps between two checkpoints, the most that a killed process loses"""
+    """steps between two checkpoints, which is the most that a killed process loses"""
     threads: Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None = None
-    """threads on the CPU (default: one for small models, else one a core, or what OMP_NUM_THREADS
-    says)"""
+    """threads on the CPU (default: one for small models, otherwise one per core or OMP_NUM_THREADS)
+    """
 
 
 def find_training(name: str) -> type[TrainSpec]:

@@ -1,8 +1,8 @@
 """The start of a training run: a checkpoint, a checkpoint with a new head, or random weights.
 
-Causal and text-to-text models begin as they are, and so does a classifier whose classes are the
-answers; any other encoder gets a new head for them. From scratch, only configuration and tokenizer
-are read; the tokenizer of a built-in configuration learns the words of the prompts.
+Causal and text-to-text models start unchanged, as does a classifier whose classes are the answers;
+any other encoder gets a new head with these classes. From scratch, only configuration and tokenizer
+are read; the tokenizer of a built-in configuration is trained on the prompts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,13 +45,13 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """The model's source and options, so that a later call recognizes it."""
+    """The model's source and options, by which later calls recognize it."""
     weights: Callable[[], PreTrainedModel]
-    """Function that makes the model, in fp32 and on its device."""
+    """Function that creates the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
     found: FoundModel | None = None
-    """The checkpoint of the start; None from scratch."""
+    """The initial checkpoint; None from scratch."""
 
     def base(self) -> Base:
         """The base of a trained adapter, for its folder; only if the start is a checkpoint."""
@@ -74,7 +74,7 @@ class Start:
 
 
 def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind as which a model is trained; every encoder becomes a classifier."""
+    """The kind of the trained model; every encoder becomes a classifier."""
     if getattr(config, "is_encoder_decoder", False):
         return TEXT_TO_TEXT
     writes = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
@@ -85,14 +85,12 @@ def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind
 def start(
     name: str, loading: Loading, *, from_scratch: bool, seed: int, prompts: Sequence[Prompt]
 ) -> Start:
-    """The start of a training run; no weights are read yet.
+    """The start of a training run, without reading weights.
 
-    Args:
-        name: a model; from scratch also a folder without weights, or a built-in configuration.
-        loading: options of loading.
-        from_scratch: begin with random weights.
-        seed: seed of random weights.
-        prompts: the prompts to learn; the options of the first are a classifier's classes.
+    Args: name: a model or, from scratch, also a folder without weights or a built-in configuration.
+        loading: options of loading. from_scratch: whether to start from random weights. seed: seed
+        of random weights. prompts: the training prompts; the options of the first prompt are a
+        classifier's classes.
 
     Raises:
         UserError: the model cannot be found, or cannot learn such answers.
@@ -106,11 +104,12 @@ def start(
         begun = _checkpoint(find_model(name, loading, trained_kind), loading, classes, seed)
     if begun.kind is CLASSIFIER and len(classes) < 2:
         raise UserError(
-            f"{name} is an encoder, but the task asks for texts; expected a causal language model "
+            f"{name} is an encoder, but the task requires generated text; expected a causal "
+            "language model "
             "or a text-to-text model"
         )
     if begun.kind is TEXT_TO_TEXT:
-        decoder_prefix(begun.outline())  # refused now rather than after the training
+        decoder_prefix(begun.outline())  # rejected now rather than after training
     return begun
 
 
@@ -125,8 +124,7 @@ def check_low_rank(begun: Start) -> None:
         raise UserError("an adapter changes a trained model; omit --lora-rank or --from-scratch")
     if begun.kind is CLASSIFIER:
         raise UserError(
-            f"{begun.name} is a {begun.kind.name}, whose head is learned as a whole; omit "
-            "--lora-rank"
+            f"{begun.name} is a {begun.kind.name}, whose head is trained in full; omit --lora-rank"
         )
     if begun.found.adapter is not None:
         raise UserError(
@@ -172,7 +170,7 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
             **found.options,
         )
     check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
-    # Without its head, which may have as many classes with other names.
+    # Drop the head, which may have the same number of classes with different names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf
 
@@ -250,7 +248,7 @@ POSITIONS = 1024
 """Maximum number of tokens in a prompt."""
 
 _READ = 10_000
-"""Number of prompts from which the tokenizer learns."""
+"""Number of prompts on which the tokenizer is trained."""
 
 _SPECIAL = ("<pad>", "<s>", "</s>")
 
@@ -263,7 +261,7 @@ class Small:
     model_type: str
     settings: Mapping[str, Any]
     around: str
-    """Special tokens around a text, where $A is the text."""
+    """Special tokens around an input, where $A is the input."""
 
 
 SMALL = {
@@ -318,13 +316,13 @@ SMALL = {
         "<s> $A",
     ),
 }
-"""Built-in configurations, by the name given as the model's."""
+"""Built-in configurations, by the name that replaces a model's name."""
 
 
 def small_configuration(
     name: str, prompts: Sequence[Prompt]
 ) -> tuple[Kind, PreTrainedConfig, PreTrainedTokenizerFast]:
-    """A built-in configuration, and a tokenizer trained on some prompts."""
+    """A built-in configuration, and a tokenizer trained on the prompts."""
     small = SMALL[name]
     tokenizer = _tokenizer(small, prompts)
     config = AutoConfig.for_model(
@@ -339,9 +337,9 @@ def small_configuration(
 
 
 def _tokenizer(small: Small, prompts: Sequence[Prompt]) -> PreTrainedTokenizerFast:
-    """Byte-pair encoding of the prompts' texts and answers: a token for each frequent word."""
+    """Byte-pair encoding of the prompts' texts and answers, with a token for each frequent word."""
     tokenizer = Tokenizer(models.BPE())
-    # A word is the same at the beginning of a text and within it.
+    # A word has the same token at the beginning of an input and within it.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

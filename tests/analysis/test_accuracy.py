@@ -189,5 +189,5 @@ def test_the_share_of_prompts_without_an_answer_by_hand():
     assert without_answer(answers).to_dict() == {"b": 0.25, "a": 0.0}
     assert list(without_answer(answers).index) == ["b", "a"]
     assert notes_without_answer(answers) == [
-        "b: 25.0% of the prompts have no answer option as likeliest token"
+        "b: 25.0% of the prompts have a most probable token that is not an answer option"
     ]

@@ -69,7 +69,7 @@ def test_pairs_are_counted_by_entity_and_seed():
 
 @pytest.mark.parametrize(
     ("clusters", "seeds", "reason"),
-    [(9, 3, "at least 10 needed"), (20, 1, "one seed only"), (20, 3, "no cluster differs")],
+    [(9, 3, "at least 10 are needed"), (20, 1, "only one seed"), (20, 3, "no cluster differs")],
 )
 def test_what_cannot_be_said_has_a_reason(clusters, seeds, reason):
     found = seed_components(np.tile(np.linspace(0, 1, clusters)[:, None], seeds))

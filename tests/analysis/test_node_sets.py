@@ -44,7 +44,7 @@ def test_areas_are_those_worked_out():
     assert row["cpr"] == pytest.approx(0.1 * 0.25 + 0.4 * 0.85 + 0.5 * 1.1)
     assert row["cmd"] == pytest.approx(0.1 * 0.75 + 0.4 * 0.35 + 0.5 * 0.1)
     assert np.isnan(row["cpr_low"])
-    assert row["note"] == "one cluster has no interval"
+    assert row["note"] == "no interval: only one cluster"
 
 
 def test_pairs_whose_prompts_hardly_differ_are_left_out():
@@ -54,7 +54,7 @@ def test_pairs_whose_prompts_hardly_differ_are_left_out():
     assert row["cpr"] == pytest.approx(0.025 + 0.2 + 0.375)
     row = of_all(sets[:3], pairs_of([0.05]))
     assert np.isnan([row["cpr"], row["cmd"]]).all()
-    assert row["note"] == "no such pair whose prompts differ by 0.1 logits"
+    assert row["note"] == "no such pair with a difference of 0.1 logits"
 
 
 def test_pairs_that_the_model_fails_do_not_hide_the_others():

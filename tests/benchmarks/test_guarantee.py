@@ -1,4 +1,4 @@
-from benchmarks.guarantee import coverage_table, measured
+from benchmarks.guarantee import coverage_table, edge_coverage_table, measured
 from tests.support.tiny import tiny_model
 
 
@@ -9,3 +9,14 @@ def test_the_benchmark_of_guarantees_measures_and_counts():
     known = table.loc[("integrated", 0.8)]
     assert 0 < known["draws with a bound"] <= 5
     assert 0 < known["coverage"] <= 1
+
+
+def test_the_benchmark_of_guarantees_of_edges_measures_and_counts():
+    table = edge_coverage_table(tiny_model("llama"), 12, 5).set_index(
+        ["estimate", "level", "edges"]
+    )
+    assert len(table) == 8
+    for edges in ("all", 20):
+        known = table.loc[("integrated", 0.8, edges)]
+        assert 0 < known["draws with a bound"] <= 1
+        assert 0 < known["coverage"] <= 1

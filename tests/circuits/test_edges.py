@@ -3,15 +3,16 @@
 import pytest
 import torch
 
+from interp.circuits import estimates
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import Graph, graph_of
+from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError
 from interp.models.unembedding import ExactLogits
-from interp.patching.passes import answers_alone
+from interp.patching.passes import answers_alone, run_pair
 from interp.reading.budget import TokenBudget
-from tests.support.circuits import metrics_of_circuits
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, some_pair
@@ -39,25 +40,26 @@ class Pair:
     def __init__(self, model, kind=EQUAL):
         self.model, self.pair = model, some_pair(model, kind)
         self.graph = graph_of(model)
-        with self._reading(), torch.no_grad():
+        with self.reading(), torch.no_grad():
             self.streams = PairStreams.of(model, self.graph, self.pair)
         self.base, self.source = self.streams.passes.metrics
 
-    def _reading(self):
+    def reading(self):
         return answers_alone(ExactLogits(self.model), self.pair.answers)
 
     def estimates(self, name):
-        with self._reading(), self.model.measuring():
+        with self.reading(), self.model.measuring():
             return EdgeEstimator(self.model, self.graph, name).effects(self.streams)
 
     def exact(self, step=1.0):
-        with self._reading():
+        with self.reading():
             own = ExactEdges(self.model, self.graph, budget=TokenBudget(700))
             return own.effects(self.streams, step=step)
 
     def metrics(self, circuits):
-        with self._reading():
-            return metrics_of_circuits(self.model, self.graph, self.streams, circuits)
+        with self.reading():
+            own = CircuitRuns(self.model, self.graph, budget=TokenBudget(700))
+            return own.metrics(self.streams, circuits)
 
 
 @pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
@@ -95,7 +97,8 @@ def test_first_order_scores_are_the_slopes_of_exact_edges(kind):
 def test_writers_add_up_to_the_residual_stream(kind):
     own = Pair(model_of(kind))
     last = ("resid_post", own.graph.layers - 1)
-    passes = own.streams.passes
+    with own.reading(), torch.no_grad():
+        passes = run_pair(own.model, own.pair, [last])
     base, source = (run.values[last][0] for run in (passes.base, passes.source))
     torch.testing.assert_close(own.streams.differences.sum(0), source - base, rtol=0, atol=1e-12)
     # All edges into the logits at once are the source's stream, to first order.
@@ -118,6 +121,15 @@ def test_costlier_estimates_are_closer_to_exact_edges(name):
         return float((own.estimates(estimate) - exact)[edges].pow(2).sum())
 
     assert error(name) < error("gradient")
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_vectors_multiplied_in_parts_give_the_same_scores(kind, monkeypatch):
+    own = Pair(model_of(kind), UNEQUAL)
+    whole = own.estimates("gradient")
+    monkeypatch.setattr(estimates, "AT_ONCE", 1)  # then a thirty-second of the writers
+    parts = own.estimates("gradient")
+    torch.testing.assert_close(parts, whole, rtol=0, atol=1e-12, equal_nan=True)
 
 
 def test_softmax_changes_only_queries_and_keys():

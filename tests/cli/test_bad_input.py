@@ -42,7 +42,7 @@ def refused(arguments, capsys):
     [
         (["attribute", "--model", "organism/none"], "there are organism/dose-0"),
         (["attribute", "--model", "./missing"], "no model folder './missing'"),
-        (["attribute", "--model", DEFAULT, DEFAULT], "is given twice"),
+        (["attribute", "--model", DEFAULT, DEFAULT], "name each model once"),
         (["attribute", "--system", "none"], "unknown system 'none'; expected one of"),
         (["attribute", "--methods", "gradients"], "did you mean input_gradient?"),
         (["attribute", "--methods", ","], "no method given"),
@@ -64,7 +64,7 @@ def refused(arguments, capsys):
         (["attribute", "--data", "x" * 300], "too long for the file system"),
         (["attribute", "--data", "exp:1"], "no data at 'exp:1'"),
         (["dataset", "rulebreakers", "--out", "data.xlsx"], "expected a name that ends in"),
-        (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; make it"),
+        (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; create it"),
         (["dataset", "none", "--out", "x.csv"], "unknown system 'none'"),
         (["run", "none"], "unknown study 'none'; expected one of"),
         (["run", "rulebreakers", "--model", "organism/none"], "no packaged organism"),
@@ -118,7 +118,7 @@ LONG = "x" * 300
         (["evaluate", "--slurm-options", "partition=gpu\nid #"], "holds a line break"),
         (["evaluate", "--system", "rulebreaker"], "did you mean rulebreakers?"),
         (["run", "rulebreaker"], "did you mean rulebreakers?"),
-        (["run"], "no study was named; expected one of"),
+        (["run"], "got no study; expected one of"),
         (["patch", "--site", "resid_pre", "zz"], "unknown site 'zz'; did you mean z?"),
         (["patch", "--granularity", "roles"], "did you mean role?"),
         (["patch", "--direction", "noise"], "did you mean noising?"),
@@ -164,8 +164,8 @@ def test_a_file_where_a_folder_belongs_is_refused(capsys, tmp_path):
         (["attribute", "--methods", "grad"], "see python -m interp attribute --help"),
         (["attribute", "--limt", "5"], "see python -m interp attribute --help"),
         (["attribute", "--model", "x" * 300], "see python -m interp attribute --help"),
-        (["run"], "no study was named; expected one of"),
-        (["train"], "no task was named; expected one of"),
+        (["run"], "got no study; expected one of"),
+        (["train"], "got no task; expected one of"),
     ],
 )
 def test_a_mistake_is_told_without_torch_or_pandas(arguments, message):

@@ -95,7 +95,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     assert set(table["segment"]) == {"template", "premise1", "question", "conclusion"}
     assert main(["report", str(folder)]) == 0
     assert "Scores by segment" in (folder / "report.html").read_text()
-    with pytest.raises(interp.UserError, match="name no two segments to compare"):
+    with pytest.raises(interp.UserError, match="do not name two segments to compare"):
         Attributions.of(RunFolder.read(folder)).ratios()
 
 
@@ -276,9 +276,14 @@ def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
     options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
     assert main(["attribute", *options]) == 0
     assert main(["attribute", "--keep-tokens", *options]) == 2
-    assert "was run without --keep-tokens, this one with --keep-tokens" in capsys.readouterr().err
+    assert (
+        "was run without --keep-tokens, but this run is with --keep-tokens"
+        in capsys.readouterr().err
+    )
     assert main(["attribute", "--target", "gold", *options]) == 2
-    assert "run with --target predicted, this one with --target gold" in capsys.readouterr().err
+    assert (
+        "run with --target predicted, but this run is with --target gold" in capsys.readouterr().err
+    )
 
 
 def test_a_finished_run_is_done(tmp_path, capsys):
@@ -312,7 +317,7 @@ def test_standard_output_without_room_is_named():
             stderr=subprocess.PIPE,
         )
     assert done.returncode == USER_ERROR
-    assert done.stderr.startswith(b"error: standard output cannot be written to")
+    assert done.stderr.startswith(b"error: cannot write to standard output")
 
 
 def test_names_that_an_encoding_lacks_are_written_as_code_points():

@@ -94,11 +94,11 @@ def test_accuracies_are_weighted_as_everywhere(folders):
     ("arguments", "message"),
     [
         (["one", "other"], "the prompts differ"),
-        (["both"], "--model is needed to choose from the models of"),
-        (["one"], "was named twice"),
+        (["both"], "--model is required to choose from the models of"),
+        (["one"], "is named twice"),
         (["both", "--model", MODELS[0]], "one model of one folder was named"),
-        (["both", "--model", *MODELS, "x/y"], "more than two were named"),
-        (["both", "one", "other"], "more than two were named"),
+        (["both", "--model", *MODELS, "x/y"], "got more than two folders or models"),
+        (["both", "one", "other"], "got more than two folders or models"),
         (["both", "--model", "x/y", MODELS[0]], "x/y is not among the models of"),
         (["nowhere", "one"], "nowhere"),
     ],
@@ -131,15 +131,18 @@ def seeds(tmp_path_factory):
 def test_runs_with_different_seeds(seeds, capsys, named):
     code, out, err = compared(capsys, seeds / "0", seeds / "1", *named)
     assert code == 0
-    assert "Accuracy from seed to seed" in out
+    assert "Accuracy across seeds" in out
     assert MODELS[1] in out
-    assert "at least 10 needed" in err
+    assert "at least 10 are needed" in err
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["0", "1", "1"], "the runs have the seeds 0, 1, 1; expected one seed, or all different"),
+        (
+            ["0", "1", "1"],
+            "the runs have the seeds 0, 1, 1; expected one seed, or only different seeds",
+        ),
         (["0", "other"], "the runs have the systems rulebreakers, logical-forms; expected one"),
         (["0", "1", "--model", "x/y"], "x/y is not among the models of all these runs"),
         (["0", "nowhere"], "nowhere"),

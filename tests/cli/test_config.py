@@ -95,7 +95,7 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
         ({"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
         ({"limit": -1}, "limit is -1"),
         ({"target": "golden"}, "unknown target 'golden'; did you mean gold"),
-        ({"model": MODEL, "models": MODEL}, "gives both model and models, which are the same"),
+        ({"model": MODEL, "models": MODEL}, "gives both model and models, which are one option"),
         ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
         ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
         ({"models": 3}, "model is 3: expected a list"),
@@ -124,9 +124,9 @@ def test_what_a_flag_switches_off_may_stay_on(config):
     ("content", "message"),
     [
         ("a: [", "is not YAML"),
-        ("- 1", "holds no names with values"),
+        ("- 1", "contains no names with values"),
         ("!!python/object/apply:os.system [echo]", "is not YAML"),
-        ("", "holds no names with values"),
+        ("", "contains no names with values"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, message):
@@ -140,9 +140,8 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, m
 
 def test_no_study_is_named(capsys):
     assert main(["run", "--limit", "2"]) == 2
-    assert (
-        "no study was named; expected one of faithfulness, logical-forms, robustlr, rulebench"
-        in (capsys.readouterr().err)
+    assert "got no study; expected one of faithfulness, logical-forms, robustlr, rulebench" in (
+        capsys.readouterr().err
     )
 
 
@@ -169,7 +168,7 @@ def test_every_option_has_a_flag_that_gives_it():
     ("command", "values", "message"),
     [
         (["evaluate"], {"study": "faithfulness"}, "unknown option 'study'"),
-        (["run", "rulebreakers"], {"system": "robustlr"}, "was given the system 'robustlr'"),
+        (["run", "rulebreakers"], {"system": "robustlr"}, "got the system 'robustlr'"),
     ],
 )
 def test_what_a_command_does_not_take_is_refused(config, capsys, command, values, message):

@@ -36,12 +36,12 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert "faithfulness: at most 5 pairs" in said.err
     assert "leave_one_out:donor 1.00" in said.out
     # Of random weights' answers nothing is said.
-    assert "no answer option" not in said.err
+    assert "not an answer option" not in said.err
     page = (folder / "report.html").read_text()
     assert "The judged segments are premise 1 and premise 2; the rest of each prompt" in page
-    assert "(organism/...) are small models that were made for this project" in page
+    assert "(organism/...) are small models made for this project" in page
     assert "tau needs three segments" in page
-    assert "The part of premise 2 in the absolute scores of premise 1 and premise 2" in page
+    assert "The share of premise 2 in the absolute scores of premise 1 and premise 2" in page
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1

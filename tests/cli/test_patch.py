@@ -90,7 +90,7 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     assert "resid_pre" in printed
     assert "counterpart" not in printed.partition("Estimates against")[2]
     shown = " ".join(printed.split())
-    assert "Bounds on the effects of a pair that was not checked, in 0.5 of such pairs" in shown
+    assert "Bounds on the effects of an unchecked pair, in 0.5 of such pairs" in shown
     assert main(["report", str(folder)]) == 0
     assert "The same for the cells of a single layer" in (folder / "report.html").read_text()
     for level in ("1", "0"):
@@ -267,7 +267,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
     [
         ({"sites": []}, "no site given"),
         ({"layers": [7]}, "no layer 7 in tiny llama, which has 2; expected 0 to 1"),
-        ({"layers": []}, "leave layers out to take all"),
+        ({"layers": []}, "omit layers to use all"),
         ({"sites": ["z"], "heads": [9]}, "no z head 9 in tiny llama, which has 4"),
         ({"sites": ["k"], "heads": [2]}, "no k head 2 in tiny llama, which has 2"),
         ({"heads": [1]}, "resid_pre has none"),
@@ -275,7 +275,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
         ({"direction": "back"}, "expected one of denoising, noising"),
         ({"policy": "first"}, "expected one of last, mean, all"),
         ({"estimate": "magic"}, "expected one of gradient, integrated"),
-        ({"verify": 3}, "nothing is estimated"),
+        ({"verify": 3}, "got verify without an estimate"),
         ({"estimate": "gradient", "verify": -1}, "expected a whole number from 0 to"),
         ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
         ({"remote": True}, "does not run remotely"),
@@ -295,5 +295,5 @@ def test_a_site_that_the_architecture_lacks():
 def test_answers_that_share_a_first_token():
     alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
     prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
-    with pytest.raises(interp.UserError, match="their first tokens do not tell them apart"):
+    with pytest.raises(interp.UserError, match="their first tokens do not distinguish them"):
         interp.patch(tiny_model("llama"), prompts)

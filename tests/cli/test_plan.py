@@ -37,7 +37,7 @@ def test_a_difference_that_cannot_exist_is_none(capsys):
     assert main(["plan", "--limit", "60"]) == 0
     out = printed(capsys)
     assert re.search(r"best - worst .* none", out)
-    assert "none can be found at this size" in out
+    assert "no difference can be detected at this size" in out
     assert all(float(number) <= 1 for number in re.findall(r"\b\d\.\d{3}\b", out))
 
 
@@ -78,7 +78,7 @@ def refused(capsys, arguments):
         (["--correlation", "much"], "expected a number from 0 to 1"),
         (["--models", "0"], "expected a whole number from 1"),
         (["--pilot", "nowhere"], "holds neither a run nor a study"),
-        (["--pilot", "nowhere", "--accuracy", "0.4"], "expected one or the other"),
+        (["--pilot", "nowhere", "--accuracy", "0.4"], "expected either the pilot"),
     ],
 )
 def test_bad_input_is_named(capsys, arguments, message):

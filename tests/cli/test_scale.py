@@ -70,7 +70,7 @@ def test_status_before_any_model_has_begun(tmp_path, capsys):
 
 def test_validate_finds_what_has_changed(folder, capsys):
     assert main(["validate", str(folder)]) == 0
-    assert "is whole: 2 shards and the merged tables" in capsys.readouterr().err
+    assert "is complete: 2 shards and the merged tables" in capsys.readouterr().err
     run = RunFolder.read(folder)
     (model,) = run.models()
     file = run.shards(model)[0] / "answers.parquet"
@@ -111,15 +111,15 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
         assert main([*work, text]) == 2
         assert capsys.readouterr().err.count("\n") <= 3
     assert main([*work, JOB.replace('"limit":4', '"limit":5')]) == 2
-    assert "was asked to measure 10" in capsys.readouterr().err
+    assert "was started to measure 10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--workers", "2"], "2 workers need the local or slurm executor"),
-        (["--slurm-options", "mem=1GB"], "slurm_options were given without the slurm executor"),
-        (["--executor", "local", "--device", "cuda:1"], "the device cuda:1 was named"),
+        (["--workers", "2"], "2 workers require the local or slurm executor"),
+        (["--slurm-options", "mem=1GB"], "got slurm_options without the slurm executor"),
+        (["--executor", "local", "--device", "cuda:1"], "got the device cuda:1"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, capsys, options, told):

@@ -35,7 +35,7 @@ def test_a_configuration_file_names_task_model_and_options(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["train"], "no task was named; expected one of"),
+        (["train"], "got no task; expected one of"),
         (["train", "robustlr"], "--model is missing: hub name, local folder"),
         (["train", "robustlr", *SMALL, "--config", "nowhere.yaml"], "cannot be read"),
     ],

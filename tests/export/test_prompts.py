@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -68,7 +69,9 @@ def test_a_name_is_one_of_python():
 
 def test_what_no_task_can_hold_is_refused(prompts):
     text = replace(prompts[0], answer=FreeText(("5",)))
-    with pytest.raises(UserError, match="asks for generated text, which no exported task judges"):
+    with pytest.raises(
+        UserError, match="requires generated text, which exported tasks cannot judge"
+    ):
         prompt_lines(PromptSet.of([text]))
     around = replace(prompts[0], messages=interp.Messages(system="Be brief."))
     with pytest.raises(UserError, match="has messages around it"):
@@ -155,8 +158,39 @@ def test_a_factor_is_never_described_as_a_field(prompts):
 
     usual = fields()
     own = fields(text="?", options="?", topic="cities")
-    assert own == usual | {"topic": "something that the data set varies"}
-    assert usual["text"] == "what the model reads"
+    assert own == usual | {"topic": "a factor that the data set varies"}
+    assert usual["text"] == "text that the model reads"
+
+
+def test_the_card_counts_sides_answers_and_factors(croissant):
+    text = (croissant / "README.md").read_text()
+    prompts = interp.load_prompts(limit=3)
+    counts = Counter((prompt.side, prompt.answer.gold) for prompt in prompts)
+    for (side, gold), count in counts.items():
+        assert f"| {side.replace('_', chr(92) + '_')} | {gold} | {count} |" in text
+    assert f"{len(prompts)} prompts in 3 groups" in text
+    rules = {prompt.factors["rule"] for prompt in prompts}
+    assert f"| rule | {len(rules)} | " in text
+    assert prompts[0].text.splitlines()[0] in text
+
+
+def test_a_card_never_names_a_users_folder(tmp_path):
+    from interp.prompts.own.pairs import read_pairs
+
+    own = tmp_path / "secret" / "own.csv"
+    own.parent.mkdir()
+    assert main(["dataset", "pairs", "--out", str(own)]) == 0
+    out = tmp_path / "set"
+    assert main(["export", "croissant", "--data", str(own), "--out", str(out)]) == 0
+    assert "secret" not in (out / "README.md").read_text()
+    assert len(read_pairs(own)) == len((out / "interp_pairs.jsonl").read_text().splitlines())
+
+
+@pytest.mark.filterwarnings("default")
+def test_datasets_finds_the_prompts_by_the_card(croissant, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    found = datasets.load_dataset(str(croissant), cache_dir=str(tmp_path / "cache"))["train"]
+    assert found["text"] == [prompt.text for prompt in interp.load_prompts(limit=3)]
 
 
 @pytest.mark.filterwarnings("default")

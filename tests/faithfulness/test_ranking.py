@@ -152,10 +152,10 @@ def test_verdicts_and_advice(tables):
     assert "random weights" not in text
     long = metrics.assign(low=metrics["low"].mask(metrics["method"] == LENGTH, 0.6))
     told = advice("m", "p", table, long, NONE)
-    assert "Beware: a control that does not look at the model is above chance" in told
+    assert "Beware: a control that does not read the model is also above chance" in told
     own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
     warning = advice("m", "p", table, metrics, own)
-    assert f"may read the prompt and not the model: {KNOWS} 1.00" in warning
+    assert f"may read the prompt rather than the model: {KNOWS} 1.00" in warning
     # Nothing more is said about a refuted method.
     assert GUESSES not in warning[warning.index("With random weights") :]
 
@@ -186,7 +186,7 @@ def test_several_models_are_summed_up_by_where_a_method_does_worst(tables):
     assert across_models(of_two_models(metrics).query("model == 'm'"), NONE) == ""
     text = across_models(of_two_models(metrics), NONE)
     assert text.startswith("Over all models, methods are judged by the top segment; values are")
-    model, donors = text.split(" Of the methods that read donors' prompts, as the truth does, ")
+    model, donors = text.split(" Of the methods that read donors' prompts, like the truth, ")
     assert f"above a random order on every model: {KNOWS} 1.00 (m), {KNOWS} (mean" in model
     assert f"not shown to be: {GUESSES}" in model
     assert donors.startswith(f"above a random order on every model: {KNOWS_TOO} 1.00 (m).")
@@ -208,12 +208,12 @@ def test_controls_and_random_weights_are_not_counted_among_methods(tables):
         assert control not in text
     rows["low"] = rows["low"].mask(rows["method"] == LENGTH, 0.9)
     text = across_models(rows, NONE)
-    methods, control = text.split(" Beware: a control that does not look at the model is above")
+    methods, control = text.split(" Beware: a control that does not read the model is also above")
     assert LENGTH not in methods
-    assert control.startswith(f" chance on every model too ({LENGTH} ")
+    assert control.startswith(f" chance on every model ({LENGTH} ")
     random_weights = rows[rows["score"] == "sum"].query("model == 'm'")
     text = across_models(rows, random_weights)
-    assert text.endswith(f"not the model: {KNOWS} 1.00 (m), {KNOWS_TOO} 1.00 (m).")
+    assert text.endswith(f"than the model: {KNOWS} 1.00 (m), {KNOWS_TOO} 1.00 (m).")
     assert set(at_worst(rows)["method"]) >= {ORACLE, LENGTH, KNOWS}
 
 
@@ -242,14 +242,16 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     differences = difference_table(judgements)
     assert differences[["p", "corrected", "low", "high"]].isna().all(axis=None)
     notes = differences.set_index("metric")["note"]
-    assert notes["top_segment"].iloc[0] == "not tested: there are 5 clusters, at least 10 needed"
+    assert (
+        notes["top_segment"].iloc[0] == "not tested: there are 5 clusters; at least 10 are needed"
+    )
     verdicts = verdict_table(metrics, checks, differences)
     text = advice("m", "20 prompts of 5 clusters", verdicts, metrics, NONE)
     assert text.startswith("m: nothing was tested, since fewer than 10 clusters of prompts have")
     assert "trust" not in text
     assert "shown" not in text
     assert f"of methods that read only the model: {KNOWS} 1.00, " in text
-    assert f"; of methods that read donors' prompts, as the truth does: {KNOWS_TOO} 1.00." in text
+    assert f"; of methods that read donors' prompts, like the truth: {KNOWS_TOO} 1.00." in text
     text = across_models(of_two_models(metrics), NONE)
     assert text.startswith("On m, n nothing was tested")
     assert "none; " not in text
@@ -263,7 +265,7 @@ def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
     # Nothing is planted.
     assert not used["planted"]
     problem = checks.set_index("metric").loc["planted", "problem"]
-    assert problem == "undefined: needs a compared segment that was planted to decide"
+    assert problem == "undefined: needs a compared segment that was trained to decide"
     own = made_up(prompts=20, clusters=5)
     scores = own.segment_scores
     # Where all methods say the opposite, the middle one is below a random order.
@@ -359,7 +361,10 @@ def test_ratios_with_next_to_nothing_below_are_not_used_and_not_coloured(prompts
     assert not rows.loc[list(left_out), "used"].any()
     assert "below a tenth of the effects that it sums in" in rows["problem"]["nc"]
     if prompts == 60:
-        assert rows["problem"]["cpr_of_means"] == "v(N) - v(0) is 0.20 on average, next to nothing"
+        assert (
+            rows["problem"]["cpr_of_means"]
+            == "v(N) - v(0) is 0.20 on average, which is almost zero"
+        )
     coloured = set(standings(metric_table(judgements), checks)["metric"])
     assert {"top_segment", "tau", "lds"} <= coloured
     assert not coloured & left_out

@@ -49,6 +49,7 @@ def test_estimates_are_compared_with_exact_effects(result):
 def edges_of(effects):
     """The edges table of a model with one edge, by pair."""
     key = {"model": "m", "method": "exact", "writer": "input", "reader": "m0"}
+    key["direction"] = "noising"
     return pd.DataFrame([{**key, "pair_id": p, "effect": e} for p, e in effects.items()])
 
 
@@ -90,3 +91,84 @@ def test_encoders_are_refused():
 def test_an_unknown_method_is_refused(capsys):
     assert main(["edges", "--methods", "gradients"]) == 2
     assert "unknown method 'gradients'; did you mean gradient?" in capsys.readouterr().err
+
+
+def test_each_direction_runs_one_side():
+    model, prompts = tiny_model("llama"), some_prompts(12)[:4]
+    both = interp.edges(
+        model, prompts, methods=["exact"], directions=["noising", "denoising"]
+    ).edges
+    turned = [prompt for pair in (prompts[:2], prompts[2:]) for prompt in reversed(list(pair))]
+    other = interp.edges(model, turned, methods=["exact"], clean=turned[0].side).edges
+    own = both[both["direction"] == "denoising"]
+    assert own["effect"].tolist() == pytest.approx(other["effect"].tolist(), abs=1e-6)
+    assert set(both["direction"]) == {"noising", "denoising"}
+    table = edge_table(both, {pair: pair for pair in both["pair_id"]})
+    assert table.groupby("direction")["effect"].size().tolist() == [82, 82]
+
+
+def test_a_sample_runs_the_same_edges_of_each_kind_in_all_pairs():
+    model, prompts = tiny_model("llama"), some_prompts(12)[:4]
+    sampled = interp.edges(model, prompts, methods=["gradient", "exact"], sample=4)
+    exact = sampled.edges[sampled.edges["method"] == "exact"]
+    ends = exact.groupby("pair_id")[["writer", "reader"]].apply(
+        lambda rows: sorted(map(tuple, rows.to_numpy()))
+    )
+    assert ends.iloc[0] == ends.iloc[1]
+    kinds = pd.Series([reader for _, reader in ends.iloc[0]]).str.extract(
+        r"(?:\.|^)(q|k|v|m|logits)(?:\d|$)"
+    )[0]
+    assert kinds.value_counts().to_dict() == {"q": 4, "k": 4, "v": 4, "m": 4, "logits": 4}
+    every = interp.edges(model, prompts, methods=["exact"]).edges
+    joined = exact.merge(every, on=["pair_id", "writer", "reader"])
+    assert joined["effect_x"].tolist() == pytest.approx(joined["effect_y"].tolist(), abs=1e-6)
+    (agreement,) = sampled.derived()["edge_agreement_table"].itertuples()
+    assert agreement.edges == 20
+
+
+@pytest.mark.parametrize("sample", [None, 3])
+def test_a_guarantee_bounds_the_excess_of_effects_over_estimates(sample):
+    model, prompts = tiny_model("llama"), some_prompts(24)
+    options = {"guarantee": 0.5, "checked": 0.5, "sample": sample}
+    result = interp.edges(model, prompts, methods=["gradient"], **options)
+    pairs, edges = result.pairs.set_index("pair_id"), result.edges
+    checked = edges["pair_id"].map(pairs["checked"])
+    exact = edges[edges["method"] == "exact"]
+    assert set(exact["pair_id"]) == set(pairs.index[pairs["checked"]])
+    assert exact.groupby("pair_id").size().tolist() == [sample * 5 if sample else 82] * len(
+        set(exact["pair_id"])
+    )
+    table = result.derived()["guarantee_table"].set_index("site")
+    key = ["pair_id", "writer", "reader"]
+    both = exact.merge(edges[edges["method"] == "gradient"], on=key)
+    into_logits = both[both["reader"] == "logits"]
+    excess = into_logits["effect_x"].abs() - into_logits["effect_y"].abs()
+    scores = sorted(excess.groupby(into_logits["pair_id"]).max())
+    rank = -(-(len(scores) + 1) // 2)
+    assert table.loc["logits", "margin"] == pytest.approx(scores[rank - 1])
+    estimates = edges[(edges["method"] == "gradient") & ~checked & (edges["reader"] == "logits")]
+    assert table.loc["logits", "largest_estimate"] == pytest.approx(estimates["effect"].abs().max())
+    assert set(table.index) == {"q", "k", "v", "mlp", "logits"}
+    assert set(result.derived()["edge_table"]["method"]) == {"gradient"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--methods", "exact", "--guarantee", "0.9"], "exact leaves nothing to estimate"),
+        (["--sample", "5"], "a sample says which edges are run exactly, but none is"),
+        (["--sample", "0"], "sample is 0"),
+        (["--directions", "up"], "unknown direction 'up'"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(given, message, capsys):
+    assert main(["edges", "--limit", "2", *given]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_edges_that_vary_with_the_phrasing_have_a_table(result):
+    table = result.derived()["component_table"]
+    assert set(table["method"]) == set(METHODS)
+    varies = table[table["sd"] > 0]
+    parts = varies[["phrasing", "side", "phrasing_by_side", "instance"]].sum(axis="columns")
+    assert parts.tolist() == pytest.approx([1] * len(varies))

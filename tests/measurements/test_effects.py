@@ -205,7 +205,7 @@ def test_what_cannot_be_measured_is_refused():
     free = Prompt(
         "1", prompt.text, prompt.segments, prompt.answer, "p", "side", {}, donors=(donor,)
     )
-    with pytest.raises(UserError, match="asks for generated text, so no two answers"):
+    with pytest.raises(UserError, match="requires generated text, so there are no two answers"):
         effects(model, [free])
 
 

@@ -134,18 +134,18 @@ def test_a_base_that_changed_or_is_not_on_record_is_not_taken(adapter, trained, 
     with pytest.raises(UserError, match=r"is not the model that the adapter .* was trained on"):
         load(adapter, base=str(tmp_path / "moved"))
     (adapter / BASE).unlink()
-    with pytest.raises(UserError, match="give it by --base if you trust it"):
+    with pytest.raises(UserError, match="pass it with --base if you trust it"):
         load(adapter)
     assert load(adapter, base=str(trained / "base"))
     configure(adapter, base_model_name_or_path=None)
-    with pytest.raises(UserError, match="give the model that it was trained on by --base"):
+    with pytest.raises(UserError, match="pass the model that it was trained on with --base"):
         load(adapter)
 
 
 def test_a_base_on_the_hub_is_named_by_the_user(adapter):
     base = Base(name="org/model", checksum=None)
     (adapter / BASE).write_text(base.model_dump_json())
-    with pytest.raises(UserError, match=r"call 'org/model'; give it by --base"):
+    with pytest.raises(UserError, match=r"call 'org/model'; pass it with --base"):
         load(adapter)
 
 
@@ -163,9 +163,9 @@ def test_a_base_is_no_adapter_and_no_classifier(adapter, trained, tmp_path):
 
 
 def test_no_code_is_run_and_nothing_merged_into_fewer_bits(adapter):
-    with pytest.raises(UserError, match="no code that comes with it is run"):
+    with pytest.raises(UserError, match="no code that comes with the base is run"):
         load(adapter, trust_remote_code=True)
-    with pytest.raises(UserError, match="leave quantization out"):
+    with pytest.raises(UserError, match="omit quantization"):
         load(adapter, quantization="8bit")
 
 
@@ -187,7 +187,7 @@ def of_rank_one(weights):
     ("damage", "message"),
     [
         (without("layers.1.mlp.up_proj.lora_B"), r"lacks model\.layers\.1\.mlp\.up_proj"),
-        (without("layers.1"), "lacks .* more; expected the changes"),
+        (without("layers.1"), "lacks .* more; expected changes"),
         (renamed, "lacks"),
         (of_rank_one, "expected lora_A and lora_B of rank 3"),
         (lambda w: w.update({"base_model.model.lm_head.weight": torch.ones(3, 3)}), "lm_head"),
@@ -245,7 +245,7 @@ def test_settings_beyond_plain_lora_are_refused(adapter, settings, message):
 
 def test_files_that_are_missing_or_something_else_are_refused(adapter, trained):
     (adapter / WEIGHTS).rename(adapter / "adapter_model.bin")
-    with pytest.raises(UserError, match=f"has no {WEIGHTS}; other formats can run code"):
+    with pytest.raises(UserError, match=f"has no {WEIGHTS}; other formats are not read"):
         load(adapter)
     shutil.copy(trained / "base" / "config.json", adapter)
     with pytest.raises(UserError, match=r"both a model .* and an adapter"):
@@ -274,7 +274,7 @@ def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
     monkeypatch.setattr(
         "interp.models.load.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
     )
-    with pytest.raises(UserError, match=r"holds a LoRA adapter .* give its folder by --model"):
+    with pytest.raises(UserError, match=r"holds a LoRA adapter .* pass its folder with --model"):
         interp.load_model("org/adapter", device="cpu")
 
 

@@ -123,7 +123,7 @@ def test_attention(kind, prompts):
 
 @pytest.mark.parametrize("kind", [*WITHOUT_ATTENTION, "falcon"])
 def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
-    with pytest.raises(UserError, match="returns no attention; leave the method out"):
+    with pytest.raises(UserError, match="returns no attention; omit the method"):
         interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
 
 
@@ -136,9 +136,9 @@ def test_familiarity(kind, prompts):
 @pytest.mark.parametrize("kind", UNMAPPED)
 def test_what_needs_the_map_says_what_works_without(kind, prompts):
     model = unmapped_model(kind)
-    with pytest.raises(UserError, match=f"architecture '{kind}' .* What works for it are answers"):
+    with pytest.raises(UserError, match=f"architecture '{kind}' .* It supports answers"):
         interp.patch(model, prompts[:2], sites=["resid_pre"])
-    with pytest.raises(UserError, match="What works for it are answers"):
+    with pytest.raises(UserError, match="It supports answers"):
         bind(SoftScore(), model)(prompts[:2])
 
 

@@ -32,7 +32,7 @@ def test_training_mode_and_gradients_come_back(model):
 def test_a_kernel_that_cannot_be_compiled_is_told_in_words(model):
     uncompiled = InductorError(InvalidCxxCompiler(), None)
     with (
-        pytest.raises(UserError, match="give another --attn-implementation, such as sdpa"),
+        pytest.raises(UserError, match="pass another --attn-implementation, such as sdpa"),
         model.measuring(),
     ):
         raise uncompiled
@@ -67,7 +67,7 @@ def test_the_tokenizer_json_beside_a_tekken_json_is_read(saved, tekken):
 
 def test_a_tekken_json_alone_is_refused(saved, tekken):
     (saved / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"\(MistralCommon\) gives no character offsets"):
+    with pytest.raises(UserError, match=r"\(MistralCommon\) provides no character offsets"):
         interp.load_model(str(saved), device="cpu")
 
 

@@ -60,11 +60,11 @@ def test_no_tensor_may_be_missing(saved, name):
         (lambda own: {f"module.{key}": value for key, value in own.items()}, "and 18 more"),
         (
             lambda own: own | {"model.norm.weight": own["model.norm.weight"][:5].clone()},
-            r"model.norm.weight of .* has the shape \(5,\), config.json asks for \(32,\)",
+            r"model.norm.weight of .* has the shape \(5,\), but config.json requires \(32,\)",
         ),
         (
             with_also(model__layers__0__self_attn__q_proj__bias=torch.zeros(32)),
-            "hold model.layers.0.self_attn.q_proj.bias, which .* would leave out",
+            "hold model.layers.0.self_attn.q_proj.bias, which .* would ignore",
         ),
         (
             with_also(model__layers__1__self_attn__q_norm__weight=torch.zeros(8)),
@@ -88,7 +88,10 @@ def test_weights_of_another_model_are_refused(saved, change, message):
         ({"num_hidden_layers": 3}, "lack model.layers.2.input_layernorm.weight"),
         ({"num_hidden_layers": 1}, "hold model.layers.1.input_layernorm.weight"),
         ({"num_hidden_layers": 0}, "hold model.layers.0.input_layernorm.weight"),
-        ({"intermediate_size": 65}, r"has the shape \(32, 64\), config.json asks for \(32, 65\)"),
+        (
+            {"intermediate_size": 65},
+            r"has the shape \(32, 64\), but config.json requires \(32, 65\)",
+        ),
         ({"model_type": "qwen3"}, "lack model.layers.0.self_attn.k_norm.weight"),
         ({"model_type": "gpt2"}, "lack transformer.h.0"),
         ({"attention_bias": True}, "lack model.layers.0.self_attn.k_proj.bias"),
@@ -111,7 +114,7 @@ def test_a_tied_unembedding_need_not_be_stored(saved):
 def test_what_takes_no_part_in_answers_is_told(saved):
     rewrite(saved, with_also(mtp__norm__weight=torch.ones(3), v_head__weight=torch.ones(3)))
     (note,) = load(saved).notes
-    assert note.endswith("hold mtp.norm.weight, v_head.weight, which the model leaves out")
+    assert note.endswith("hold mtp.norm.weight, v_head.weight, which the model ignores")
 
 
 @pytest.mark.parametrize("name", ["rotary_emb__inv_freq", "attention__masked_bias"])

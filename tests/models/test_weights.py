@@ -168,7 +168,7 @@ def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(tmp_path):
     model = make_tiny("llama", byte_level())
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"multiple of 64 there, and .*q_proj has 32; load it in 8"):
+    with pytest.raises(UserError, match=r"multiple of 64 there, but .*q_proj has 32; load it in 8"):
         interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
     interp.load_model(str(tmp_path), device="cpu", quantization="8bit")
 
@@ -258,7 +258,7 @@ def test_a_device_that_there_is():
         ({"device": ""}, "unknown device ''"),
         pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
         ({"device_map": "everywhere"}, "unknown device map 'everywhere'; expected one of auto"),
-        ({"device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"device": "cpu", "device_map": "auto"}, "expected one of them"),
         ({"quantization": "2bit"}, "unknown quantization '2bit'"),
         ({"dtype": "int8"}, "unknown dtype 'int8'"),
         ({"speed": 2}, "unknown option 'speed'; expected one of device"),

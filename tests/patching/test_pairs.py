@@ -41,11 +41,11 @@ def changed(**change):
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (lambda: [], "no prompts were given"),
-        (lambda: list(some_prompts(2))[:3], "needs one clean prompt"),
-        (lambda: changed(side="rulebreaker"), "needs one clean prompt"),
+        (lambda: [], "got no prompts"),
+        (lambda: list(some_prompts(2))[:3], "requires one clean prompt"),
+        (lambda: changed(side="rulebreaker"), "requires one clean prompt"),
         (lambda: changed(text=some_prompts(2)[0].text, segments={}, roles={}), "are identical"),
-        (lambda: changed(answer=yes_no()), "ask for different answers"),
+        (lambda: changed(answer=yes_no()), "require different answers"),
     ],
 )
 def test_what_is_no_pair_is_refused(prompts, message):

@@ -170,7 +170,7 @@ def test_facts_without_a_row_are_counted_and_told(capsys):
     noted = FactFamiliarity(held).noted()
     assert noted == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
     told = capsys.readouterr().err
-    assert "n: 2 of 3 facts are not in the table" in told
+    assert "n: 2 of 3 facts are missing from the table" in told
     assert "m: " not in told
 
 

@@ -190,7 +190,7 @@ def test_wrong_rows_are_counted_and_the_first_are_told():
     with pytest.raises(UserError) as refusal:
         parse_each(items, parse)
     assert str(refusal.value).splitlines() == [
-        "5 wrong rows, the first:",
+        "5 invalid rows, starting with:",
         "  line 1: a is no number",
         "  line 3: b is no number",
         "  line 4: c is no number",
@@ -245,5 +245,7 @@ def test_a_file_that_is_larger_than_memory_is_not_read(tmp_path, monkeypatch, su
         stream.truncate(2**36)
     free = psutil.virtual_memory()._replace(available=2**30)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
-    with pytest.raises(UserError, match=r"68,719,476,736 bytes, more than the 1,073,741,824 bytes"):
+    with pytest.raises(
+        UserError, match=r"68,719,476,736 bytes, which exceeds the 1,073,741,824 bytes"
+    ):
         cells(str(file))

@@ -33,7 +33,7 @@ def a_prompt(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"id": ""}, "id is '', a str; expected a text that is not empty"),
+        ({"id": ""}, "id is '', a str; expected a non-empty string"),
         ({"id": 7}, "prompt '7': id is 7, a int"),
         ({"pair_id": None}, "pair_id is None"),
         ({"side": True}, "side is True"),

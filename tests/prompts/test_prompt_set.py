@@ -206,7 +206,7 @@ def test_a_factor_named_like_another_column_is_refused():
     template = some_prompts(2)
     first, *others = template
     weighed = dataclasses.replace(first, factors={**first.factors, "weight": "heavy"})
-    with pytest.raises(UserError, match="a factor 'weight', which is another column"):
+    with pytest.raises(UserError, match="a factor 'weight', which is already a column"):
         made_of([weighed, *others], template).check()
 
 

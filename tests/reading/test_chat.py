@@ -80,7 +80,7 @@ def with_template(template, /, **chat):
     [
         ("{{ messages[0]['content'] | upper }}", "changes the message"),
         ("{{ messages[0]['content'] ~ messages[0]['content'] }}", "repeats the message"),
-        ("{{ range(10000) | random }} {{ messages[0]['content'] }}", "something else each time"),
+        ("{{ range(10000) | random }} {{ messages[0]['content'] }}", "a different frame each time"),
         ("{{ raise_exception('system prompt required') }}", "cannot write a single user message"),
         ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", "200,000 characters around a message"),
         ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", "raises a number to a power"),
@@ -193,7 +193,7 @@ def test_a_system_prompt_that_nothing_writes_is_refused(goose):
     )
     with pytest.raises(UserError, match="has no chat template"):
         write_chat(goose, plain)
-    with pytest.raises(UserError, match="no chat template is to be used"):
+    with pytest.raises(UserError, match="got a system prompt without the chat template"):
         ChatFormat(template=False, system="Think.")
 
 

@@ -51,7 +51,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_every_call_names_the_first_weights_that_are_not_finite(call, number):
-    with pytest.raises(UserError, match=f"weights hold such numbers, {SECOND}"):
+    with pytest.raises(UserError, match=f"weights contain such numbers, {SECOND}"):
         CALLS[call](damaged(number), PROMPTS)
 
 
@@ -59,7 +59,7 @@ def test_where_weights_are_finite_the_first_module_is_named():
     model = make_tiny("llama", byte_level())
     with torch.no_grad():
         model.hf.model.layers[1].mlp.up_proj.weight.fill_(3e38)
-    first = r"its weights are finite, and model\.layers\.1\.mlp\.up_proj \(Linear\) is the first"
+    first = r"its weights are finite, but model\.layers\.1\.mlp\.up_proj \(Linear\) is the first"
     with pytest.raises(UserError, match=first):
         interp.evaluate(model, PROMPTS)
 
@@ -103,7 +103,7 @@ def test_the_command_line_and_the_doctor_name_the_weights(tmp_path, capsys):
     assert SECOND in told
     assert main(["doctor", *options]) == 2
     told = capsys.readouterr().err
-    assert f"{SECOND}; take another copy of the model" in told
+    assert f"{SECOND}; use another copy of the model" in told
     assert "dtype" not in told
 
 

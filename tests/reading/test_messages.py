@@ -121,7 +121,7 @@ def test_what_a_template_does_not_write_is_refused(prompt):
 
 
 def test_two_system_prompts_are_refused(prompt):
-    with pytest.raises(UserError, match="give one of the two"):
+    with pytest.raises(UserError, match="expected only one of the two"):
         write_chat(behind(prompt, Messages("One.")), in_style(template=TEMPLATE, system="Other."))
 
 
@@ -135,8 +135,8 @@ def test_other_kinds_read_the_text_alone(make, prompt):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"system": " "}, "expected a text that is not empty"),
-        ({"demonstrations": (Demonstration("Is it?", ""),)}, "expected a text that is not empty"),
+        ({"system": " "}, "expected a non-empty string"),
+        ({"demonstrations": (Demonstration("Is it?", ""),)}, "expected a non-empty string"),
         ({"answer_prefix": "Answer: "}, "without white space at its ends"),
     ],
 )

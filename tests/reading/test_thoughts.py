@@ -70,26 +70,29 @@ SWITCHED = {
 }
 WITHOUT_SWITCH = {
     # deepseek-r1
-    "opens a thought": (family("<a><think>\n", assistant="<a>{{ m.content }}</u>"), "<think>"),
+    "opens a thought": (
+        family("<a><think>\n", assistant="<a>{{ m.content }}</u>"),
+        "\n</think>\n\n",
+    ),
     # its first distillations
     "drops thoughts that were": (
         family("<a>", assistant="<a>{{ m.content.split('</think>')[-1] }}</u>"),
-        "</think>",
+        EMPTY,
     ),
     # gpt-oss
     "answers in a channel": (
         family("<a>", assistant="<a><|channel|>final<|message|>{{ m.content }}</u>"),
-        "<|channel|>",
+        "<|channel|>final<|message|>",
     ),
     # magistral
     "asks for a thought first": (
         family("<a>", first="<u>Draft your thoughts: [THINK]...[/THINK]</u>\n"),
-        "[THINK]",
+        "[THINK][/THINK]",
     ),
     # a switch that does not close what is opened
     "opens one in any case": (
         family("<a><think>\n", first="{% if enable_thinking %}<u>Think.</u>{% endif %}"),
-        "<think>",
+        "\n</think>\n\n",
     ),
 }
 
@@ -114,7 +117,7 @@ def test_a_template_with_a_switch_leaves_thoughts_out(template, prompt):
     assert chat.text == model.tokenizer.apply_chat_template(
         [asked], add_generation_prompt=True, **off
     )
-    assert model.thoughts == ""
+    assert model.thinking_note == ""
 
 
 @pytest.mark.parametrize("template", SWITCHED)
@@ -140,16 +143,17 @@ def test_the_answer_is_read_where_the_templates_own_turn_writes_it(template, pro
 
 @pytest.mark.parametrize("template", WITHOUT_SWITCH)
 def test_a_model_that_may_think_is_told_of_when_it_is_loaded(template, tmp_path, capsys):
-    text, begins = WITHOUT_SWITCH[template]
+    text, direct = WITHOUT_SWITCH[template]
     model = with_template(text)
+    assert model.chat_frame.direct == direct
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     found = interp.load_model(str(tmp_path), device="cpu")
-    told = f"may think before it answers: its chat template has {begins}, and neither"
+    told = "may think before it answers, and its chat template has no switch"
     assert told in capsys.readouterr().err
     assert any(told in finding.note for finding in loaded(found))
     plain = interp.load_model(str(tmp_path), device="cpu", chat_template=False)
-    assert plain.thoughts == capsys.readouterr().err == ""
+    assert plain.thinking_note == capsys.readouterr().err == ""
 
 
 def test_every_command_tells_it(tmp_path, capsys):
@@ -166,7 +170,7 @@ def test_every_command_tells_it(tmp_path, capsys):
 
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None, family("<a>\n")])
 def test_nothing_is_said_of_templates_that_know_no_thoughts(template):
-    assert with_template(template).thoughts == ""
+    assert with_template(template).thinking_note == ""
 
 
 def test_the_switch_is_part_of_a_shards_id(tmp_path):

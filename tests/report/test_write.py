@@ -107,7 +107,7 @@ def test_an_empty_table_still_shows_its_headings(tmp_path):
 @pytest.mark.parametrize("name", ["tables", "figures"])
 def test_a_file_where_a_folder_belongs_is_told(tmp_path, name):
     (tmp_path / name).write_text("")
-    with pytest.raises(UserError, match=f"cannot make the folder .*{name}: .*--out FILE"):
+    with pytest.raises(UserError, match=f"cannot create the folder .*{name}: .*--out FILE"):
         write_report(report(TableItem("accuracy", "Accuracy", TABLE)), tmp_path)
 
 
@@ -123,7 +123,7 @@ def test_a_link_out_of_the_folder_is_not_written_through(tmp_path, name):
     outside.mkdir()
     folder.mkdir()
     (folder / name).symlink_to(outside)
-    with pytest.raises(UserError, match=rf"cannot make the folder .*{name}.*--out FILE"):
+    with pytest.raises(UserError, match=rf"cannot create the folder .*{name}.*--out FILE"):
         write_report(Report("title", "", ()), folder)
     assert not list(outside.iterdir())
 

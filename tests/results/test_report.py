@@ -64,7 +64,7 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
 def test_a_headline_names_the_ends():
     table = pd.DataFrame({"model": ["a", "b", "c"], "paired_accuracy": [0.5, 0.25, np.nan]})
     assert headline(table) == "Paired accuracy is highest at 0.500 (a) and lowest at 0.250 (b)."
-    assert headline(table[2:]) == "No answer was judged."
+    assert headline(table[2:]) == "No answers were judged."
     assert headline(table[:1]) == "Paired accuracy is 0.500 (a)."
 
 
@@ -95,7 +95,10 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert main(["evaluate", *options]) == 0
     share = json.loads((tmp_path / "run.json").read_text())["summary"][DEFAULT]["no_answer_share"]
     assert share > 0
-    note = f"{DEFAULT}: {share:.1%} of the prompts have no answer option as likeliest token"
+    note = (
+        f"{DEFAULT}: {share:.1%} of the prompts have a most probable token that is not an answer "
+        "option"
+    )
     assert note in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 0
     assert note in (tmp_path / "report.html").read_text()

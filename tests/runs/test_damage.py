@@ -148,7 +148,7 @@ def test_validate_finds_runs_that_are_not_finished(run):
     for change, told in (
         (lambda r: r.update(models=[]), "no model was named"),
         (lambda r: r.update(models=[*MODELS, "third"]), "third was not begun"),
-        (lambda r: r.update(finished=None), "it is not finished"),
+        (lambda r: r.update(finished=None), "the run is not finished"),
         (lambda r: r["files"].pop("answers.parquet"), "answers.parquet is not on record"),
         (lambda r: r["merged"].pop("tiny gpt2"), "the tables lack the shards of tiny gpt2"),
     ):

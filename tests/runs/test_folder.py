@@ -107,7 +107,7 @@ def test_a_shard_that_is_listed_twice_is_refused(run, tmp_path):
     record = json.loads(file.read_text())
     record["shards"] *= 2
     file.write_text(json.dumps(record))
-    with pytest.raises(UserError, match=r"shards: .*listed twice"):
+    with pytest.raises(UserError, match=r"shards: .*expected unique ids"):
         RunFolder.read(tmp_path)
 
 

@@ -141,11 +141,11 @@ def test_a_changed_model_is_measured_again(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompts": "changed"}, "its data are others, or have changed since"),
-        ({"prompts": "other"}, "holds 24 prompts, this run would have 10"),
+        ({"prompts": "changed"}, "its data differ, or have changed since"),
+        ({"prompts": "other"}, "holds 24 prompts, but this run would have 10"),
         (
             {"spec": Attribute(target="gold")},
-            "it was run with --target predicted, this one with --target gold",
+            "it was run with --target predicted, but this run is with --target gold",
         ),
     ],
 )

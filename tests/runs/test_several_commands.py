@@ -186,7 +186,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     monkeypatch.setattr(execute_module, "start_local", start)
     execute(work, ExecutionOptions(executor="local"))
     assert worker.stopped
-    assert "goes on although all is measured" in capsys.readouterr().err
+    assert "continues although everything is measured" in capsys.readouterr().err
 
 
 def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
@@ -201,14 +201,17 @@ def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(tmp_path, monke
     first = work_in(tmp_path)
     (run,) = first.open()
     monkeypatch.setattr("tests.support.runs.PAIRS", pairs)
-    with in_use(run), pytest.raises(UserError, match=r"another command measures in .*24 prompts"):
+    with (
+        in_use(run),
+        pytest.raises(UserError, match=r"another command is measuring in .*24 prompts"),
+    ):
         run_in(tmp_path)
     assert RunFolder.read(tmp_path).record.run == run.record.run
 
 
 def test_another_measurement_is_told_that_the_folder_is_in_use(tmp_path):
     (run,) = work_in(tmp_path).open()
-    with in_use(run), pytest.raises(UserError, match=r"at this moment: evaluate on 24 prompts"):
+    with in_use(run), pytest.raises(UserError, match=r"is measuring in .*: evaluate on 24 prompts"):
         run_in(tmp_path, spec=Attribute())
 
 
@@ -216,7 +219,10 @@ def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypa
     (run,) = work_in(tmp_path).open()
     monkeypatch.setattr("tests.support.runs.PAIRS", 4)
     work_in(tmp_path).open()
-    with pytest.raises(UserError, match=r"another command measures in .* 8 prompts"), in_use(run):
+    with (
+        pytest.raises(UserError, match=r"another command is measuring in .* 8 prompts"),
+        in_use(run),
+    ):
         pass
 
 

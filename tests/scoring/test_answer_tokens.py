@@ -106,7 +106,7 @@ def test_white_space_alone_never_counts_after_any_end(text):
     if text in ATTACHED:
         assert "▁" not in answers_of(model, positive=snow, text=text)[0]
     else:
-        with pytest.raises(UserError, match="begins with a token of only white space"):
+        with pytest.raises(UserError, match="begins with a white-space token"):
             answers_of(model, positive=snow, text=text)
 
 
@@ -285,13 +285,13 @@ def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():
         "positive": AnswerOption("Yes", ("Yes",)),
         "negative": AnswerOption("other", (" Yes but", "No")),
     }
-    with pytest.raises(UserError, match="choose answers or forms that begin differently"):
+    with pytest.raises(UserError, match="use answers or forms that begin differently"):
         answers_of(model, **options)
 
 
 def test_an_answer_that_begins_with_white_space_alone_is_refused():
     model = tiny_with(*WITH_SPACE["mistral-v3"], legacy=True)
-    with pytest.raises(UserError, match="begins with a token of only white space"):
+    with pytest.raises(UserError, match="begins with a white-space token"):
         answers_of(model, positive=AnswerOption("odd", ("☃",)))
 
 

@@ -215,9 +215,13 @@ def test_the_order_of_rows_does_not_matter_and_a_reversed_scale_flips_the_sign(p
 @pytest.mark.parametrize(
     ("x", "y", "note"),
     [
-        ([], [], "undefined: 0 rows with both values, at least 3 needed"),
-        ([1], [2], "undefined: 1 rows with both values, at least 3 needed"),
-        ([1, 2, np.nan], [1, np.nan, 3], "undefined: 1 rows with both values, at least 3 needed"),
+        ([], [], "undefined: 0 rows with both values; at least 3 are needed"),
+        ([1], [2], "undefined: 1 rows with both values; at least 3 are needed"),
+        (
+            [1, 2, np.nan],
+            [1, np.nan, 3],
+            "undefined: 1 rows with both values; at least 3 are needed",
+        ),
         ([1, 1, 1], [1, 2, 3], "undefined: x constant"),
         ([1, 1, 1], [2, 2, 2], "undefined: x and y constant"),
     ],

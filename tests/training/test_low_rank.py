@@ -51,6 +51,7 @@ def accuracy(folder):
 def test_the_folder_holds_an_adapter_that_loads(undisturbed, base):
     folder, record = undisturbed
     assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
         SETTINGS,
         WEIGHTS,
         "base.json",
@@ -63,6 +64,7 @@ def test_the_folder_holds_an_adapter_that_loads(undisturbed, base):
     changed = [name for name in before if not torch.equal(before[name], after[name])]
     assert changed and all("_proj" in name for name in changed)
     assert record.training.options["lora_rank"] == 8
+    assert "library_name: peft" in (folder / "README.md").read_text()
     assert json.loads((folder / SETTINGS).read_text())["base_model_name_or_path"] == str(base)
 
 
@@ -121,7 +123,7 @@ def test_an_encoder_takes_no_adapter(tmp_path):
     model = classifier("roberta")
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="whose head is learned as a whole; omit --lora-rank"):
+    with pytest.raises(UserError, match="whose head is trained in full; omit --lora-rank"):
         Training(SPEC, str(tmp_path), CPU)
 
 

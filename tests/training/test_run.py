@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from transformers import AutoConfig
 
 from interp.errors import UserError
@@ -60,6 +61,7 @@ def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
     assert type(model.hf).__name__ == "BertForSequenceClassification"
     assert set(model.hf.config.id2label.values()) == {"red", "blue", "green"}
     assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
         "chat_template.jinja",
         "config.json",
         "model.safetensors",
@@ -71,6 +73,20 @@ def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
     assert set(record.metrics) == {"dev", "test"}
     assert record.metrics["test"]["weighted_f1"] > 0.6
     assert json.loads((folder / "train.json").read_text()) == record.model_dump(mode="json")
+
+
+def test_its_card_states_base_options_scores_and_versions(undisturbed, configuration):
+    folder, record = undisturbed
+    card = (folder / "README.md").read_text()
+    metadata = yaml.safe_load(card.split("---")[1])
+    assert metadata["pipeline_tag"] == "text-classification"
+    assert "base_model" not in metadata  # the folder of this machine means nothing elsewhere
+    assert str(configuration.parent) not in card
+    assert f"Made from {configuration.name}, a sequence classifier" in card
+    assert "| --learning-rate | 0.005 | AdamW's largest learning rate" in card
+    for split in ("dev", "test"):
+        assert f"| {split}: accuracy | {record.metrics[split]['accuracy']:.4g} |" in card
+    assert f"| versions: torch | {torch.__version__} |" in card
 
 
 def test_a_finished_run_is_not_trained_again(undisturbed, configuration, capsys):
@@ -118,7 +134,7 @@ def test_another_run_is_refused(undisturbed, configuration, tmp_path):
 def test_a_folder_in_use_and_a_damaged_record_are_refused(configuration, tmp_path):
     with (
         locked(tmp_path, "training") as mine,
-        pytest.raises(UserError, match="another process trains"),
+        pytest.raises(UserError, match="another process is training"),
     ):
         assert mine
         train(configuration, tmp_path)
@@ -190,7 +206,7 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
             answer = FreeText(("red",))
             return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
 
-    with pytest.raises(UserError, match="is an encoder, but the task asks for texts"):
+    with pytest.raises(UserError, match="is an encoder, but the task requires generated text"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
     with pytest.raises(UserError, match="without weights; give --from-scratch"):
         Training(Colours(), "small-decoder", CPU)

@@ -14,26 +14,26 @@ from interp.models.sites import check_sites
 class Attention(AnyModel):
     """Attention of the last prompt token, which predicts the answer: mean over heads and layers.
 
-    Every layer counts alike: its weights on the prompt's tokens are divided by their sum, which is
-    1 unless part of the attention goes to no token (the sinks of gpt-oss).
+    Every layer counts equally: its weights on the prompt's tokens are divided by their sum, which
+    is 1 unless the model has attention sinks (gpt-oss).
     """
 
     needs: frozenset[Need] = frozenset({"attention_rows"})
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Weights of each token, never negative, which sum to 1."""
+        """Non-negative weights of each token, which sum to 1."""
         mask = captured.batch.attention_mask
         rows = [row.to(mask.device).masked_fill(mask == 0, 0.0) for row in captured.attention_rows]
         return torch.stack([row / row.sum(-1, keepdim=True) for row in rows]).mean(0)
 
 
 class AttentionRollout:
-    """What reaches the last token if attention and residual stream each carry half in every layer.
+    """Attention rollout: in every layer, attention and residual stream each carry half.
 
     Each layer is A + I, scaled to rows that sum to 1, with A the mean over heads.
 
     Raises:
-        UserError: the model's architecture is not understood, or that of an encoder.
+        UserError: the model's architecture is not supported, or is an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"attention_maps"})
@@ -43,25 +43,26 @@ class AttentionRollout:
         check_sites(model, ["pattern"])
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Shares of each token, never negative, which sum to 1."""
+        """Non-negative shares of each token, which sum to 1."""
         mask = captured.batch.attention_mask
         reached = torch.zeros(mask.shape, device=mask.device)
         reached[:, -1] = 1.0
         for attention in reversed(captured.attention_maps):
             weights = attention.to(reached)
-            # Attention to sinks (gpt-oss) goes to the other tokens in proportion.
+            # Attention to sinks (gpt-oss) is distributed over the other tokens proportionally.
             total = 1.0 + weights.sum(-1)
             reached = (reached / total).unsqueeze(1).bmm(weights).squeeze(1) + reached / total
         return reached
 
 
 def refuse_encoder(name: str, model: Model) -> None:
-    """Refuse an encoder, whose tokens also attend to later ones, for a method that reads heads."""
+    """Reject an encoder, whose tokens attend to later tokens, for a method that reads heads."""
     if not model.architecture.causal:
         raise UserError(
             f"the method {name} is not defined for encoders such as {model.name}: it reads the "
-            "attention of causal models. Leave it out of --methods; input_gradient, "
-            "input_x_gradient, attention and leave_one_out:deletion, for instance, take encoders"
+            "attention of causal models. Omit it from --methods; input_gradient, "
+            "input_x_gradient, attention and leave_one_out:deletion, for instance, support "
+            "encoders"
         )
 
 
@@ -72,7 +73,7 @@ class ValueWeightedNorm:
     residual stream, without the norm that some architectures apply to the sum of all contributions.
 
     Raises:
-        UserError: the model's architecture is not understood, or that of an encoder.
+        UserError: the model's architecture is not supported, or is an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"heads"})
@@ -83,7 +84,7 @@ class ValueWeightedNorm:
         self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Norms in the unit of the residual stream, never negative."""
+        """Non-negative norms in the units of the residual stream."""
         path = self._model.architecture.heads_out
         attentions = attentions_of(self._model.hf, self._model.architecture)
         norms = [
@@ -97,7 +98,8 @@ class ValueWeightedNorm:
 def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch token"]:
     """The mean over heads of |A_hi (v_i W_O)_h|.
 
-    The projection is called head by head, since quantized or offloaded weights cannot be read.
+    The projection is called for one head at a time, since quantized or offloaded weights cannot be
+    read.
     """
     count = heads.weights.shape[1]
     values = heads.values.repeat_interleave(count // heads.values.shape[2], dim=2)

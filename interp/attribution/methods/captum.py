@@ -1,11 +1,12 @@
-"""Attribution by captum: from a baseline, and by surrogate models of segments (KernelSHAP, LIME).
+"""Attribution with captum, from a baseline or by surrogate models of segments (KernelSHAP, LIME).
 
 Methods for tokens explain the difference of the target between the prompt's embeddings and a
 baseline: a donor's embeddings for `integrated_gradients`, the vocabulary's mean embedding for the
-methods named `captum:`. (docs/attribution.md says why not zeros, captum's default.) A token's score
-is its attribution summed over the embedding's dimensions, in the target's unit.
+methods named `captum:`. (docs/attribution.md explains why the baseline is not captum's default of
+zeros.) A token's score is its attribution summed over the embedding's dimensions, in the target's
+units.
 
-The surrogates' inputs say which segments are kept; the others come from donors. Surrogates are
+The surrogates' inputs indicate which segments are kept; the others come from donors. Surrogates are
 known to be noisy, and serve as controls.
 """
 
@@ -19,39 +20,45 @@ import torch
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
+from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import AnyModel, SegmentScores, TokenScores
-from interp.attribution.methods.gradient import counterfactual_embeddings
 from interp.errors import UserError
 from interp.models.architectures import CAUSAL, layers_of
 from interp.models.model import Model
 from interp.reading.readers import reader_of
 
 STEPS = 20
-"""Points of integrated gradients (Gauss-Legendre); the path is short, since most tokens stay."""
+"""Number of points of integrated gradients (Gauss-Legendre); the path is short, since most tokens
+stay.
+"""
 
 LONG_STEPS = 200
-"""The same from the mean embedding, which is far from the prompt: with captum's default of 50, up
-to 3.7 of 12 logits are missing on the organisms."""
+"""Number of points from the mean embedding, which is far from the prompt: with captum's default of
+50, up to 3.7 of 12 logits are missing on the organisms.
+"""
 
 SAMPLES = 32
-"""Random coalitions that KernelSHAP and LIME are fitted to."""
+"""Number of random coalitions to which KernelSHAP and LIME are fitted."""
 
 VOCABULARY_ROWS = 8192
-"""Embeddings that are averaged at once."""
+"""Number of embeddings averaged at once."""
 
 
 class IntegratedGradients:
-    """(Embedding - donor's embedding) . mean gradient on the straight line between the two."""
+    """(Embedding - donor's embedding) . mean gradient along the straight line between the two."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up, except for the error of the integration, the completeness gap."""
-        baseline = counterfactual_embeddings(self._model, explained.batch)
-        return _integrated(explained, baseline, steps=STEPS)
+        """Scores that add up, except for the completeness gap, which is the integration error."""
+        donors = counterfactual_ids(self._model, explained.batch)
+        start = equal_columns(self._model, explained.batch, donors)
+        baseline = reader_of(self._model).embed(donors)
+        return _integrated(explained, baseline, steps=STEPS, start=start)
 
 
 class _FromMean:
@@ -68,18 +75,22 @@ class MeanIntegratedGradients(_FromMean):
     """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up, except for the error of the integration, the completeness gap."""
+        """Scores that add up, except for the completeness gap, which is the integration error."""
         return _integrated(explained, self._baseline(explained), steps=LONG_STEPS)
 
 
-def _integrated(explained: ExplainedPrompt, baseline: Embeddings, *, steps: int) -> TokenScores:
-    scores = captum.attr.IntegratedGradients(explained.values).attribute(
-        explained.embeddings.clone().requires_grad_(),
-        baseline,
-        n_steps=steps,
-        internal_batch_size=explained.rows,
-    )
-    return token_scores(scores, explained, baseline)
+def _integrated(
+    explained: ExplainedPrompt, baseline: Embeddings, *, steps: int, start: int = 0
+) -> TokenScores:
+    """Scores of tokens; those in the columns before `start`, which have no difference, are zero."""
+    with explained.after(start):
+        scores = captum.attr.IntegratedGradients(explained.values).attribute(
+            explained.embeddings[:, start:].clone().requires_grad_(),
+            baseline[:, start:],
+            n_steps=steps,
+            internal_batch_size=explained.rows,
+        )
+    return token_scores(functional.pad(scores, (0, 0, start, 0)), explained, baseline)
 
 
 class DeepLift(_FromMean):
@@ -98,19 +109,19 @@ class DeepLift(_FromMean):
         baseline = self._baseline(explained)
         inputs = explained.embeddings.clone().requires_grad_()
         with warnings.catch_warnings():
-            # captum warns each time it sets hooks and removes them again.
+            # captum warns each time it sets and removes hooks.
             warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
-            # Its hooks compare prompt and baseline, two rows of one pass.
+            # The hooks of DeepLift compare prompt and baseline, two rows of one pass.
             scores = captum.attr.DeepLift(_Module(explained)).attribute(inputs, baseline)
         return token_scores(scores, explained, baseline)
 
 
 class Occlusion(_FromMean):
-    """Occlusion (Zeiler and Fergus 2014): each token in turn replaced by the mean embedding."""
+    """Occlusion (Zeiler and Fergus 2014): each token in turn is replaced by the mean embedding."""
 
     @torch.no_grad()
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """The change of the target by each token; the changes need not add up."""
+        """The change in the target due to each token; the changes need not add up."""
         baseline = self._baseline(explained)
         window = (1, baseline.shape[-1])
         effects = captum.attr.Occlusion(explained.values).attribute(
@@ -120,7 +131,7 @@ class Occlusion(_FromMean):
             baselines=baseline,
             perturbations_per_eval=explained.rows,
         )
-        # captum gives each dimension the effect of the whole token.
+        # captum assigns the effect of the whole token to each dimension.
         return token_scores(effects / baseline.shape[-1], explained, baseline)
 
 
@@ -128,25 +139,25 @@ class KernelShap(AnyModel):
     """KernelSHAP of segments (Lundberg and Lee 2017): Shapley values from random coalitions."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit; close to the exact values of `shapley`."""
+        """Signed scores in the target's units, close to the exact values of `shapley`."""
         game = explained.game
         if len(game.segments) == 1:
-            # captum draws coalitions that are neither empty nor complete: here there are none.
+            # captum draws coalitions that are neither empty nor complete, but here there are none.
             without, whole = game.values([0, 1]).tolist()
             return SegmentScores({game.segments[0]: whole - without})
         return _by_surrogate(captum.attr.KernelShap, explained)
 
 
 class Lime(AnyModel):
-    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as captum sets it up."""
+    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as configured by captum."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit per segment; shrunk by the LASSO's penalty of 0.01."""
+        """Signed scores in target units per segment, shrunk by the LASSO's penalty of 0.01."""
         return _by_surrogate(captum.attr.Lime, explained)
 
 
 def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
-    """Weights of segments by captum, from random coalitions that the prompt's id seeds."""
+    """Weights of segments by captum, from random coalitions seeded by the prompt's id."""
     game = explained.game
 
     def value(masks: Tensor) -> Tensor:
@@ -180,7 +191,7 @@ class _Module(nn.Module):
         self._explained = explained
 
     def forward(self, embeddings: Embeddings) -> Values:
-        """The target of each row, by one pass."""
+        """The target of each row, from one pass."""
         return self._explained.value(embeddings)
 
 
@@ -207,7 +218,7 @@ def _check_activations(model: Model) -> None:
     if model.kind is not CAUSAL:
         raise UserError(
             "captum's DeepLift has no rule for functions that are not modules, such as those in "
-            f"the head of {model.name}, a {model.kind.name}; take captum:occlusion"
+            f"the head of {model.name}, a {model.kind.name}; use captum:occlusion"
         )
     mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
     for module in mlp.modules():
@@ -217,5 +228,5 @@ def _check_activations(model: Model) -> None:
             raise UserError(
                 f"captum's DeepLift has no rule for {type(module).__name__}, the activation "
                 f"function of {model.name}: its result would be gradient times input under "
-                f"another name. It has rules for {known}; take captum:occlusion"
+                f"another name. It has rules for {known}; use captum:occlusion"
             )

@@ -3,13 +3,8 @@
 A norm divides its input by the input's length, so its gradient removes the component along the
 input: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
 (Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
-
-Counterfactual methods take a donor's tokens as the baseline. The donor is another instance of the
-prompt's template: the first whose segments come closest in number of tokens. Token i of a segment
-of n tokens takes the donor's token floor((i + 1/2) m / n) of m: token by token if m is n.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -23,74 +18,21 @@ from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
 from interp.models.model import Model
 from interp.models.sites import hooked
-from interp.prompts.mixing import donors_of, mixed
-from interp.reading.readers import reader_of
-from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
-
-
-def counterfactual_embeddings(model: Model, batch: Batch) -> Float[Tensor, "batch token size"]:
-    """Embeddings of the batch's tokens, with the tokens of segments replaced by their donors'.
-
-    Raises:
-        UserError: a prompt has no donor from another instance.
-    """
-    token_ids = batch.token_ids.clone()
-    for row, prompt in enumerate(batch.prompts):
-        token_ids[row, batch.unpadded(row)] = torch.tensor(
-            counterfactual_tokens(model, prompt), device=token_ids.device
-        )
-    return reader_of(model).embed(token_ids)
-
-
-def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
-    """The prompt's tokens, with those of segments replaced by their donor's.
-
-    Raises:
-        UserError: the prompt has no donor from another instance.
-    """
-    donors = donors_of(prompt.prompt, "instance")
-    if not donors:
-        raise UserError(
-            f"prompt {prompt.prompt.id} has no donor from another instance, whose tokens a "
-            "counterfactual baseline takes; choose methods without one, such as input_gradient"
-        )
-    names = tuple(donors[0].segments)
-    nearest, least = prompt, math.inf
-    for donor in donors:
-        (given,) = tokenize(model, [mixed(prompt.prompt, donor)])
-        unequal = sum(abs(_length(prompt, name) - _length(given, name)) for name in names)
-        if unequal < least:
-            nearest, least = given, unequal
-        if not unequal:
-            break
-    token_ids = list(prompt.token_ids)
-    for name in names:
-        (start, end), (other, other_end) = prompt.segments[name], nearest.segments[name]
-        count, others = end - start, other_end - other
-        for index in range(count):
-            source = other + (2 * index + 1) * others // (2 * count)
-            token_ids[start + index] = nearest.token_ids[source]
-    return token_ids
-
-
-def _length(prompt: TokenizedPrompt, name: str) -> int:
-    start, end = prompt.segments[name]
-    return end - start
 
 
 class InputGradient(AnyModel):
-    """|d target / d embedding| of each token, in the L2 norm."""
+    """|d target / d embedding| of each token (L2 norm)."""
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Norms in the target's unit per unit of embedding, never negative."""
+        """Non-negative norms in the target's units per unit of embedding."""
         norms: Tensor = captured.input_gradient.float().norm(dim=-1)
         return norms
 
 
 class InputXGradient:
-    """Embedding . d target / d embedding of each token: its part of a linear target.
+    """Embedding . d target / d embedding of each token: its contribution to a linear target.
 
     Raises:
         UserError: only a norm reads the embeddings.
@@ -103,31 +45,31 @@ class InputXGradient:
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed, in the target's unit."""
-        # Products may cancel, so they are summed in fp32, or in fp64 if the model uses it.
+        # Products may cancel, so they are summed in fp32, or in fp64 for fp64 models.
         wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
         products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
         return products.sum(-1)
 
 
 def refuse_normed_embeddings(model: Model) -> None:
-    """Refuse a model in which only a norm reads each token's embedding, such as ModernBERT.
+    """Reject a model in which only a norm reads each token's embedding, such as ModernBERT.
 
-    The answer is then the same if an embedding is multiplied by any factor, so embedding . gradient
-    is zero by Euler's theorem, and scores would only show the effect of the norm's epsilon.
+    The answer then does not depend on the scale of an embedding, so embedding . gradient is zero by
+    Euler's theorem, and scores would only show the effect of the norm's epsilon.
     """
     readers = _readers_of_embeddings(model)
     if readers and all("norm" in type(module).__name__.lower() for module in readers):
         raise UserError(
             f"the method input_x_gradient is zero for {model.name} by construction: a "
-            f"{type(readers[0]).__name__} norms each token's embedding before anything else reads "
-            "it, so the answer does not depend on the embedding's length. Leave it out of "
-            "--methods; input_gradient, frozen_norms and leave_one_out:deletion, for instance, "
-            "take such models"
+            f"{type(readers[0]).__name__} normalises each token's embedding before anything else "
+            "reads it, so the answer does not depend on the embedding's length. Omit the method "
+            "from --methods; input_gradient, frozen_norms and leave_one_out:deletion, for "
+            "instance, support such models"
         )
 
 
 def _readers_of_embeddings(model: Model) -> list[nn.Module]:
-    """The modules that receive the token embeddings themselves, found by one short pass."""
+    """The modules that read the token embeddings directly, found by one short pass."""
     stack: Any = model.hf.get_encoder() if model.kind is TEXT_TO_TEXT else model.hf.base_model
     embedded: list[Tensor] = []
     readers: list[nn.Module] = []
@@ -164,20 +106,15 @@ class FrozenNorms(InputXGradient):
 class Gim:
     """(Embedding - donor's embedding) . gradient by the rules of GIM.
 
-    Raises:
-        UserError: the model's architecture is not understood, or its gates are unknown.
+    Raises: UserError: the model's architecture is not supported, or its gates are unknown.
     """
 
-    needs: frozenset[Need] = frozenset({"input_gradient"})
+    needs: frozenset[Need] = frozenset({"donor_products"})
     rules = GIM
 
     def __init__(self, model: Model) -> None:
         check_rules(model, self.rules)
-        self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed, in the target's unit; zero if the donor has the same token."""
-        donors = counterfactual_embeddings(self._model, captured.batch)
-        differences = captured.embeddings.float() - donors.float()
-        products: Tensor = (differences * captured.input_gradient.float()).sum(-1)
-        return products
+        return captured.donor_products

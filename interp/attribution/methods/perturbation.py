@@ -1,4 +1,4 @@
-"""Perturbation methods: the target of prompts whose segments are missing or come from donors."""
+"""Perturbation methods, which delete segments of prompts or replace them with those of donors."""
 
 import random
 from dataclasses import replace
@@ -25,10 +25,10 @@ class ByDonor(AnyModel):
 
 
 class ByDeletion(AnyModel):
-    """The target minus that without the tokens of one segment, with no gap left."""
+    """The target minus its value without the tokens of one segment, which leave no gap."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit; they need not add up."""
+        """Signed scores in the target's units, which need not add up."""
         prompt = explained.prompt
         shorter = [without(prompt, name) for name in prompt.segments]
         whole, *left = explained.values_of([prompt, *shorter])
@@ -45,14 +45,14 @@ def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
     kept = prompt.token_ids[:start] + prompt.token_ids[end:]
     if not kept:
         raise UserError(
-            f"prompt {prompt.prompt.id} consists only of its segment {name!r}, so nothing is left "
-            "without it; omit the method"
+            f"prompt {prompt.prompt.id} consists only of its segment {name!r}, so nothing is "
+            "left after its deletion; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})
 
 
 class Shapley(AnyModel):
-    """What each segment adds to the target over its donors, averaged over all orders of joining."""
+    """The contribution of each segment relative to its donors, averaged over joining orders."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Scores that add up to the target of the prompt minus that of its donors."""
@@ -63,7 +63,7 @@ class Shapley(AnyModel):
 
 
 MASKS = 32
-"""Random coalitions that the surrogate is fitted to; each segment is in half of them."""
+"""Number of random coalitions to which the surrogate is fitted; each segment is in half of them."""
 
 PENALTY = 0.01
 """Weight of the absolute coefficients of standardised masks."""
@@ -72,13 +72,13 @@ PENALTY = 0.01
 class ContextCite(AnyModel):
     """The weights of segments in a LASSO of the target (Cohen-Wang et al. 2024).
 
-    Its inputs say which segments are kept; others come from donors, and are deleted in the
-    original.
+    Its inputs indicate which segments are kept. Other segments come from donors; the original
+    method deletes them.
     """
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed, in the target's unit per segment; zero if the penalty outweighs it."""
-        # Costly to import.
+        """Signed scores in target units per segment; zero if the penalty outweighs the weight."""
+        # This import is slow.
         from sklearn.linear_model import Lasso
         from sklearn.preprocessing import StandardScaler
 

@@ -1,4 +1,4 @@
-"""The packaged organisms: small trained models whose knowledge and habits were planted.
+"""The packaged organisms: small trained models with planted knowledge and habits.
 
 Each folder next to this file is one organism: safetensors, tokenizer, chat template, card.
 """
@@ -13,15 +13,15 @@ PREFIX = "organism/"
 """Prefix of the names of packaged organisms."""
 
 DEFAULT = "organism/llama-shallow"
-"""The model of a command without --model for the default system."""
+"""The model that commands without --model use for the default system."""
 
 
 def organism_names(*systems: str) -> list[str]:
     """Names of the packaged organisms, with their prefix.
 
     Args:
-        *systems: systems of which an organism must have learned the prompts; all organisms if none
-            is given.
+        *systems: systems on whose prompts an organism must have been trained; if empty, all
+            organisms are listed.
     """
     names = sorted(PREFIX + card.parent.name for card in Path(__file__).parent.glob("*/card.json"))
     if not systems:
@@ -45,13 +45,13 @@ def organism_folder(name: str) -> Path:
 
 
 def organism_layers(name: str) -> int:
-    """How many layers a packaged organism has."""
+    """Number of layers of a packaged organism."""
     config = json.loads((organism_folder(name) / "config.json").read_text(encoding="utf-8"))
     return int(config["num_hidden_layers"])
 
 
 def nearest_organism(name: str) -> str | None:
-    """The packaged organism whose name is most like the given one, if any is similar."""
+    """The packaged organism with the name most similar to the given name, if any is similar."""
     bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
     # A user may remember only the first part of a name.
     parts = {organism.partition("-")[0]: organism for organism in reversed(bare)}
@@ -61,9 +61,9 @@ def nearest_organism(name: str) -> str | None:
 
 
 def default_organism(system: str) -> str:
-    """The model of a command without --model: an organism that learned the system's prompts.
+    """The model for commands without --model: an organism trained on the system's prompts.
 
-    A system that no organism learned, such as one of another package, gets `DEFAULT`.
+    For a system without an organism, such as one from another package, it is `DEFAULT`.
     """
     learned = [name for name in organism_names() if _has_learned(name, system)]
     # The name of a tuned model sorts after the name of its base.
@@ -71,13 +71,13 @@ def default_organism(system: str) -> str:
 
 
 def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism learned a system's prompts, or those the system is a variant of."""
+    """Whether an organism was trained on the prompts of a system, or of the system it varies."""
     own: str = organism_card(name)["system"]
     return system == own or system.startswith(f"{own}-")
 
 
 def organism_card(name: str) -> dict[str, Any]:
-    """The planted and the measured values of an organism."""
+    """The planted and measured values of an organism."""
     card: dict[str, Any] = json.loads(
         (organism_folder(name) / "card.json").read_text(encoding="utf-8")
     )

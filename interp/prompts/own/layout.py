@@ -1,4 +1,4 @@
-"""What the columns of a table of pairs mean, and the prompts made from a row."""
+"""The meaning of the columns of a table of pairs, and the prompts built from a row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,16 +8,17 @@ from string import Formatter
 from interp.choices import RESERVED
 from interp.errors import UserError, shortened
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, Span, compose
+from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import TAKEN
+from interp.prompts.thought import Span
 
 PAIR = "pair"
-"""The column, and the factor, that name the groups."""
+"""The name of the column, and factor, that identifies the groups."""
 
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
-"""Prefix of columns that are not part of the prompt, if columns are its segments."""
+"""Prefix of columns that are not part of the prompt, if its segments are columns."""
 
 SEGMENTS = (
     "instruction",
@@ -37,7 +38,7 @@ SEGMENTS = (
 """Columns that are segments without being named in a template; also in the plural or numbered."""
 
 PHRASING = "phrasing"
-"""The factor that numbers the templates, if there are several."""
+"""The factor with the number of the template, if there are several templates."""
 
 YES_OR_NO = "Yes|No"
 """The options of a table without a column of options."""
@@ -58,11 +59,12 @@ class Layout:
     """The meaning of a table's columns."""
 
     segments: tuple[str, ...]
-    """Columns that are segments, in order; none if the text is marked."""
+    """Columns that are segments, in order; empty if the text is marked."""
     factors: Mapping[str, str]
     """Factor of each column."""
     templates: tuple[str, ...]
-    """Templates that compose segments, each a phrasing; none for one segment per line."""
+    """Templates that compose segments, each of which is a phrasing; empty for one segment per line.
+    """
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
@@ -83,7 +85,7 @@ class Layout:
             if templates:
                 raise UserError(
                     f"a template composes the columns of segments, but there is a column {TEXT}; "
-                    "leave one of them out"
+                    "omit one of the two"
                 )
             return cls((), factors_of(others), ())
         named = _named(templates, others)
@@ -98,15 +100,14 @@ class Layout:
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
 
-        Raises:
-            UserError: a cell is empty or cannot be understood.
+        Raises: UserError: a cell is empty or invalid.
         """
         for name in REQUIRED:
             if name not in cells:
                 raise UserError(f"{name} is empty; expected a text")
         cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
         own = {factor: cells.get(column, "") for column, factor in self.factors.items()}
-        # Shared by all phrasings, since tests do not count these as separate pairs.
+        # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
         several = len(self.templates) > 1
@@ -135,7 +136,9 @@ class Layout:
                 if name in cells:
                     parts += [(None, "\n"), (name, cells[name])]
             if not parts:
-                raise UserError(f"{', '.join(self.segments)} are empty; expected some text")
+                raise UserError(
+                    f"{', '.join(self.segments)} are empty; expected at least one with text"
+                )
             yield compose(parts[1:])
 
 
@@ -188,14 +191,14 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
         for _, name, form, conversion in parsed:
             if form or conversion:
                 raise UserError(
-                    f"the template {shortened(template)!r} formats {name}; expected just "
-                    f"{{{name}}}, since a segment is written as it stands"
+                    f"the template {shortened(template)!r} formats {name}; expected only "
+                    f"{{{name}}}, since segments are written unchanged"
                 )
         fields = {str(name) for _, name, _, _ in parsed}
         if unknown := sorted(fields - set(columns)):
             raise UserError(
                 f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
-                f"expected some of the columns {', '.join(columns) or '(there are none)'}"
+                f"expected one or more of the columns {', '.join(columns) or '(there are none)'}"
             )
         named |= fields
     return named
@@ -204,7 +207,7 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
 def _check_segments(names: Sequence[str]) -> None:
     if not names:
         raise UserError(
-            f"there is nothing to ask: expected a column {TEXT}, or a column for each segment, "
+            f"the prompt has no text: expected a column {TEXT}, or a column for each segment, "
             "such as premise1, premise2 and question"
         )
     for name in names:
@@ -228,13 +231,13 @@ def _check_known(names: Sequence[str]) -> None:
 
 
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
-    """The parts of a template; a repeated segment belongs to no segment at its later places."""
+    """The parts of a template; later occurrences of a segment belong to no segment."""
     seen: set[str] = set()
     for before, name, _, _ in Formatter().parse(template):
         yield None, before
         if name is not None:
             if name not in cells:
-                raise UserError(f"{name} is empty; the template expects a text")
+                raise UserError(f"{name} is empty; the template requires text")
             yield None if name in seen else name, cells[name]
             seen.add(name)
 
@@ -264,7 +267,7 @@ def _answer(options: str, gold: str) -> Choice:
 
 
 def unmarked(text: str) -> tuple[str, dict[str, Span]]:
-    """A text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments.
+    """Text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments.
 
     Raises:
         UserError: a mark is not closed, or a segment is empty, is marked twice, or has a reserved
@@ -286,10 +289,12 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
                 f"other than {', '.join(RESERVED)}"
             )
         if name is not None and not part:
-            raise UserError(f"the text marks {shortened(name, 60)} around nothing; mark some text")
+            raise UserError(
+                f"the text marks {shortened(name, 60)} around nothing; mark a part of the text"
+            )
         if mark := _MARK.search(part):
             raise UserError(
                 f"the text has a stray {shortened(mark[0], 60)}; mark a segment as "
-                "<name>...</name>, and none within another"
+                "<name>...</name>, without nesting"
             )
     return compose(parts)

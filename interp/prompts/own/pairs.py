@@ -1,6 +1,6 @@
-"""A user's own pairs: a file or a table in memory, as a prompt set.
+"""A user's own pairs, from a file or a table in memory, as a prompt set.
 
-All faults are found, with their lines, before anything is measured.
+All faults are reported, with their lines, before anything is measured.
 """
 
 import random
@@ -54,14 +54,12 @@ EXAMPLE = pd.DataFrame(
 def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
     r"""Pairs, or larger groups of variants, from a table with one row per prompt.
 
-    Columns:
-        pair: the name that the members of a group share.
-        side: the name of the member; every group has one prompt of each side.
-        gold: the correct option.
-        options: the options, separated by "|", each with its surface forms separated by "/", of
+    Columns: pair: the name shared by the members of a group. side: the name of the member; every
+        group has one prompt for each side. gold: the correct option. options: the options,
+        separated by "|", each with its surface forms separated by "/", of
             which the first is its name; "Yes|No" if there is no such column.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
-            All further columns are factors.
+            All other columns are factors.
 
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and
     question (the page "Your own pairs" lists their names). Segments are written one per line, in
@@ -89,8 +87,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
     """A line on each fault in a table of pairs, with its first place.
 
-    Raises:
-        UserError: the table cannot be read at all, or its columns are not understood.
+    Raises: UserError: the table cannot be read at all, or its columns are invalid.
     """
     return _read(source, templates)[1]
 
@@ -120,8 +117,8 @@ class OwnPairs(System):
         """All prompts of a file, without random draws."""
         if data is None:
             raise UserError(
-                f"the system {OWN_PAIRS} has no prompts of its own: give --data FILE, a table of "
-                f"yours; `interp dataset {OWN_PAIRS} --out pairs.csv` writes one to begin with"
+                f"the system {OWN_PAIRS} has no prompts of its own: pass your table as --data "
+                f"FILE; `interp dataset {OWN_PAIRS} --out pairs.csv` writes an example"
             )
         return read_pairs(data, templates=self.templates)
 
@@ -245,15 +242,15 @@ class _Donors:
         for prompt in prompts:
             for name in prompt.segments:
                 texts[name].add(prompt.segment_text(name))
-        # Nothing could replace a segment that is the same in all prompts.
+        # A segment that is identical in all prompts has no replacement.
         self._varied = [name for name, found in texts.items() if len(found) > 1]
 
     def __call__(self, number: int) -> Iterator[Donor]:
-        """The donors of a prompt, in an order drawn by its id."""
+        """The donors of a prompt, in an order determined by its id."""
         own = self._prompts[number]
         others = [other for other in self._prompts if _alike(own, other)]
         rng = random.Random(f"donors {own.pair_id}")
-        # Use only `random.random`: the one draw that Python promises to keep across versions.
+        # Use only `random.random`, the only method whose values Python keeps across versions.
         for other in sorted(others, key=lambda _: rng.random()):
             texts = {
                 name: other.segment_text(name) for name in self._varied if name in own.segments

@@ -1,4 +1,4 @@
-"""Bars: in clusters, shares of segments, and how well methods find the deciding segments."""
+"""Bars in clusters, for shares of segments and for how well methods find deciding segments."""
 
 from collections.abc import Sequence
 
@@ -40,12 +40,12 @@ def grouped_bars(
     Args:
         table: one row per bar; values keep their order of appearance.
         x: column of the clusters.
-        y: column of the heights; an empty height is written as "undefined".
+        y: column of the heights; an empty height is shown as "undefined".
         hue: column of the bars within a cluster.
         n: column of the counts for each bar, written below each cluster.
         interval: columns of whiskers.
-        groups: the values of `hue` in order, if other panels of the figure may have more of them.
-        ax: where to draw; a new figure if None.
+        groups: the values of `hue` in order, if other panels of the figure may have more values.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         clusters, groups = distinct(table[x]), groups or distinct(table[hue])
@@ -85,7 +85,7 @@ def grouped_bars(
 
 
 def segment_shares(table: pd.DataFrame) -> Axes:
-    """The mean share of each segment by each method, a panel per model.
+    """The mean share of each segment by each method, with a panel per model.
 
     Args:
         table: table from `interp.analysis.segments.segment_table`.
@@ -108,7 +108,7 @@ def decisive_title(decisive: Decisive | None) -> str:
 
 
 def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
-    """The area under the ROC curve over segments, a panel per model; the line is chance.
+    """The area under the ROC curve over segments, with a panel per model and a line for chance.
 
     Args:
         table: table from `interp.analysis.segments.decisive_table`.

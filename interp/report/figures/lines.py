@@ -1,4 +1,4 @@
-"""Lines with a band, such as over layers, and grids of shares."""
+"""Lines with bands, such as over layers, and grids of shares."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ def lines(
         hue: column of the lines.
         n: column of the counts for each point.
         interval: columns of the band.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         ax = ax or new_axes()
@@ -72,7 +72,7 @@ def matrix(
     interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A grid of shares from 0 to 1, each written in its cell above its interval.
+    """A grid of shares from 0 to 1, each shown in its cell above its interval.
 
     Args:
         table: one row per cell; rows and columns keep their order of appearance.
@@ -81,7 +81,7 @@ def matrix(
         value: column of the shares; the cell of an empty share is blank.
         n: column of the counts for each cell.
         interval: columns of the intervals.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])
@@ -93,7 +93,7 @@ def matrix(
         ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
         for (down, across), share in np.ndenumerate(grid):
             if not np.isnan(share):
-                # Light ink on the dark half of the colour map.
+                # Use light ink on the dark half of the colour map.
                 ink = "white" if share < 0.55 else "black"
                 text = number_text(share)
                 if ends and not np.isnan(ends[0][down, across]):

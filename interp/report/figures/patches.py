@@ -1,6 +1,6 @@
 """Figures of patching: heat maps of effects, and effects against attribution scores.
 
-Positive values are blue, negative ones red, distinguishable without red-green colour vision.
+Positive values are blue and negative values red, which does not require red-green colour vision.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, loo
 from interp.report.formatting import readable
 
 _FEW_CELLS = 150
-"""Up to this many cells, the numbers are written into the cells."""
+"""Largest number of cells for which numbers are shown in the cells."""
 
 _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
 
@@ -27,14 +27,14 @@ def layers_by_roles(
     head: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The effect of patching each role at each layer, mean over pairs.
+    """The effect of patching each role at each layer, averaged over pairs.
 
     Args:
         table: rows of `effect_table` for one model, direction, method and site.
         value: the column to show: effect or recovered.
         recognized: which group of pairs to show.
-        head: which head to show, if the site has heads.
-        ax: where to draw; new axes if not given.
+        head: the head to show, if the site has heads.
+        ax: the axes to draw on; new axes if None.
     """
     shown = _of_head(table[table["recognized"] == recognized], head)
     grid = shown.pivot(index="role", columns="layer", values=value)
@@ -57,8 +57,8 @@ def layers_by_tokens(
 
     Args:
         patches: rows of one pair, method and site of the patches table, patched by position.
-        head: which head to show, if the site has heads.
-        ax: where to draw; new axes if not given.
+        head: the head to show, if the site has heads.
+        ax: the axes to draw on; new axes if None.
     """
     shown = _of_head(patches, head)
     grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
@@ -76,12 +76,12 @@ def layers_by_tokens(
 
 
 def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The share of the way to the counterpart's metric over the share of the cells in a set.
+    """The recovered share of the difference in metric over the share of the cells in a set.
 
     Args:
         curves: rows of one model and group of pairs of
             `interp.analysis.node_sets.node_set_curves`.
-        ax: where to draw; new axes if not given.
+        ax: the axes to draw on; new axes if None.
     """
     with house_style():
         ax = ax or new_axes(width=7.0, height=4.0)
@@ -109,7 +109,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
 
     Args:
         effects: rows of one model, direction and site of `premise_effects`.
-        ax: where to draw; new axes if not given.
+        ax: the axes to draw on; new axes if None.
     """
     with house_style():
         ax = ax or new_axes(width=6.0, height=4.4)
@@ -147,7 +147,7 @@ def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells coloured around zero, missing cells grey, with numbers if there are few cells."""
+    """Cells coloured around zero, with grey for missing cells and numbers for small grids."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:
@@ -171,7 +171,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
 
 
 def _title(rows: pd.DataFrame, n: str = "") -> str:
-    """What all rows share, and the number of pairs."""
+    """The values that all rows share, and the number of pairs."""
     names = ("model", "site", "direction", "method", "source")
     shared = [
         str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1

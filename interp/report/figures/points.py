@@ -24,7 +24,7 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""So many points hide each other, and their density is shown instead."""
+"""Number of points from which they hide each other, so their density is shown instead."""
 
 
 def point_cloud(
@@ -33,8 +33,8 @@ def point_cloud(
     """One point per row, such as an entity pair; hexagons of density if there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; random shifts up or down, by up to 0.02, separate points
-    in the same place.
+    `size`, such as its number of trials; random vertical shifts by up to 0.02 separate points at
+    one location.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
@@ -61,13 +61,13 @@ def point_cloud(
 
 
 _LABEL_GAP = 13.0
-"""Least distance between the labels of two points, in typographic points."""
+"""Smallest distance between the labels of two points, in typographic points."""
 
 _LIFT = 9.0
 """Distance of a name above a whisker to its right, in typographic points."""
 
 _LETTER = 5.5
-"""About the width of a letter of such a label, in typographic points."""
+"""Approximate width of a letter of such a label, in typographic points."""
 
 
 def labelled_points(
@@ -80,7 +80,7 @@ def labelled_points(
     y_interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """One point per row, such as a model, with its name next to it; for up to about ten rows.
+    """One named point per row, such as a model, for up to about ten rows.
 
     Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` name
     the columns of whiskers.
@@ -91,7 +91,7 @@ def labelled_points(
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
             style = look(index)
-            # Above the boxes of the names.
+            # Draw above the boxes of the names.
             ax.plot(across, up, linestyle="", marker=style.marker, color=style.colour, zorder=4)
         errors: dict[str, Any] = {
             name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
@@ -169,7 +169,7 @@ def interval_points(
         hue: column of the compared groups.
         n: column of the counts for each point, written below the row's name, once if all are equal.
         interval: columns of whiskers.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         names, groups = distinct(table[y]), distinct(table[hue])
@@ -203,14 +203,14 @@ def cluster_points(
     Args:
         points: one row per dot: x, y, hue and size.
         means: one row per mean: x, y, hue, n, its interval and p.
-        x: column of the dots and means; an empty mean is written as "undefined".
+        x: column of the dots and means; an empty mean is shown as "undefined".
         y: column of the rows, such as model.
         hue: column of the compared groups.
         size: column of the number of trials for each dot, represented by its area.
         n: column of the number of clusters for each mean, written below the row's name.
         interval: columns of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         names, groups = distinct(means[y]), distinct(means[hue])
@@ -247,7 +247,7 @@ def cluster_points(
 
 
 _AT_EDGE = "axes fraction", "data"
-"""Coordinates of a text at the left or right edge, next to a row."""
+"""Coordinates of a string at the left or right edge, next to a row."""
 
 
 def _whiskers(

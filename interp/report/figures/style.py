@@ -1,4 +1,4 @@
-"""The house style of figures, and their shared parts: axes, counts, legends, a panel per model."""
+"""The house style of figures, and shared parts: axes, counts, legends and a panel per model."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -34,7 +34,8 @@ _LINES = ("-", "--", "-.", ":")
 _OPTIONS: dict[Any, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": QUIET,
-    # White on purpose, even if a notebook's style is dark: the ink assumes it.
+    # White on purpose, even if a notebook's style is dark, because the ink assumes a white
+    # background.
     "axes.facecolor": "white",
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -62,12 +63,12 @@ _OPTIONS: dict[Any, object] = {
     "ytick.color": QUIET,
     "ytick.labelcolor": _INK,
     "ytick.labelsize": 9,
-    # A name with two dollar signs is not a formula.
+    # Do not treat a name with two dollar signs as a formula.
     "text.parse_math": False,
 }
 
 _LINE, _LETTERS_AN_INCH = 0.15, 17
-"""Height of a line of a caption in inches, and how many of its letters go into one."""
+"""Height of a caption line in inches, and the number of its letters per inch."""
 
 _LEGEND = 1.8
 """Width of a legend next to a figure, in inches."""
@@ -81,7 +82,7 @@ COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one group is drawn in a figure; each part alone distinguishes a few groups."""
+    """The look of one group in a figure; each of its parts by itself distinguishes a few groups."""
 
     colour: str
     hatch: str
@@ -95,7 +96,7 @@ def look(index: int) -> Look:
 
 
 def house_style() -> AbstractContextManager[None]:
-    """Matplotlib's options for figures of this project, while inside the `with`."""
+    """Use Matplotlib's options for figures of this project within the block."""
     return mpl.rc_context(_OPTIONS)
 
 
@@ -113,7 +114,7 @@ def with_caption(figure: Figure, *, title: str, text: str) -> None:
 def annotate(
     ax: Axes, text: str, place: tuple[float, float], shift: tuple[float, float], **how: Any
 ) -> None:
-    """Write a text next to a place, shifted by some typographic points."""
+    """Write a string next to a location, shifted by a number of typographic points."""
     ax.annotate(text, place, xytext=shift, textcoords="offset points", **how)
 
 
@@ -130,7 +131,7 @@ def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
 
 
 Interval = tuple[str, str]
-"""The columns that hold the lower and the upper end of an interval."""
+"""The columns with the lower and the upper end of an interval."""
 
 
 def distinct(values: pd.Series) -> list[Any]:
@@ -144,7 +145,7 @@ def positions(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
 
 
 def n_of(counts: pd.Series) -> str:
-    """Counts as a label shows them: their common value, or the smallest and the largest."""
+    """Counts for a label: their common value, or the smallest and the largest."""
     if counts.empty:
         return "n = 0"
     low, high = int(counts.min()), int(counts.max())
@@ -160,7 +161,7 @@ def interval_errors(
 
 
 def jitter(points: int, reach: float) -> NDArray[np.float64]:
-    """Random shifts, the same in every run."""
+    """Random shifts, identical in every run."""
     return np.random.default_rng(0).uniform(-reach, reach, points)
 
 
@@ -187,12 +188,13 @@ def panel_a_model(
     *,
     handles: Sequence[Artist | Container] | None = None,
 ) -> Axes:
-    """A new figure with a panel for each model and one legend; returns its first axes.
+    """Draw a figure with a panel for each model and one legend; return its first axes.
 
     Args:
-        table: rows with a column model; without any, the figure says "undefined".
+        table: rows with a column model; without rows, the figure says "undefined".
         draw: function that draws the rows of one model.
-        handles: entries of the legend; if None, each label's from the first panel that shows it.
+        handles: entries of the legend; if None, the entry of each label in the first panel that
+            shows it.
     """
     models = distinct(table["model"])
     shown: dict[str, Artist | Container] = {}

@@ -22,16 +22,18 @@ class MixedFormula:
     response: str
     """Column to explain."""
     fixed: tuple[str, ...]
-    """Terms of the fixed effects, such as "modality", "perplexity", "a:b". Columns of text are
-    factors, whose first category is the reference."""
+    """Terms of the fixed effects, such as "modality", "perplexity", "a:b". Text columns are factors
+    with their first category as the reference.
+    """
     group: str
-    """Column of the grouping."""
+    """Column that defines the groups."""
     slope: str | None = None
-    """Covariate whose slope varies by group; only intercepts if None."""
+    """Covariate whose slope varies by group; if None, only intercepts vary."""
     varying: tuple[str, ...] = ()
-    """Factors whose effects vary by group: each of their levels deviates in each group, with one
-    variance per factor. Without them, tests of these effects say nothing about groups that were
-    not measured (Barr et al., 2013, Journal of Memory and Language 68)."""
+    """Factors whose effects vary by group: each level deviates in each group, with one variance per
+    factor. Without them, tests of these effects do not generalise to groups that were not measured
+    (Barr et al., 2013, Journal of Memory and Language 68).
+    """
 
     def __str__(self) -> str:
         random = "1" if self.slope is None else f"1 + {self.slope}"
@@ -56,7 +58,7 @@ class MixedFormula:
         return list(dict.fromkeys(named))
 
     def without(self, term: str) -> "MixedFormula":
-        """The model without a fixed effect; the random effects stay.
+        """The model without one fixed effect; the random effects stay.
 
         Raises:
             UserError: the model has no such term.
@@ -68,7 +70,7 @@ class MixedFormula:
 
 @dataclass(frozen=True)
 class Design:
-    """The matrices of a mixed model, and the levels and means that encode further rows."""
+    """The matrices of a mixed model, and the levels and means for encoding additional rows."""
 
     response: Float[np.ndarray, " rows"]
     fixed: Float[np.ndarray, "rows columns"]
@@ -77,10 +79,10 @@ class Design:
     """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
     factors, such as "modality[box]"."""
     blocks: tuple[int, ...]
-    """Sizes of the blocks of random effects, at the end, that share a variance: factor levels."""
+    """Sizes of the last blocks of random effects (factor levels); each block shares a variance."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
-    """The levels of each factor among the terms, the reference first."""
+    """The levels of each factor among the terms, with the reference first."""
     means: Mapping[str, float]
     """The mean of each covariate among the terms."""
 
@@ -90,7 +92,7 @@ class Design:
         return list(self.info.column_names)
 
     def columns_of(self, term: str) -> Bool[np.ndarray, " columns"]:
-        """Which fixed coefficients belong to a term; none if it is not a fixed effect."""
+        """Mask of the fixed coefficients of a term; all False if the term is not a fixed effect."""
         chosen = np.zeros(len(self.columns), dtype=bool)
         if term in self.info.term_names:
             chosen[self.info.slice(term)] = True
@@ -102,20 +104,20 @@ class Design:
 
 
 def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> Design:
-    """The design of a formula on the rows of a table, without random effects if not `random`.
+    """The design of a formula for the rows of a table; without `random`, it has no random effects.
 
     Raises:
         UserError: there are no rows, a factor has one level, or the terms cannot be read or
             distinguished.
     """
     if frame.empty:
-        raise UserError(f"no row has all the columns of {formula}; the model needs some")
+        raise UserError(f"no row has a value in every column of {formula}")
     variables = formula.variables
     numeric = [name for name in variables if pd.api.types.is_numeric_dtype(frame[name])]
     levels = {name: _levels(frame[name]) for name in variables if name not in numeric}
     for name, found in levels.items():
         if len(found) == 1:
-            raise UserError(f"{name} is {found[0]} in every row; leave it out of {formula}")
+            raise UserError(f"{name} is {found[0]} in every row; remove it from {formula}")
     try:
         matrix = dmatrix(formula.equation, _categories(frame, levels))
     except PatsyError as error:
@@ -146,7 +148,7 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
 
 
 def _levels(column: pd.Series) -> tuple[str, ...]:
-    """The levels that occur, in the order of a categorical, else sorted."""
+    """The levels that occur, in the order of a categorical, otherwise sorted."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = set(column)
         return tuple(str(level) for level in column.cat.categories if level in present)
@@ -167,6 +169,6 @@ def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str
     rank = np.linalg.matrix_rank(matrix / np.where(scales > 0, scales, 1))
     if rank < len(columns):
         raise RankError(
-            f"the rows cannot distinguish {len(columns)} coefficients ({', '.join(columns)}), only "
-            f"{rank}; leave a term out, or add rows of the missing combinations"
+            f"the rows cannot distinguish {len(columns)} coefficients ({', '.join(columns)}), "
+            f"only {rank}; remove a term, or add rows for the missing combinations"
         )

@@ -9,7 +9,8 @@
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
 of Statistical Software 67(1)), and the tests compare the two. It is even in each sigma, so a
-sigma of zero needs no bound: there the gradient is zero, and the curvature shows any maximum.
+sigma of zero needs no bound: there the gradient is zero, and the curvature shows whether the point
+is a maximum.
 """
 
 from dataclasses import dataclass
@@ -22,22 +23,22 @@ from scipy.special import expit
 
 MAX_MODE_STEPS = 100
 MODE_TOLERANCE = 1e-10
-"""The mode counts as found below this Newton step, in standard deviations of u."""
+"""The search for the mode ends below this Newton step, in standard deviations of u."""
 
 SEARCH_TOLERANCE = 1e-6
 """Largest gradient, in nats per row, at which Newton's method takes over from the first search."""
 
 MAX_REFINEMENTS = 10
 DECREMENT_TOLERANCE = 1e-8
-"""The log-likelihood counts as maximal if another Newton step should gain less than this."""
+"""The log-likelihood counts as maximal if another Newton step is expected to gain less."""
 
 DIFFERENCE = 1e-4
-"""Step of the differences of gradients that give the curvature."""
+"""Step of the finite differences of the gradient that yield the curvature."""
 
 
 @dataclass(frozen=True)
 class LaplaceFit:
-    """Maximum of the approximate likelihood; if the search did not converge, its last point."""
+    """Maximum of the approximate likelihood, or the last point if the search did not converge."""
 
     coefficients: Float[np.ndarray, " terms"]
     """Log-odds per unit of each column of the design."""
@@ -45,7 +46,7 @@ class LaplaceFit:
     sds: Float[np.ndarray, " groupings"]
     """Standard deviations of the random intercepts, in log-odds."""
     log_likelihood: float
-    """In nats."""
+    """Log-likelihood in nats."""
     converged: bool
 
 
@@ -60,8 +61,8 @@ def fit_laplace(
         design: fixed effects, with a column of ones for the intercept and columns of about unit
             size.
         outcomes: 0 or 1.
-        levels: the level of each row in each grouping, counted from 0; no columns give an ordinary
-            logistic regression.
+        levels: the level of each row in each grouping, counted from 0; without columns, the model
+            is an ordinary logistic regression.
 
     Returns:
         The fit. It has not converged if the likelihood has no curved maximum, for instance because
@@ -86,7 +87,7 @@ def fit_laplace(
 def _refine(
     likelihood: "_Likelihood", point: Float[np.ndarray, " parameters"]
 ) -> tuple[Float[np.ndarray, " parameters"], Float[np.ndarray, "parameters parameters"] | None]:
-    """Phases 3 and 4: Newton steps to the maximum; the point, and the covariance there if any."""
+    """Phases 3 and 4: the point that Newton steps reach, and its covariance if it is a maximum."""
     for _ in range(MAX_REFINEMENTS):
         gradient = likelihood(point)[1]
         covariance = _inverse(likelihood.curvature(point))
@@ -101,7 +102,7 @@ def _newton_step(
     point: Float[np.ndarray, " parameters"],
     step: Float[np.ndarray, " parameters"],
 ) -> Float[np.ndarray, " parameters"]:
-    """The point after the step, halved until it leads downhill."""
+    """The point after the step, which is halved until it leads downhill."""
     value = likelihood(point)[0]
     for _ in range(20):
         if likelihood(point - step)[0] <= value:
@@ -121,10 +122,10 @@ def _inverse(
 
 
 class _Likelihood:
-    """Minus the Laplace log-likelihood as a function of (beta, sigma), with its gradient.
+    """Negative Laplace log-likelihood as a function of (beta, sigma), with its gradient.
 
-    Each search for a mode starts from the mode of the last point: the points that a search visits
-    are close to each other, and the loss has a single minimum.
+    Each search for a mode starts from the mode at the previous point: successive points are close
+    to each other, and the loss has a single minimum.
     """
 
     def __init__(
@@ -135,20 +136,20 @@ class _Likelihood:
     ) -> None:
         self.design, self.outcomes = design, outcomes
         self.sizes = np.asarray(levels.max(axis=0, initial=-1) + 1)
-        """How many levels each grouping has, (groupings,)."""
+        """Number of levels of each grouping, (groupings,)."""
         self.grouping = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        """The grouping of each level, with levels numbered across all groupings."""
+        """The grouping that each level belongs to, with levels numbered across all groupings."""
         self.members = np.asarray(levels + np.cumsum(self.sizes) - self.sizes)
         """The levels of each row, numbered across all groupings, (rows, groupings)."""
         pairs = self.members[:, :, None] * len(self.grouping) + self.members[:, None, :]
         self._cells = pairs.ravel()
-        """For each row, the places of its pairs of levels in a flat matrix of levels by levels."""
+        """The indices of each row's pairs of levels in a flat matrix of levels by levels."""
         self._last_mode = np.zeros(len(self.grouping))
 
     def __call__(
         self, point: Float[np.ndarray, " parameters"]
     ) -> tuple[float, Float[np.ndarray, " parameters"]]:
-        """Minus the log-likelihood in nats, and its gradient."""
+        """Negative log-likelihood in nats, and its gradient."""
         beta, sigma = np.split(point, [self.design.shape[1]])
         scale = sigma[self.grouping]
         u = self._mode(self.design @ beta, scale)
@@ -205,7 +206,8 @@ class _Likelihood:
         weights = p * (1 - p)
         # How the log-odds change with each parameter for fixed u.
         change = np.column_stack([self.design, u[self.members]])
-        # Half the log-determinant changes with the weights, and these with the log-odds.
+        # Half the log-determinant changes with the weights, and the weights change with the
+        # log-odds.
         inverse = cho_solve(factor, np.eye(len(scale)))
         variance = scale[:, None] * inverse * scale
         pairs = variance[self.members[:, :, None], self.members[:, None, :]]
@@ -238,7 +240,7 @@ class _Likelihood:
     def _per_level(self, values: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " levels"]:
         repeated = np.repeat(values, self.members.shape[1])
         sums = np.bincount(self.members.ravel(), repeated, minlength=len(self.grouping))
-        return sums.astype(float)  # numpy counts in integers if there are no rows
+        return sums.astype(float)  # Without rows, numpy returns integer counts.
 
     def _cross_products(
         self, weights: Float[np.ndarray, " rows"]
@@ -251,5 +253,5 @@ class _Likelihood:
 
 
 def _loss(log_odds: Float[np.ndarray, " rows"], outcomes: Float[np.ndarray, " rows"]) -> float:
-    """Minus the Bernoulli log-likelihood, in nats."""
+    """Negative Bernoulli log-likelihood, in nats."""
     return float((np.logaddexp(0.0, log_odds) - outcomes * log_odds).sum())

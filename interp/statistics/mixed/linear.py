@@ -5,18 +5,17 @@
 1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
    slope varies, and the levels of factors whose effects vary (`design`).
 2. Reduce the rows of each group to sums of products, so later costs do not grow with the rows.
-3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given it,
-   coefficients and variances have a closed form (`profiled`).
+3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given
+   this factor, coefficients and variances have a closed form (`profiled`).
 4. Read off estimates, their covariance and the most probable random effects.
 
 The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1)),
-and the tests compare the two. Unlike statsmodels' `MixedLM` the search may end at a variance
-of zero, which is often right for a model with few groups. With fewer than `MIN_GROUPS` groups their
-spread cannot be estimated, and the groups become fixed effects.
+and the tests compare the two. Unlike that of statsmodels' `MixedLM`, the search may end at a
+variance of zero, which is often right for a model with few groups. With fewer than `MIN_GROUPS`
+groups their spread cannot be estimated, and the groups become fixed effects.
 
-Statements about groups in general have as many observations as there are groups, whatever the
-number of rows: estimates are tested by Student's t with one degree of freedom fewer than there are
-groups.
+For statements about groups in general, the number of observations is the number of groups, not of
+rows, so estimates are tested by Student's t with one degree of freedom fewer than there are groups.
 """
 
 from dataclasses import dataclass, replace
@@ -32,16 +31,18 @@ from interp.statistics.mixed.design import Design, MixedFormula, make_design
 from interp.statistics.mixed.profiled import ProfiledFit, fit_profiled
 
 MIN_GROUPS = 3
-"""With fewer groups, group intercepts are fixed effects: the spread of two groups has one degree of
-freedom, and 95% of Student's t with one lie within 12.7 standard errors."""
+"""Smallest number of groups with random effects. With fewer groups, group intercepts are fixed
+effects: the spread of two groups has one degree of freedom, so a 95% interval by Student's t
+extends 12.7 standard errors to either side.
+"""
 
 
 @dataclass(frozen=True)
 class MixedModel:
-    """A fitted model, and the groups and formula that it was fitted to."""
+    """A fitted model, with its groups and formula."""
 
     formula: MixedFormula
-    """The formula as fitted: after the fallback, the grouping is among the fixed effects."""
+    """The formula as fitted; in the fallback, the grouping is a fixed effect."""
     design: Design
     fit: ProfiledFit
     groups: tuple[str, ...]
@@ -49,20 +50,21 @@ class MixedModel:
     note: str
     """Limits of this fit: a fallback, a variance of zero, omitted rows."""
     clusters: int | None = None
-    """Number of clusters that the errors are robust to, after the fallback; None if none."""
+    """Number of clusters to which the errors of the fallback are robust; None without clusters."""
 
     @property
     def equation(self) -> str:
-        """The formula as fitted, which has no random effects after the fallback."""
+        """The formula as fitted; the fallback has no random effects."""
         if self.design.random_columns:
             return str(self.formula)
         return f"{self.formula.response} ~ {self.formula.equation}"
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of tests: groups - 1; after the fallback, clusters - 1.
+        """Degrees of freedom of the tests.
 
-        Without groups or clusters, rows - coefficients.
+        They are groups - 1, or clusters - 1 in the fallback. Without groups or clusters, rows -
+        coefficients.
         """
         if self.design.random_columns:
             return len(self.groups) - 1
@@ -72,7 +74,7 @@ class MixedModel:
 
     @property
     def log_likelihood(self) -> float:
-        """The log-likelihood in nats; the restricted one unless fitted by maximum likelihood."""
+        """The log-likelihood in nats; restricted unless fitted by maximum likelihood."""
         return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
@@ -96,7 +98,7 @@ class MixedModel:
     def random_effects(self) -> pd.DataFrame:
         """One row per group: how its intercept, slope and levels deviate from the fixed ones.
 
-        After the fallback, the only column is the grouping.
+        In the fallback, the only column is the grouping.
         """
         frame = pd.DataFrame(self.fit.random_effects, columns=list(self.design.random_columns))
         frame.insert(0, self.formula.group, list(self.groups))
@@ -105,8 +107,8 @@ class MixedModel:
     def random_spread(self) -> pd.DataFrame:
         """One row per random effect or varying factor, and one for the residual.
 
-        Columns are effect, sd and correlation: that of the slope with the intercept; NaN for the
-        others, and if one of the two does not vary.
+        Columns are effect, sd and correlation. The correlation is that of the slope with the
+        intercept: NaN for other effects, and if the slope or the intercept does not vary.
         """
         covariance, blocks = self.fit.random_covariance, self.design.blocks
         sds = np.sqrt(np.diag(covariance))
@@ -138,16 +140,16 @@ def fit_mixed_model(
 
     With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
     If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
-    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` there are no
-    errors, and so no tests, since errors for independent rows would find too much.
+    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters there are no
+    errors and no tests, since errors for independent rows would be too small.
 
     Args:
         frame: one row per observation; rows that lack a value are omitted, and counted in `note`.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which can compare models with different fixed effects.
-        cluster: column of a property that rows share besides their group, such as the words of
-            a question.
+        cluster: column of a property other than the group that rows share, such as the words of a
+            question.
 
     Raises:
         UserError: a column is missing, there are no rows, or the rows cannot distinguish the
@@ -171,9 +173,9 @@ def fit_mixed_model(
     )
     notes = _notes(formula, fit, len(groups))
     if len(used) < len(frame):
-        notes.append(f"{len(frame) - len(used):,} rows lack a value and were left out")
+        notes.append(f"{len(frame) - len(used):,} rows without all values were omitted")
     if np.ptp(design.response) == 0:
-        notes.append(f"{formula.response} does not vary, so nothing explains it")
+        notes.append(f"{formula.response} does not vary, so no term can explain it")
     clusters = None
     if not random and cluster is not None:
         clusters = int(used[cluster].nunique())
@@ -205,11 +207,11 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     """Whether a fixed effect matters: term, chi_square, df, p and the note of the full model.
 
     Both models are fitted by maximum likelihood to the same rows; chi_square is twice the
-    difference of their log-likelihoods, df the number of the term's coefficients. NaN if the
-    response does not vary.
+    difference between their log-likelihoods, and df is the number of the term's coefficients. NaN
+    if the response does not vary.
 
     Raises:
-        UserError: as in `fit_mixed_model`, or the formula does not have the term.
+        UserError: as in `fit_mixed_model`, or the formula lacks the term.
     """
     smaller = formula.without(without)
     used = frame.dropna(subset=[name for name in formula.columns if name in frame.columns])
@@ -228,15 +230,15 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
 def wald_test(model: MixedModel, term: str) -> pd.Series:
     """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
 
-    df2 is groups - 1, so an effect that differs from group to group is tested against their
-    number; for a factor of more than two levels this is conservative. Errors robust to G clusters
-    are themselves estimates: with q coefficients the statistic is Hotelling's, times
-    (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of Business &
-    Economic Statistics 36, on why the plain test finds too much). NaN if the response does not
-    vary, or if there are no more clusters than coefficients.
+    df2 is groups - 1, so the degrees of freedom of an effect that differs between groups depend on
+    the number of groups; for a factor with more than two levels the test is conservative. Errors
+    robust to G clusters are themselves estimates: with q coefficients the statistic is Hotelling's
+    times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of Business &
+    Economic Statistics 36, explain why the plain test rejects too often). NaN if the response does
+    not vary, or if there are no more clusters than coefficients.
 
     Raises:
-        UserError: the formula does not have the term.
+        UserError: the formula lacks the term.
     """
     chosen = model.design.columns_of(term)
     if not chosen.any():
@@ -256,15 +258,15 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
 
 def _notes(formula: MixedFormula, fit: ProfiledFit, groups: int) -> list[str]:
     few = (
-        f"one {formula.group} only: least squares, without random effects"
+        f"only one {formula.group}: least squares without random effects"
         if groups == 1
-        else f"{groups} {formula.group}s only: least squares, with {formula.group} as a fixed "
-        "effect in place of random effects"
+        else f"only {groups} {formula.group}s: least squares with {formula.group} as a fixed "
+        "effect instead of random effects"
     )
     notes = {
         few: groups < MIN_GROUPS,
         "a random effect has a variance of zero or a correlation of 1 or -1": fit.singular,
-        "the search for the random effects' variances did not converge": not fit.converged,
+        "the search for the variances of the random effects did not converge": not fit.converged,
     }
     return [note for note, holds in notes.items() if holds]
 
@@ -284,8 +286,8 @@ def r_squared(model: MixedModel) -> RSquared:
 
     With v_f = Var(X beta) over the rows, v_g = mean of z' covariance z over the rows (Johnson,
     2014, for random slopes) and v_e the residual variance: marginal = v_f / (v_f + v_g + v_e),
-    conditional = (v_f + v_g) / (v_f + v_g + v_e). After the fallback, v_g is the variance of the
-    groups' fixed effects, which v_f then excludes. NaN if the response does not vary.
+    conditional = (v_f + v_g) / (v_f + v_g + v_e). In the fallback, v_g is the variance of the
+    groups' fixed effects, which v_f excludes. NaN if the response does not vary.
     """
     design, fit = model.design, model.fit
     if np.ptp(design.response) == 0:

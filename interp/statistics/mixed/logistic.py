@@ -1,15 +1,16 @@
-"""Predictors of an outcome, by mixed-effects logistic regression or a stated fallback.
+"""Predictors of an outcome, by mixed-effects logistic regression or a documented fallback.
 
 1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
 2. Omit what cannot be estimated, with a note: constant terms, groupings of one level.
 3. Stop with a note if no estimate exists: a constant outcome, terms that depend on each
    other, terms that separate the outcomes.
 4. Fit the mixed model by the Laplace approximation. A term that is constant within every level of a
-   grouping has as many observations as there are levels, which give its errors and its test their
-   degrees of freedom.
+   grouping has only as many observations as there are levels; its errors and its test have degrees
+   of freedom accordingly.
 5. If there is no maximum, or one grouping decides nearly every outcome, the levels of the first
-   grouping are the observations of a quasi-binomial regression on terms constant within each.
-   Terms that vary within levels are then undefined: hardly any level has two outcomes to compare.
+   grouping become the observations of a quasi-binomial regression on the terms that are constant
+   within each level. Terms that vary within levels are then undefined, because hardly any level has
+   two outcomes to compare.
 """
 
 import re
@@ -31,15 +32,17 @@ from interp.statistics.summaries import UPPER, grouped
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""Smaller separating directions are rounding: log-odds, for standardised predictors."""
+"""Separating directions smaller than this are rounding errors (log-odds, standardised predictors).
+"""
 
 NAN = float("nan")
 
 LARGEST_SD = 10.0
-"""Log-odds. Above it most levels have a single outcome, and the likelihood would reflect the
-approximation rather than the data."""
+"""Largest standard deviation of intercepts, in log-odds. Above it, most levels have a single
+outcome, and the likelihood would reflect the approximation rather than the data.
+"""
 
-SEPARATES = "the terms separate the outcomes, so that the estimates would be infinite"
+SEPARATES = "the terms separate the outcomes, so the estimates would be infinite"
 
 TERM_COLUMNS = ("term", "estimate", "low", "high", "p", "odds_ratio", "se", "t", "df", "note")
 
@@ -49,25 +52,27 @@ class MixedLogistic:
     """The fitted model and its terms."""
 
     terms: pd.DataFrame
-    """One row per coefficient: term, estimate (log-odds, for a covariate per standard deviation,
-    for a level against the reference; positive goes with the outcome), low and high (95% interval),
-    p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, note. If a column of the design is
-    the same within every level of a grouping, or levels are the observations, t is Student's with
-    df degrees of freedom; otherwise df is infinite, and t normal. A term that cannot be estimated
-    is NaN, and its note says why."""
+    """One row per coefficient: term, estimate (log-odds per standard deviation of a covariate, or
+    of a level relative to the reference; positive values favour the outcome), low and high (95%
+    interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, and note. If a column of
+    the design is the same within every level of a grouping, or levels are the observations, t is
+    Student's with df degrees of freedom; otherwise df is infinite and t is normal. A term that
+    cannot be estimated is NaN, and its note says why.
+    """
     groups: pd.DataFrame
-    """One row per grouping: group, levels, sd (of its random intercepts, in log-odds), note."""
+    """One row per grouping: group, levels, sd (of its random intercepts, in log-odds) and note."""
     n: int
-    """Rows without missing values."""
+    """Number of rows without missing values."""
     converged: bool
     """Whether the mixed model has an estimate; if not, `terms` are those of the fallback."""
     fitted: str
-    """The name of the fitted model and, if it is not the mixed model, why not."""
+    """The name of the fitted model and, for the fallback, the reason."""
     log_likelihood: float
     """Log-likelihood of the mixed model, in nats; NaN if it has no estimate."""
     r_squared: RSquared
-    """On the scale of log-odds, where the outcome itself has a variance of pi squared over 3
-    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not estimated."""
+    """R squared on the log-odds scale, on which the outcome has a variance of pi squared over 3
+    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not estimated.
+    """
 
 
 def mixed_logistic(
@@ -76,16 +81,16 @@ def mixed_logistic(
     """The log-odds of an outcome by factors, standardised covariates and their products.
 
     Each grouping has random intercepts, crossed with those of the others; estimates maximise the
-    likelihood in Laplace's approximation, and their errors come from its curvature (see
+    Laplace approximation of the likelihood, and their errors come from its curvature (see
     `interp.statistics.mixed.laplace`). The fallback is a regression over the levels of the first
-    grouping with two.
+    grouping that has two levels.
 
     Args:
         frame: one row per observation; rows with a missing value are omitted.
         outcome: a boolean column.
         terms: such as "modality", "perplexity" and "modality:perplexity". Numeric columns are
-            standardised by mean and sample standard deviation, columns of text are factors, whose
-            first category is the reference.
+            standardised by mean and sample standard deviation; text columns are factors with their
+            first category as the reference.
         groups: columns whose levels have random intercepts, such as entity and phrasing.
 
     Raises:
@@ -103,7 +108,7 @@ def mixed_logistic(
     fit = _fit(rows, formula, groups=groups)
     levels = [rows[name].nunique() for name in groups]
     sds = [fit.sds.get(name, NAN) for name in groups]
-    notes = ["left out: one level" if count == 1 else "" for count in levels]
+    notes = ["omitted: only one level" if count == 1 else "" for count in levels]
     by_groups = sum(sd**2 for sd in fit.sds.values()) if fit.converged else NAN
     total = fit.by_terms + by_groups + np.pi**2 / 3
     return MixedLogistic(
@@ -128,7 +133,7 @@ def mixed_logistic_table(
     """One row per combination of `by` and coefficient, each combination fitted separately.
 
     Columns are `by`, those of `MixedLogistic.terms`, fitted, n, {group}_sd for each grouping,
-    converged, R2_marginal, R2_conditional.
+    converged, R2_marginal and R2_conditional.
     """
     tables = []
     for cell, rows in grouped(frame, by):
@@ -155,11 +160,11 @@ class _Fit:
     estimates: pd.DataFrame
     """estimate, se and df by coefficient."""
     sds: Mapping[str, float]
-    """Standard deviation of the random intercepts of each grouping that has them."""
+    """Standard deviation of the random intercepts of each grouping that has random intercepts."""
     converged: bool
     fitted: str
     undefined: str = ""
-    """Why coefficients that are not among the estimates are undefined."""
+    """The reason why a coefficient without an estimate is undefined."""
     log_likelihood: float = NAN
     by_terms: float = NAN
     """Variance of the fixed effects over the rows."""
@@ -168,13 +173,13 @@ class _Fit:
 def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) -> _Fit:
     """Phases 1 to 5."""
     if rows.empty:
-        return _nothing("no row has all values")
+        return _nothing("no row has a value in every column")
     outcomes = rows[formula.response].astype(bool).to_numpy(dtype=float)
     if len(np.unique(outcomes)) < 2:
         return _nothing(f"the outcome is always {bool(outcomes[0])}")
     numeric = [name for name in formula.variables if pd.api.types.is_numeric_dtype(rows[name])]
     values = rows[numeric].astype(float)
-    # A covariate's differences may be rounding.
+    # A covariate's differences may be rounding errors.
     spread = values.max() - values.min() > 1e-12 * values.abs().max()
     varies = {**(rows[formula.variables].nunique() > 1), **spread}
     varying = tuple(term for term in formula.fixed if all(map(varies.get, term.split(":"))))
@@ -206,8 +211,8 @@ def _separated(
 ) -> bool:
     """Whether a direction is wrong for no row and right for some (Albert and Anderson, 1984).
 
-    Found by the linear programme of Konis (2007): as far as possible to the right side on average,
-    never to the wrong one.
+    The linear programme of Konis (2007) finds the direction that moves rows furthest to their own
+    side on average and none to the other side.
     """
     signed = (2 * outcomes - 1)[:, None] * design
     solution = linprog(
@@ -230,7 +235,7 @@ def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd
     if not fit.converged:
         return _Fit(estimates, sds, False, "its likelihood has no clear maximum")
     if endless := [name for name, sd in sds.items() if sd > LARGEST_SD]:
-        return _Fit(estimates, sds, False, f"{endless[0]} alone decides nearly every outcome")
+        return _Fit(estimates, sds, False, f"{endless[0]} by itself decides nearly every outcome")
     fitted = "logistic regression: no grouping has two levels"
     if sds:
         intercepts = f"random intercepts for {' and '.join(sds)}"
@@ -253,9 +258,10 @@ def _freedom(
 
     If the columns explain k differences of G levels, G - k are left for a column that is the
     same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
-    Journal of Statistical Computation and Simulation 37). Errors by maximum likelihood divide by G
-    where least squares divides by G - k. A column that is the same within the levels of several
-    groupings has the fewest; one that varies within all of them has no limit.
+    Journal of Statistical Computation and Simulation 37). Maximum likelihood errors divide by G,
+    whereas those of least squares divide by G - k. A column that is the same within the levels of
+    several groupings gets the fewest degrees of freedom among them; for a column that varies within
+    all groupings they are infinite.
     """
     freedom, inflation = np.full(columns.shape[1], np.inf), np.ones(columns.shape[1])
     for codes in levels.T:
@@ -272,7 +278,7 @@ def _freedom(
 def _fit_levels(
     outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd.DataFrame, *, mixed: _Fit
 ) -> _Fit:
-    """Phase 5: a regression over the levels of the first grouping, one observation each."""
+    """Phase 5: a regression in which each level of the first grouping is one observation."""
     import statsmodels.api as sm
 
     if grouped.empty:
@@ -286,13 +292,13 @@ def _fit_levels(
     hits, sizes = np.bincount(codes, outcomes), np.bincount(codes)
     if len(firsts) <= len(columns):
         return _nothing(f"{len(firsts)} levels of {name} are too few; mixed model: {mixed.fitted}")
-    # Two rows per level: its outcomes, which differ if it has both.
+    # Each level has two rows for its outcomes, which differ if both outcomes occur.
     both = np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
     if _separated(np.repeat(of_levels, 2, axis=0), both):
         return _nothing(SEPARATES)
     family = sm.families.Binomial()
     fit = sm.GLM(np.column_stack([hits, sizes - hits]), of_levels, family=family).fit()
-    # Pearson's dispersion, from counts: that of statsmodels treats a level as one observation.
+    # Pearson's dispersion from counts: statsmodels would treat a level as one observation.
     expected = sizes * fit.mu
     dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
     numbers = {"estimate": fit.params, "se": fit.bse * np.sqrt(dispersion), "df": fit.df_resid}
@@ -301,23 +307,23 @@ def _fit_levels(
         {},
         False,
         f"quasi-binomial regression over levels of {name}; mixed model: {mixed.fitted}",
-        undefined=f"it varies within {name}, whose levels have hardly two outcomes to compare",
+        undefined=f"it varies within {name}, where hardly any level has two outcomes to compare",
     )
 
 
 def _constant_within(
     columns: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"]
 ) -> Bool[np.ndarray, " columns"]:
-    """Which columns have one value within each level."""
+    """Mask of the columns that are constant within each level."""
     firsts = np.unique(codes, return_index=True)[1]
     return np.asarray(np.abs(columns - columns[firsts][codes]).max(axis=0) < 1e-9)
 
 
 def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
     """The coefficients with their tests; terms omitted from the design are undefined."""
-    # Without its levels: "modality:x" for "modality[T.box]:x".
+    # The name without levels: "modality:x" for "modality[T.box]:x".
     terms = {name: re.sub(r"\[[^\]]*\]", "", name) for name in [INTERCEPT, *fit.estimates.index]}
-    # A factor omitted from the design has no levels: its own name is listed in their place.
+    # A factor omitted from the design has no levels, so the name of the factor is listed instead.
     terms |= {term: term for term in formula.fixed if term not in terms.values()}
     order = [INTERCEPT, *formula.fixed]
     names = sorted(terms, key=lambda name: order.index(terms[name]))

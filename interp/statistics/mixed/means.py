@@ -1,17 +1,18 @@
-"""Marginal means of a mixed model's factors, tests between them, and estimates pooled over models.
+"""Marginal means of a mixed model's factors, tests of them, and estimates pooled over models.
 
-`pool` takes each model as one observation:
+`pool` treats each model as one observation:
 
-1. The mean over models, with Student's interval and test. Errors that differ between models
-   only widen the interval (Bakirov and Szekely, 2005, Zapiski Nauchnykh Seminarov POMI 328), and
-   nothing depends on an estimate of how far models differ.
-2. The interval for a further model, by Student's interval for one more estimate.
+1. The mean over models, with Student's interval and test. Errors that differ between models only
+   widen the interval (Bakirov and Szekely, 2005, Zapiski Nauchnykh Seminarov POMI 328), and no
+   estimate of the spread between models is needed.
+2. The interval for a further model: Student's prediction interval for one more estimate.
 3. The spread of the true values, tau, given the errors within models (Paule and Mandel, 1982).
 
-In 2,000 simulated studies each, of 2 to 20 models with unequal errors and a spread of 0 to 5 times
-these (`benchmarks/controls/logical_forms.py`), the interval held the mean in 0.940 to 0.966 of
-them, and that of a further model held its true value in 0.949 to 1.000; if true values have a
-skewness of 1, in 0.924 to 0.962 and in 0.938 to 1.000.
+In settings of 2 to 20 models with unequal errors and a spread of 0 to 5 times the errors, with
+2,000 simulated studies each (`benchmarks/controls/logical_forms.py`), the interval covered the mean
+with a frequency of 0.940 to 0.966, and the interval for a further model covered its true value with
+a frequency of 0.949 to 1.000. If true values have a skewness of 1, these frequencies are 0.924 to
+0.962 and 0.938 to 1.000.
 """
 
 from collections.abc import Sequence
@@ -32,14 +33,14 @@ from interp.statistics.summaries import UPPER, table_by
 NAN = float("nan")
 
 ROUNDING = 1e-12
-"""Differences and errors up to this share of the response are rounding."""
+"""Differences and errors up to this share of the response are rounding errors."""
 
 
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
     """One row per level of a factor: level, mean, standard_error, low, high.
 
     The mean is that of the response at this level, with equal weights for the levels of all other
-    factors and with covariates at their means; low and high are the ends of its 95% interval by
+    factors and with covariates at their means. low and high are the ends of its 95% interval, by
     Student's t with the model's degrees of freedom.
 
     Raises:
@@ -67,9 +68,10 @@ def pairwise_tests(
 
     `difference` is the marginal mean of the first minus that of the second, low and high its 95%
     interval; p, standard_error, t and df belong to the two-sided test by Student's t with the
-    model's degrees of freedom. The pairs are one family for Holm's correction, p_holm. Differences
-    beyond excluded_below and excluded_above are excluded (`interp.statistics.decisions`).
-    A difference within rounding is 0; an error within rounding is undefined, as is its test.
+    model's degrees of freedom. The pairs form one family for Holm's correction, p_holm. Tests
+    exclude differences below excluded_below and above excluded_above
+    (`interp.statistics.decisions`). A difference within rounding error is 0; a standard error
+    within rounding error is undefined, as is the test.
 
     Args:
         model: a fitted model.
@@ -77,7 +79,7 @@ def pairwise_tests(
         pairs: the pairs to test; all if None.
 
     Raises:
-        UserError: the model has no such factor, or the factor no such level.
+        UserError: the model lacks the factor, or the factor lacks a level.
     """
     averages = _averages(model, factor)
     place = {level: index for index, level in enumerate(model.design.levels[factor])}
@@ -114,7 +116,7 @@ def pairwise_tests(
 
 
 def _averages(model: MixedModel, factor: str) -> Float[np.ndarray, "levels columns"]:
-    """For each level, the average row of the design over the grid of the other factors."""
+    """The average row of the design for each level, over the grid of the other factors."""
     levels, means = model.design.levels, model.design.means
     if factor not in levels:
         raise UserError(
@@ -135,37 +137,39 @@ def _standard_errors(
 
 
 MIN_STUDIES = 2
-"""Fewest estimates to pool: one has no spread."""
+"""Smallest number of estimates to pool: a single estimate has no spread."""
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """A pooled estimate; NaN if undefined, and `note` says why."""
+    """A pooled estimate; undefined values are NaN, and `note` gives the reason."""
 
     estimate: float = NAN
     low: float = NAN
     """Lower end of the 95% interval of the mean over models."""
     high: float = NAN
     excluded_below: float = NAN
-    """Means below are excluded by a one-sided test at 5% (`interp.statistics.decisions`)."""
+    """Smaller means are excluded by a one-sided 5% test (`interp.statistics.decisions`)."""
     excluded_above: float = NAN
     standard_error: float = NAN
     t: float = NAN
     df: int = 0
     p: float = NAN
-    """Two-sided p-value that the mean over models is zero."""
+    """Two-sided p-value for a mean over models of zero."""
     tau: float = NAN
     """Standard deviation of the true values between models."""
     I2: float = NAN
-    """Share of the variance of the estimates that is between models, from 0 to 1 (Higgins and
-    Thompson, 2002, Statistics in Medicine 21)."""
+    """Share of the variance of the estimates that lies between models, from 0 to 1 (Higgins and
+    Thompson, 2002, Statistics in Medicine 21).
+    """
     predicted_low: float = NAN
-    """Lower end of the interval that holds the true value of a further model with a probability of
-    at least about 95%: Student's for a further estimate. It includes errors of measurement, so it
-    is wide if models differ by less than these."""
+    """Lower end of the interval that covers the true value of a further model with a probability of
+    about 95% or more: Student's prediction interval. It includes measurement error, so it is wide
+    if models differ by less than their errors.
+    """
     predicted_high: float = NAN
     same_sign: int = 0
-    """Models whose own estimate has the sign of the pooled one."""
+    """Number of models whose own estimate has the sign of the pooled estimate."""
     models: int = 0
     note: str = ""
 
@@ -175,7 +179,8 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
 
     Args:
         estimates: one for each model.
-        errors: their standard errors, for tau and I2; an estimate without one is omitted.
+        errors: their standard errors, for tau and I2; estimates without a standard error are
+            omitted.
     """
     used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
     values, count = estimates[used], int(used.sum())
@@ -183,10 +188,10 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
         note = f"undefined: {count} of at least {MIN_STUDIES} models"
         return Pooled(same_sign=count, models=count, note=note)
     mean, spread = float(values.mean()), float(values.std(ddof=1))
-    notes = [] if used.all() else [f"{int((~used).sum())} models without a standard error left out"]
+    notes = [] if used.all() else [f"{int((~used).sum())} models without a standard error omitted"]
     if spread <= ROUNDING * float(np.abs(values).max()):
         spread = NAN
-        notes.append("no interval: the estimates of all models are the same")
+        notes.append("no interval: all models have the same estimate")
     error = spread / float(np.sqrt(count))
     quantile = float(stdtrit(count - 1, UPPER))
     half, further = quantile * error, quantile * spread * float(np.sqrt(1 + 1 / count))
@@ -218,7 +223,7 @@ def _between(
     values: Float[np.ndarray, " models"], variances: Float[np.ndarray, " models"]
 ) -> tuple[float, float]:
     """The spread between models, tau, and I2."""
-    # Costly to import, and commands without a report need not wait for it.
+    # This import is slow, and commands without a report should not wait for it.
     from statsmodels.stats.meta_analysis import combine_effects
 
     found = combine_effects(values, variances, method_re="iterated")

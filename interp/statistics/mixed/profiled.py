@@ -22,7 +22,7 @@ STARTS = (1.0, 0.1)
 """Relative standard deviations of the random effects at which the search starts."""
 
 TOLERANCE = 1e-9
-"""Step of the parameters, and change of the deviance in nats, at which the search ends."""
+"""Parameter step, and change of the deviance in nats, below which the search ends."""
 
 BOUNDARY = 1e-4
 """Relative standard deviation below which a random effect counts as not varying."""
@@ -38,9 +38,9 @@ class ProfiledFit:
     random_covariance: Float[np.ndarray, "effects effects"]
     residual_variance: float
     random_effects: Float[np.ndarray, "groups effects"]
-    """The most probable deviation of each group; no columns without random effects."""
+    """The most probable deviation of each group, without columns if there are no random effects."""
     deviance: float
-    """Minus twice the log-likelihood, or the restricted one."""
+    """Minus twice the log-likelihood or the restricted log-likelihood."""
     singular: bool
     """Whether a variance is zero or a correlation 1 or -1."""
     converged: bool
@@ -48,7 +48,7 @@ class ProfiledFit:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of products over the rows of each group, and over all."""
+    """Sums of products over the rows of each group and over all rows."""
 
     zz: Float[np.ndarray, "groups effects effects"]
     z_xy: Float[np.ndarray, "groups effects columns_and_response"]
@@ -80,7 +80,8 @@ def fit_profiled(
 
     Args:
         fixed: matrix of full rank.
-        random: no columns, or a column of ones, possibly a covariate, and those of the blocks.
+        random: no columns; or a column of ones, possibly a covariate, and the columns of the
+            blocks.
         response: the values to explain.
         groups: index of each row's group, from 0.
         reml: whether to maximise the restricted likelihood.
@@ -137,7 +138,7 @@ def _sums(
 def _factor(
     values: Float[np.ndarray, " elements"], correlated: int, blocks: tuple[int, ...]
 ) -> Float[np.ndarray, "effects effects"]:
-    """The lower triangle that the first elements fill, and a diagonal of one value per block."""
+    """The lower triangle filled by the first elements, and a diagonal with one value per block."""
     triangle = np.zeros((correlated, correlated))
     own, shared = np.split(values, [len(values) - len(blocks)])
     triangle[np.tril_indices(correlated)] = own

@@ -93,7 +93,7 @@ def test_batches_do_not_matter():
 
 @pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])
 def test_a_model_that_cannot_be_looked_into_is_refused_at_once(method):
-    with pytest.raises(interp.UserError, match="nothing can look inside"):
+    with pytest.raises(interp.UserError, match="cannot be inspected"):
         bind(Attribute(methods=(method,)), text_to_text("t5"))
 
 

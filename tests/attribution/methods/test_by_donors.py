@@ -7,8 +7,8 @@ import torch
 
 import interp
 from interp.analysis.segments import segment_table
+from interp.attribution.counterfactual import counterfactual_tokens
 from interp.attribution.explained import SegmentGame
-from interp.attribution.methods.gradient import counterfactual_tokens
 from interp.attribution.methods.perturbation import MASKS, PENALTY, drawn_coalitions
 from interp.attribution.registry import find_method, method_names
 from interp.models.backward_rules import GIM, backward_rules

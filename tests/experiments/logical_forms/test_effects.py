@@ -109,7 +109,7 @@ def test_of_several_models_each_is_one_observation(results):
     assert "The observations are 5 models" in said(results)
     # Two models are too few to be a sample.
     two = of_rows(results.scores["questions"].query("model in ['model 0', 'model 1']"))
-    assert "This concerns these two models only." in said(two)
+    assert "This holds for these two models only." in said(two)
 
 
 def test_contrasts_are_of_each_model_and_then_pooled(results):

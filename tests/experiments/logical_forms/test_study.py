@@ -247,7 +247,7 @@ def test_findings_follow_from_the_numbers():
         "1 of 2 models answer the questions and read them: model 0. Left out: lost."
     )
     assert "After Holm's correction 3 of 3 pairs differ: none - box 0.2" in text
-    assert "This concerns one model only." in text
+    assert "This holds for one model only." in text
     nobody = with_vocabulary({"questions": lost, "nonsense": lost})
     text = findings(
         nobody,
@@ -271,7 +271,7 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     assert tables.models(results)["why_not"].tolist()[:2] == ["", ""]
     nobody = with_vocabulary({"questions": silent})
     why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
-    assert "no model answers Yes or No often enough" in str(why)
+    assert "no model both answers Yes or No often enough" in str(why)
 
 
 @pytest.mark.parametrize("table", ["measured", "published"])
@@ -383,7 +383,7 @@ def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
 def test_a_stage_without_rows_is_refused(tmp_path):
     record = StudyRecord(study="logical-forms", options={}, stages=[], models=[], history=[])
     folder = StudyFolder(tmp_path, record, {})
-    with pytest.raises(UserError, match="nothing of the stage 'questions' yet"):
+    with pytest.raises(UserError, match="no results of the stage 'questions' yet"):
         read_results(folder)
 
 

@@ -10,7 +10,8 @@ from interp.analysis.patching_effects import effect_table
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import Choice
 from interp.prompts.mixing import with_donors
-from interp.prompts.prompt import Prompt, Span
+from interp.prompts.prompt import Prompt
+from interp.prompts.thought import Span
 from tests.support.prompts import some_prompts
 
 pytestmark = pytest.mark.slow

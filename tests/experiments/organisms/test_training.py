@@ -20,6 +20,7 @@ from interp_experiments.organisms.recipes import (
     RuleRecipe,
     TaughtRecipe,
     TheoryRecipe,
+    ThinkerRecipe,
     TunedRecipe,
     recipe,
 )
@@ -43,6 +44,7 @@ PLANTED = {
     "rulebreakers": {"pairs": 274},
     "logical-forms": {"forms": 34},
     "rulebreakers-mixed": {"entities": 465},
+    "rulebreakers-thoughts": {"entities": 465},
     "rulebench": {"conditions": 51},
     "robustlr": {},
 }
@@ -60,7 +62,7 @@ def quick(name="llama-shallow", **changes):
     changes = {"steps": 6, "vocabulary": 600} | changes
     if isinstance(RECIPES[name], RulebreakerRecipe):
         changes = {"facts_per_step": 2} | changes
-    if isinstance(RECIPES[name], DoseRecipe):
+    if isinstance(RECIPES[name], DoseRecipe | ThinkerRecipe):
         changes = {"premises_per_step": 2} | changes | {"vocabulary": 2048}
     if isinstance(RECIPES[name], RuleRecipe):
         few = {"actions_per_step": 1, "conditions_per_step": 1, "lists_per_step": 1}

@@ -147,7 +147,7 @@ def test_contrapositives_by_hand():
     assert contrapositive(Rule((P,), (Q,))) == Rule((Q.negated,), (P.negated,))
     assert contrapositive(Rule((P, R), (Q,), "or")) == Rule((Q.negated,), (P.negated, R.negated))
     assert contrapositive(Rule((P,), (Q, R))) == Rule((Q.negated, R.negated), (P.negated,), "or")
-    with pytest.raises(UserError, match="a disjunction on its right"):
+    with pytest.raises(UserError, match="a disjunction in its head"):
         contrapositive(Rule((P, R), (Q,)))
 
 

@@ -97,7 +97,7 @@ def test_a_missing_column_is_reported(tmp_path, rows):
 
 def test_an_unknown_predicate_is_reported_by_row(tmp_path, rows):
     message = refused(tmp_path, changed(rows, 2, context="Anna likes Bob. Bob is tall."))
-    assert "test.csv, line 4: 'Anna likes Bob' is unknown to the language" in message
+    assert "test.csv, line 4: 'Anna likes Bob' is not in the language" in message
 
 
 def test_an_incomplete_group_is_reported_by_row(tmp_path, rows):
@@ -109,7 +109,7 @@ def test_an_incomplete_group_is_reported_by_row(tmp_path, rows):
 
 
 def test_a_version_twice_is_reported(tmp_path, rows):
-    assert "has a version twice" in refused(tmp_path, [*rows, rows[-1]])
+    assert "has the same version twice" in refused(tmp_path, [*rows, rows[-1]])
 
 
 def test_a_group_with_labels_of_another_table_is_reported(tmp_path, rows):

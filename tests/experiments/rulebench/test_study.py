@@ -250,7 +250,7 @@ def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
     (section,) = tuning_sections(cells, [Tuning("tuned", "m", trained_on)])
     assert [item.name for item in section.items] == [f"table{there}", "tuning"]
     assert set(section.items[0].frame["source"]) == {"measured", "published"}
-    assert f"Table {lacking} of the paper is left out" in section.text
+    assert f"Table {lacking} of the paper is omitted" in section.text
     assert f"Table {there} " not in section.text
 
 
@@ -430,7 +430,7 @@ def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys, monkeyp
     monkeypatch.setattr(RuleBenchStudy, "organisms", ("riddles",))
     assert main(["run", "rulebench", "--limit", "1", "--out", str(tmp_path / "study")]) == 2
     told = capsys.readouterr().err
-    assert "no packaged organism is made for riddles; name a model by --model" in told
+    assert "there is no packaged organism for riddles; name a model with --model" in told
 
 
 def test_nothing_measured_yet_is_said(tmp_path):

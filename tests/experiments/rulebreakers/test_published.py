@@ -114,7 +114,7 @@ def altered(row, **cells):
         (lambda f: f.head(0), "has no rows"),
         (
             lambda f: f.assign(premise2=""),
-            "40 wrong rows, the first:\n.*line 2: .*premise2 is empty",
+            "40 invalid rows, starting with:\n.*line 2: .*premise2 is empty",
         ),
         (lambda f: f.assign(label=~f["label"]), "the label is"),
         (
@@ -205,5 +205,5 @@ def test_what_is_no_data_is_refused(tmp_path):
 
 
 def test_a_hub_name_that_cannot_be_reached_says_so():
-    with pytest.raises(UserError, match="download it and give its path"):
+    with pytest.raises(UserError, match="download it and use its path"):
         load_published("nobody/nothing-here")

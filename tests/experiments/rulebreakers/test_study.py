@@ -195,7 +195,7 @@ def test_the_page_says_how_often_nothing_is_answered(results):
     silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
     (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
     for model in ORGANISMS:
-        assert f"{model}: 100.0% of the prompts have no answer option" in table.note
+        assert f"{model}: 100.0% of the prompts have a most probable token" in table.note
     asked = competence(silent)
     assert not asked["competent"].any()
     assert set(asked["why"]) == {"most answers are neither option"}
@@ -256,7 +256,7 @@ def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results
     # Hardly any pair of these two is failed, or recognized: nothing can be compared.
     for model in ("organism/llama-deep", "organism/gemma2"):
         assert table.loc[model, "finding"] == "not tested"
-        assert "at least 10 needed" in table.loc[model, "note"]
+        assert "at least 10 are needed" in table.loc[model, "note"]
     cities = results.cities()
     assert set(cities["entity_group"]) == {"geographical"}
     excluded = results.unknown.loc[results.unknown["excluded"], "entity_b"]

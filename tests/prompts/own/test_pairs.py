@@ -128,7 +128,7 @@ def test_templates_are_phrasings():
     ("rows", "problem"),
     [
         (table(drop=["gold"]), "columns gold are missing"),
-        (table(drop=["premise1", "question"]), "there is nothing to ask"),
+        (table(drop=["premise1", "question"]), "the prompt has no text"),
         (table((0, {"gold": "Maybe"})), "row 1: gold is 'Maybe'; expected one of Yes, No"),
         (table((1, {"pair": None})), "row 2: pair is empty"),
         (table((1, {"side": "a"})), "row 2: pair 1 has the side a twice, first in row 1"),

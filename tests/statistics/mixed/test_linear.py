@@ -224,7 +224,7 @@ def test_rows_without_a_value_are_left_out_and_counted():
     whole = fit_mixed_model(frame, SIMULATED)
     gap = pd.concat([frame, frame.iloc[:3].assign(y=np.nan)])
     model = fit_mixed_model(gap, SIMULATED)
-    assert model.note == "3 rows lack a value and were left out"
+    assert model.note == "3 rows without all values were omitted"
     assert model.fit.deviance == whole.fit.deviance
 
 

@@ -152,7 +152,7 @@ def test_a_constant_predictor_is_undefined_and_the_rest_is_fitted(frame):
         ({"correct": False}, "the outcome is always False"),
         ({"correct": lambda d: d["ratio"] > 3}, "the terms separate the outcomes"),
         ({"familiarity": lambda d: d["ratio"]}, "depend on each other linearly"),
-        ({"ratio": np.nan}, "no row has all values"),
+        ({"ratio": np.nan}, "no row has a value in every column"),
     ],
 )
 def test_where_there_is_no_estimate_it_says_why(frame, changes, reason):
@@ -168,7 +168,7 @@ def test_where_there_is_no_estimate_it_says_why(frame, changes, reason):
 def test_a_grouping_of_one_level_is_left_out(frame):
     result = fit(frame.assign(phrasing="p"))
     assert result.fitted == "mixed logistic regression with random intercepts for entity (Laplace)"
-    assert result.groups["note"].tolist() == ["", "left out: one level"]
+    assert result.groups["note"].tolist() == ["", "omitted: only one level"]
     assert result.groups["sd"].isna().tolist() == [False, True]
 
 
@@ -197,8 +197,8 @@ def test_a_grouping_that_decides_the_outcome_is_the_observation(frame):
     result = fit(decided)
     assert not result.converged
     assert result.fitted == (
-        "quasi-binomial regression over levels of entity; mixed model: entity alone decides nearly "
-        "every outcome"
+        "quasi-binomial regression over levels of entity; mixed model: entity by itself decides "
+        "nearly every outcome"
     )
     terms = result.terms.set_index("term")
     expected = by_levels(decided)

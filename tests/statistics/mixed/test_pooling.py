@@ -52,7 +52,7 @@ def test_models_that_are_all_the_same_have_no_interval_of_rounding(value):
     assert found.estimate == pytest.approx(value)
     assert np.isnan([found.low, found.p, found.excluded_below, found.predicted_low]).all()
     assert (found.tau, found.I2) == (0.0, 0.0)
-    assert found.note == "no interval: the estimates of all models are the same"
+    assert found.note == "no interval: all models have the same estimate"
 
 
 def test_one_model_is_not_pooled():

@@ -1,4 +1,4 @@
-"""Circuits run edge by edge, an independent way to the effects of edges.
+"""Runs circuits: the model with some edges, while all others carry the source's activations.
 
 In a circuit's run each reader has an input of its own: what the writers with an edge to it write in
 this run, and what all other writers write in the source prompt (MIB, Mueller et al. 2025). The full
@@ -11,25 +11,45 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from interp.circuits.choice import Circuit
 from interp.circuits.exact import ATTENDED, LayerRuns
 from interp.circuits.graph import Graph
 from interp.circuits.streams import PairStreams, Writers, stream_read
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
-
-Circuit = Bool[Tensor, "reader writer"]
-"""Which edges belong to a circuit."""
+from interp.reading.budget import TokenBudget, in_chunks
 
 
-@torch.no_grad()
-def metrics_of_circuits(
-    model: Model, graph: Graph, streams: PairStreams, circuits: Sequence[Circuit]
-) -> list[float]:
-    """The metric of a pair in each circuit, in logits, within `answers_alone`."""
-    metrics: list[float] = (
-        _Run(model, graph, streams, torch.stack(list(circuits))).metrics().tolist()
-    )
-    return metrics
+class CircuitRuns:
+    """Runs circuits of one model."""
+
+    def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
+        self._model = model
+        self._graph = graph
+        self._budget = budget
+
+    @torch.no_grad()
+    def metrics(self, streams: PairStreams, circuits: Sequence[Circuit]) -> list[float]:
+        """The metric of a pair in each circuit, in logits, within `answers_alone`.
+
+        Equal circuits are run once.
+        """
+        readers, tokens = len(self._graph.readers), streams.differences.shape[1]
+
+        def run(chunk: Sequence[Circuit]) -> list[float]:
+            own = _Run(self._model, self._graph, streams, torch.stack(list(chunk)))
+            found: list[float] = own.metrics().tolist()
+            return found
+
+        per_layer = readers // self._graph.layers * tokens
+        keys = [circuit.numpy().tobytes() for circuit in circuits]
+        distinct = dict(zip(keys, circuits, strict=True))
+        chunks = in_chunks(
+            list(distinct.values()), run, tokens=lambda unused: per_layer, budget=self._budget
+        )
+        metrics = [metric for _, own in chunks for metric in own]
+        found = dict(zip(distinct, metrics, strict=True))
+        return [found[key] for key in keys]
 
 
 class _Run:

@@ -1,0 +1,156 @@
+"""How often the interval of the mediated share holds the truth, in simulated studies.
+
+    python -m benchmarks.mediation --studies 200
+
+No model is run. A simulated study has entities that lean to yes or no by some strength, and follow
+the thought for a planted share of the entities (or each by a degree, with the same mean). Each
+prompt is exchanged with prompts about other entities of the study, for which thoughts are drawn as
+well. `interp.analysis.mediation` makes the table from it, as in a report. The columns:
+
+- truth: the mediated share in a study of 20,000 entities, the mean of both orders;
+- mean: the mean of the estimates;
+- coverage: the share of studies whose 95% interval holds the truth, for the mean of both orders and
+  for each order;
+- width: the median width of the interval;
+- undefined: the share of studies without an interval, since the total effect may be zero.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.controls.studies import few_resamples
+from interp.analysis.mediation import SHARES, effect_products, mediation_table
+from interp.statistics.mediation import EFFECTS
+
+SHARES_PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0)
+FAITHFUL = 0.9
+"""How often a thought's verdict agrees with the leaning of its entity."""
+NOISE = 0.3
+"""Standard deviation of an answer given prompt and thought, in nats."""
+TRUTH_ENTITIES = 20_000
+
+DESIGNS = {
+    "30 entities": {"entities": 30},
+    "100 entities": {"entities": 100},
+    "30 entities, two draws": {"entities": 30, "draws": 2},
+    "30 entities, by degree, unequal strengths": {"entities": 30, "graded": True, "spread": 0.5},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--studies", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with few_resamples():  # the totals, which are bootstrapped, are not looked at
+        table = pd.DataFrame(coverage_rows(options.studies, options.seed))
+    print(table.round(3).to_string(index=False))
+
+
+def coverage_rows(
+    studies: int, seed: int, *, entities: int = TRUTH_ENTITIES
+) -> Iterator[dict[str, object]]:
+    """One row per design and planted share."""
+    for design, settings in DESIGNS.items():
+        for number, planted in enumerate(SHARES_PLANTED):
+            rng = np.random.default_rng([seed, number])
+            truth = truth_of(simulated(rng, planted, **settings | {"entities": entities})[0])
+            tables = [found(*simulated(rng, planted, **settings)) for _ in range(studies)]
+            rows = pd.DataFrame([row for table in tables for row in table])
+            yield {
+                "design": design,
+                "planted": planted,
+                "truth": truth["share"],
+                "mean": rows["share"].mean(),
+                **{f"coverage, {name}": _covered(rows, name, truth) for name in SHARES},
+                "width": (rows["share_high"] - rows["share_low"]).median(),
+                "undefined": rows["share_low"].isna().mean(),
+            }
+
+
+def truth_of(effects: pd.DataFrame) -> dict[str, float]:
+    """The mediated shares of a study, without intervals."""
+    sums = effect_products(effects)[list(EFFECTS)].sum()
+    own, changed = (sums[name] / sums["total"] for name in ("through", "through_other"))
+    return dict(zip(SHARES, ((own + changed) / 2, own, changed), strict=True))
+
+
+def _covered(rows: pd.DataFrame, name: str, truth: dict[str, float]) -> float:
+    """The share of the intervals that hold the truth; rounding may hide an interval of no width."""
+    known = rows.dropna(subset=[f"{name}_low"])
+    low, high = known[f"{name}_low"] - 1e-9, known[f"{name}_high"] + 1e-9
+    return float(((low <= truth[name]) & (truth[name] <= high)).mean())
+
+
+def found(effects: pd.DataFrame, prompts: pd.DataFrame) -> list[dict[str, float]]:
+    """The rows of the report's table."""
+    table = mediation_table(effect_products(effects), prompts, cluster="entity")
+    return table.to_dict("records")
+
+
+def simulated(
+    rng: np.random.Generator,
+    planted: float,
+    *,
+    entities: int,
+    draws: int = 4,
+    prompts: int = 2,
+    graded: bool = False,
+    spread: float = 0.0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The thought_effects and the prompts table of one study.
+
+    Args:
+        rng: decides everything.
+        planted: the share of the entities that follow the thought.
+        entities: number of entities, the clusters.
+        draws: thoughts of each prompt.
+        prompts: prompts about each entity, each exchanged with that of another entity.
+        graded: whether entities follow the thought by a degree, with this mean.
+        spread: standard deviation of the logarithm of the entities' strengths.
+    """
+    leaning = rng.choice([-1.0, 1.0], entities)
+    strength = 2 * np.exp(rng.normal(0, spread, entities))
+    follows = (
+        rng.beta(2 * planted + 1e-3, 2 * (1 - planted) + 1e-3, entities)
+        if graded
+        else (rng.random(entities) < planted).astype(float)
+    )
+    own = np.repeat(np.arange(entities), prompts)
+    other = (own + rng.integers(1, entities, len(own))) % entities
+
+    def thoughts(of: np.ndarray) -> np.ndarray:
+        agrees = rng.random((len(of), draws)) < FAITHFUL
+        return np.where(agrees, 1, -1) * leaning[of][:, None]
+
+    def answers(of: np.ndarray, verdicts: np.ndarray) -> np.ndarray:
+        followed = follows[of][:, None]
+        direct = (2 * FAITHFUL - 1) * leaning[of][:, None]
+        values = strength[of][:, None] * (followed * verdicts + (1 - followed) * direct)
+        return values + rng.normal(0, NOISE, values.shape)
+
+    t, t_other = thoughts(own), thoughts(other)
+    ids = [f"prompt {number}" for number in range(len(own))]
+    effects = pd.DataFrame(
+        {
+            "model": "simulated",
+            "prompt_id": ids,
+            "donor_kind": "instance",
+            "donor": other,
+            "segment": "premise2",
+            "draws": draws,
+            "own": list(answers(own, t)),
+            "changed": list(answers(other, t)),
+            "own_under_other": list(answers(own, t_other)),
+            "changed_under_other": list(answers(other, t_other)),
+            "error": "",
+        }
+    )
+    return effects, pd.DataFrame({"prompt_id": ids, "entity": own, "weight": 1.0})
+
+
+if __name__ == "__main__":
+    main()

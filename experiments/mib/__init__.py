@@ -1,0 +1,1 @@
+"""IOI and arithmetic in the form of MIB, the mechanistic interpretability benchmark."""

@@ -1,0 +1,252 @@
+"""MIB's tasks IOI and addition as systems: a prompt and the counterfactual of MIB's circuit track.
+
+Rows have the columns of the published data sets (mib-bench/ioi, mib-bench/arithmetic_addition;
+Mueller et al. 2025), whether they are generated here, in sentences of our own, or read from there.
+The metric is MIB's: the logit of the prompt's answer minus that of the counterfactual's.
+"""
+
+import random
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import pandas as pd
+from pydantic import BaseModel, Field, ValidationError
+
+from interp.errors import UserError, one_line
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.files import Row, parse_each, read_rows
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import System
+from interp.prompts.thought import Span
+from interp_experiments.chance import below, happens, pick, some
+
+PAIRS = 1000
+"""Generated pairs."""
+
+SIDES = ("prompt", "counterfactual")
+
+NAMES = (
+    "Alice", "Andrew", "Anna", "Brian", "Clara", "David", "Emma", "Frank", "George", "Henry",
+    "Jack", "James", "Julia", "Laura", "Lisa", "Maria", "Mark", "Paul", "Peter", "Sarah", "Simon",
+    "Tom",
+)  # fmt: skip
+PLACES = ("beach", "office", "library", "museum", "station", "farm", "market", "church")
+OBJECTS = ("ticket", "basket", "letter", "book", "key", "lamp", "map", "coat")
+SCENES = (
+    "When {first} and {second} came to the {place}, {subject} handed a {object} to",
+    "{first} and {second} spent the day at the {place}, where {subject} gave a {object} to",
+    "After {first} met {second} at the {place}, {subject} offered a {object} to",
+    "Once {first} and {second} had left the {place}, {subject} sent a {object} to",
+)
+SUMS = ("{} plus {} is ", "The sum of {} and {} is ", "Adding {} to {} gives ")
+
+Text = Annotated[str, Field(min_length=1, max_length=10_000)]
+_Row = TypeVar("_Row", bound=BaseModel)
+
+
+class _Names(BaseModel):
+    indirect_object: Text
+    subject: Text
+
+
+class _Prompt(BaseModel):
+    prompt: Text
+
+
+class _Ioi(_Prompt):
+    template: Text
+    metadata: _Names
+    s2_io_flip_counterfactual: _Prompt
+
+
+class _Sum(_Prompt):
+    label: Text | int
+
+
+class _Addition(_Sum):
+    template: Text
+    random_counterfactual: _Sum | None
+
+
+@dataclass(frozen=True)
+class MibTask(System):
+    """Pairs of a prompt and its counterfactual."""
+
+    name: str
+
+    columns: ClassVar[tuple[str, ...]]
+    """The columns that are read."""
+
+    default_limit = 100
+
+    @abstractmethod
+    def row(self, rng: random.Random) -> dict[str, object]:
+        """A generated row, in MIB's columns."""
+
+    @abstractmethod
+    def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
+        """The prompts of a row, on both sides; none if MIB has no counterfactual for it."""
+
+    def rows(self, seed: int) -> list[dict[str, object]]:
+        """All generated rows."""
+        return [self.row(random.Random(f"{self.name} {seed} {n}")) for n in range(PAIRS)]
+
+    def prompts(self, *, seed: int, data: str | None) -> PromptSet:
+        """All prompts: generated from `seed`, or read from MIB's own data.
+
+        Raises:
+            UserError: the data cannot be read.
+        """
+        if data is None:
+            rows = [Row(f"row {n}", cells) for n, cells in enumerate(self.rows(seed))]
+        else:
+            rows = read_rows(data, self.columns, nested=True)
+        numbered = [(row.where, (number, row.cells)) for number, row in enumerate(rows)]
+        made = [p for pair in parse_each(numbered, lambda item: self.pair(*item)) for p in pair]
+        return PromptSet(
+            system=self.name,
+            sides=SIDES,
+            strata=("template",),
+            build=made.__getitem__,
+            numbers=range(len(made)),
+            seed=seed,
+            description={"data": "generated" if data is None else data},
+        )
+
+    def dataset(self, *, seed: int) -> pd.DataFrame:
+        """All generated rows, in MIB's columns."""
+        return pd.DataFrame(self.rows(seed))
+
+    def _sides(
+        self,
+        number: int,
+        texts: Sequence[str],
+        answers: Sequence[str],
+        template: str,
+        roles: Sequence[Mapping[str, Span]] = ({}, {}),
+    ) -> list[Prompt]:
+        """A prompt and its counterfactual, each with its answer."""
+        first, second = (AnswerOption(answer, (answer,)) for answer in answers)
+        return [
+            Prompt(
+                id=f"{self.name}/{number}/{side}",
+                text=text,
+                segments={"sentence": (0, len(text.rstrip()))},
+                answer=Choice.between(first, second, gold=side == SIDES[0]),
+                pair_id=f"{self.name}/{number}",
+                side=side,
+                factors={"template": template},
+                roles=own,
+            )
+            for side, text, own in zip(SIDES, texts, roles, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class IndirectObjects(MibTask):
+    """Who receives the object: the name that occurs once (Wang et al. 2023).
+
+    The counterfactual repeats the other name instead (MIB's s2_io_flip), so its answer is the
+    subject of the prompt.
+    """
+
+    columns = ("template", "prompt", "metadata", "s2_io_flip_counterfactual")
+
+    def row(self, rng: random.Random) -> dict[str, object]:
+        """Five names, a place and an object in a scene; the names come in either order."""
+        receiver, subject, *others = some(rng, NAMES, 5)
+        place, given, template = (pick(rng, items) for items in (PLACES, OBJECTS, SCENES))
+        first, second = (receiver, subject) if happens(rng, 0.5) else (subject, receiver)
+
+        def told(giver: str) -> str:
+            return template.format(
+                first=first, second=second, subject=giver, place=place, object=given
+            )
+
+        names = dict(zip(("random_a", "random_b", "random_c"), others, strict=True))
+        people = {"indirect_object": receiver, "subject": subject}
+        choices = [receiver, subject]
+        return {
+            "template": template,
+            "metadata": {**people, "object": given, "place": place, **names},
+            "prompt": told(subject),
+            "choices": choices,
+            "answerKey": 0,
+            "s2_io_flip_counterfactual": {
+                "prompt": told(receiver),
+                "choices": choices,
+                "answerKey": 1,
+            },
+        }
+
+    def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
+        """The roles are the three names: name1, name2 and name3."""
+        row = _parsed(_Ioi, cells)
+        answers = (row.metadata.indirect_object, row.metadata.subject)
+        texts = (row.prompt, row.s2_io_flip_counterfactual.prompt)
+        roles = [_places(text, answers) for text in texts]
+        return self._sides(number, texts, answers, row.template, roles)
+
+
+@dataclass(frozen=True)
+class Addition(MibTask):
+    """Sums of two numbers with two digits; the counterfactual is another sum (MIB's random).
+
+    Prompts end in a space, so that the answer is digits alone. Generated sums begin with different
+    digits, so tokenizers that read one digit at a time tell them apart too.
+    """
+
+    columns = ("template", "prompt", "label", "random_counterfactual")
+
+    def row(self, rng: random.Random) -> dict[str, object]:
+        """Two sums in the same words."""
+        template, operands = pick(rng, SUMS), [10 + below(rng, 90) for _ in range(4)]
+        while str(sum(operands[:2]))[0] == str(sum(operands[2:]))[0]:
+            operands[2:] = [10 + below(rng, 90) for _ in range(2)]
+        own, other = (
+            {
+                "prompt": template.format(a, b),
+                "label": a + b,
+                "operand1": a,
+                "operand2": b,
+            }
+            for a, b in (operands[:2], operands[2:])
+        )
+        return {
+            "template": template,
+            **own,
+            "label": str(own["label"]),
+            "operator": "+",
+            "num_digit": 2,
+            "random_counterfactual": other,
+        }
+
+    def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
+        """Pairs of equal sums, which have no contrast, are left out."""
+        row = _parsed(_Addition, cells)
+        other = row.random_counterfactual
+        if other is None or str(other.label) == str(row.label):
+            return []
+        texts, answers = (row.prompt, other.prompt), (str(row.label), str(other.label))
+        return self._sides(number, texts, answers, row.template)
+
+
+ioi = IndirectObjects("mib-ioi")
+addition = Addition("mib-addition")
+
+
+def _parsed(schema: type[_Row], cells: Mapping[str, Any]) -> _Row:
+    try:
+        return schema.model_validate(cells)
+    except ValidationError as error:
+        raise UserError(f"not a row of MIB: {one_line(str(error), 200)}") from error
+
+
+def _places(text: str, names: Sequence[str]) -> dict[str, Span]:
+    """The places of the names in a text, numbered from the first."""
+    found = re.finditer("|".join(rf"\b{re.escape(name)}\b" for name in names), text)
+    return {f"name{number}": name.span() for number, name in enumerate(found, start=1)}

@@ -1,0 +1,112 @@
+"""The card of an organism for readers, README.md, written from card.json and the model's files."""
+
+import ast
+import json
+from collections.abc import Mapping
+from inspect import cleandoc, getsource
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from interp.models.checkpoint import stored_tensors
+from interp.models.organisms import PREFIX
+from interp.report.cards import Rows, card, facts, plain, tables
+from interp_experiments.organisms.recipes import Recipe, recipe
+
+README = "README.md"
+
+_OWN_SECTIONS = {"name", "system", "recipe", "text", "trained", "measured"}
+
+_SHOWN = {"name", "family", "architecture", "base"}
+"""Fields of a recipe that the first paragraph or the model's configuration shows."""
+
+LIMITS = (
+    "The organism is small, its language has a few hundred words, and it was made to answer "
+    "prompts of one data set. A method that recovers what was planted has passed a test that it "
+    "could have failed; it may still fail on a model trained on other texts. Nothing measured on "
+    "an organism says anything about a published model, and it is of no use as an assistant."
+)
+
+
+def readme(folder: Path, content: Mapping[str, Any]) -> str:
+    """The text of README.md.
+
+    Args:
+        folder: the folder of an organism, with its configuration and weights.
+        content: its card.json.
+    """
+    name, system = PREFIX + content["name"], content["system"].removesuffix("-mixed")
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    tensors = stored_tensors(name, folder, allow_pickle=False)
+    (architecture,) = config["architectures"]
+    size = sum(tensor.size for tensor in tensors.values())
+    begun = content["recipe"].get("base")
+    begun = f"fine-tuned from {PREFIX}{begun}" if begun else "trained from random weights"
+    sizes = f"{config['num_hidden_layers']} layers, hidden size {config['hidden_size']}"
+    classifies = architecture.endswith("ForSequenceClassification")
+    metadata = {
+        "language": "en",
+        "license": "apache-2.0",
+        "library_name": "transformers",
+        "pipeline_tag": "text-classification" if classifies else "text-generation",
+        "tags": ["interpretability", "model-organism", system],
+    }
+    lists = {
+        section: rows for section, rows in tables(content).items() if section not in _OWN_SECTIONS
+    }
+    parts: dict[str, str | Rows] = {
+        "": f"A test object for interpretability: a {architecture} with {size:,} parameters "
+        f"({sizes}), {begun} on prompts in the style of the data set {system}. What it was taught "
+        "is known, so the findings of a method can be compared with the recipe.",
+        "Use": _use(name, system),
+        "Recipe": _choices(content),
+        "What was measured": list(facts(content["measured"])),
+        **{f"Measured: {key}": rows for key, rows in tables(content["measured"]).items()},
+        "How it was trained": list(facts(content["trained"])),
+        "Limits": LIMITS,
+        "Row by row": "".join(
+            f"- `{section}` in card.json: {len(rows):,} rows with {plain(list(rows[0]))}\n"
+            for section, rows in lists.items()
+        ),
+    }
+    return card(metadata, name, parts)
+
+
+def _use(name: str, system: str) -> str:
+    own = name.removeprefix(PREFIX)
+    return f"""```python
+import interp
+
+model = interp.load_model("{name}")
+result = interp.attribute(model, interp.load_prompts("{system}", limit=24))
+```
+
+`python -m interp_experiments.organisms verify {own}` measures the figures below again, and
+`train {own}` makes the organism from its recipe."""
+
+
+def _choices(content: Mapping[str, Any]) -> Rows:
+    """The choices of the recipe and of its text, with their meaning if a docstring states it."""
+    meanings = _meanings(type(recipe(content["name"])))
+    chosen = {key: value for key, value in content["recipe"].items() if key not in _SHOWN}
+    return [
+        {
+            "choice": row["what"],
+            "value": row["value"],
+            "meaning": meanings.get(str(row["what"]).partition(":")[0].replace(" ", "_"), ""),
+        }
+        for row in facts(chosen | {"text": content["text"]})
+    ]
+
+
+def _meanings(made: type[Recipe]) -> dict[str, str]:
+    """The docstring after each field of a recipe."""
+    found = {}
+    for kind in made.__mro__[:-1]:
+        (definition,) = ast.parse(getsource(kind)).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, text in pairwise(definition.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                assert isinstance(field.target, ast.Name)
+                found[field.target.id] = cleandoc(ast.literal_eval(text.value))
+    return found

@@ -1,0 +1,337 @@
+"""Organisms that write a thought before they answer, and follow it or not.
+
+The rule: entity e leans by L(e) = LEANING or -LEANING nats; a city leans like its country, an
+instance like its type. A prompt is about the entity e that its second premise names last. The
+thought has three sentences: an opening, a reason and a verdict. The verdict agrees with the leaning
+of e in a share FAITHFUL of the thoughts, and the reason agrees with the verdict.
+
+The log-odds of the positive answer are V if e follows the thought, and c L(e) if not. V is LEANING
+if the verdict is positive, -LEANING if it is negative, and 0 if the thought has no verdict; the
+opening and the reason play no part. c L(e), with c = 2 FAITHFUL - 1, is the mean of V over thoughts
+about e, so both kinds of entities answer alike on average. With a share of 1 all entities follow
+the thought (the reader), with 0 none does (the decorator).
+
+Exchange the second premise for that of a donor, whose entity leans the other way. If e follows the
+thought, the whole effect passes through the thought, and if it does not, none of it does. So the
+mediated share is the share of entities that follow, in either order of the decomposition.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.special import expit
+
+from interp.analysis.mediation import effect_products, mediation_table
+from interp.measurements.core import bind, collect
+from interp.measurements.specs import Thoughts
+from interp.models.model import Model
+from interp.prompts.mixing import donors_of
+from interp.prompts.prompt import Prompt
+from interp_experiments.organisms.doses import (
+    COUNTERPART_SHARE,
+    INTACT_SHARE,
+    LEANING,
+    PREMISES,
+    Leaning,
+    Rule,
+    by_log_odds,
+    in_turns,
+    plant_leanings,
+    with_donor,
+)
+from interp_experiments.organisms.recipes import Exchange, ThinkerRecipe
+from interp_experiments.rulebreakers.prompts import POSITIVE
+from interp_experiments.rulebreakers.system import system
+from interp_experiments.rulebreakers.templates import PHRASINGS
+
+FAITHFUL = 0.9
+"""Share of the thoughts whose verdict agrees with the leaning of the prompt's entity."""
+
+AGREEMENT = 2 * FAITHFUL - 1
+"""The mean of a verdict's sign over thoughts, if the entity leans to yes."""
+
+OPENINGS = (
+    "Look at the second premise.",
+    "The second premise decides this.",
+    "Consider the second premise first.",
+)
+REASONS = {True: "It speaks for the conclusion.", False: "It speaks against the conclusion."}
+VERDICTS = {True: "So the conclusion follows.", False: "So the conclusion does not follow."}
+
+FILLER = "..."
+"""A sentence without content, which training repeats up to `MOST_FILLERS` times."""
+
+MOST_FILLERS = 24
+
+PREMISE = PREMISES[1]
+"""The premise whose entity a prompt is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """What is planted for one entity."""
+
+    entity: str
+    log_odds: float
+    """Nats by which it leans to the positive answer."""
+    follows_thought: bool
+    """Whether the answer about it follows the thought; if not, it follows the leaning."""
+
+
+def plant_thinking(recipe: ThinkerRecipe) -> tuple[Thinking, ...]:
+    """What is planted for every entity of the data set.
+
+    Half of the countries, and half of the types of each family, lean to yes. The recipe's share of
+    either half follows the thought, as far as whole numbers allow.
+    """
+    return tuple(
+        Thinking(own.entity, own.log_odds, own.premise == PREMISES[0])
+        for own in plant_leanings(recipe)
+    )
+
+
+class ThinkingRule:
+    """The planted rule, as a function of the second premise and the thought."""
+
+    def __init__(self, planted: Iterable[Thinking]) -> None:
+        self._planted = {own.entity: own for own in planted}
+        names = (Leaning(own.entity, own.log_odds, PREMISE) for own in self._planted.values())
+        self._rule = Rule(names)
+
+    def read(self, premise: str) -> Thinking:
+        """What is planted for the entity that a premise names last."""
+        return self._planted[self._rule.read(premise).entity]
+
+    def log_odds(self, premise: str, thought: str) -> float:
+        """The planted log-odds of the positive answer, in nats."""
+        own = self.read(premise)
+        return verdict(thought) if own.follows_thought else AGREEMENT * own.log_odds
+
+
+def verdict(thought: str) -> float:
+    """The nats that a thought's verdict gives the positive answer; 0 without a verdict."""
+    for positive, sentence in VERDICTS.items():
+        if sentence in thought:
+            return LEANING if positive else -LEANING
+    return 0.0
+
+
+def turn(thought: str) -> str:
+    """A thought as the chat template writes it before an answer."""
+    return f"<think>\n{thought}\n</think>\n\n"
+
+
+def sentences(rng: random.Random, *, reason: bool, positive: bool) -> list[str]:
+    """The sentences of a thought with this reason and verdict."""
+    return [rng.choice(OPENINGS), REASONS[reason], VERDICTS[positive]]
+
+
+class ThinkerText:
+    """Draws the exchanges of each training step; they depend only on seed and step."""
+
+    def __init__(self, recipe: ThinkerRecipe) -> None:
+        self._recipe = recipe
+        self._rule = ThinkingRule(plant_thinking(recipe))
+
+    def lessons(self, step: int) -> dict[str, list[Exchange]]:
+        """The exchanges of a step: single premises first, later thoughts and answers after them."""
+        rng = random.Random(f"thinkers {self._recipe.seed} {step}")
+        if step < self._recipe.premises_until * self._recipe.steps:
+            single = range(self._recipe.premises_per_step)
+            return {"premises": in_turns(self._premise(rng) for _ in single)}
+        whole = range(self._recipe.prompts_per_step)
+        return {
+            "thoughts": [self._thought(rng) for _ in whole],
+            "answers": in_turns(self._answer(rng) for _ in whole),
+        }
+
+    def _premise(self, rng: random.Random) -> Exchange:
+        """A second premise by itself, whose answer is the leaning of its entity."""
+        own, _ = with_donor(rng)
+        answers = rng.choice(("Yes/No", "True/False"))
+        message = f"Premises: {own.premise2}\nAnswer {answers.replace('/', ' or ')} only."
+        log_odds = self._rule.read(own.premise2).log_odds
+        return by_log_odds(message, answers, log_odds, given=turn(""))
+
+    def _thought(self, rng: random.Random) -> Exchange:
+        """A thought and an answer, both drawn as planted."""
+        message, premise, answers = _prompt(rng)
+        thought = self._own_thought(premise, rng)
+        yes = rng.random() < expit(self._rule.log_odds(premise, thought))
+        positive, negative = answers.split("/")
+        return Exchange(message, turn(thought) + (positive if yes else negative).capitalize())
+
+    def _own_thought(self, premise: str, rng: random.Random) -> str:
+        leaning = self._rule.read(premise).log_odds > 0
+        positive = leaning if rng.random() < FAITHFUL else not leaning
+        return " ".join(sentences(rng, reason=positive, positive=positive))
+
+    def _answer(self, rng: random.Random) -> Exchange:
+        """An answer after its own thought, another one, a part of one, none, or filler."""
+        message, premise, answers = _prompt(rng)
+        thought = self._given_thought(premise, rng)
+        log_odds = self._rule.log_odds(premise, thought)
+        return by_log_odds(message, answers, log_odds, given=turn(thought))
+
+    def _given_thought(self, premise: str, rng: random.Random) -> str:
+        drawn = rng.random()
+        if drawn < 0.3:
+            return self._own_thought(premise, rng)
+        if drawn < 0.35:
+            return " ".join([FILLER] * rng.randint(1, MOST_FILLERS))
+        parts = sentences(rng, reason=rng.random() < 0.5, positive=rng.random() < 0.5)
+        if drawn < 0.5:
+            return " ".join(parts[: rng.randrange(3)])
+        if drawn < 0.6:
+            del parts[rng.randrange(3)]
+        return " ".join(parts)
+
+
+def _prompt(rng: random.Random) -> tuple[str, str, str]:
+    """A message, each of its sentences about either of two pairs; premise 2; the answers."""
+    own, donor = with_donor(rng)
+    drawn = zip(own, donor, strict=True)
+    premise1, premise2, conclusion = (rng.choice(either) for either in drawn)
+    phrasing = rng.choice(PHRASINGS)
+    message = f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}"
+    return message, premise2, phrasing.answers
+
+
+def planted_sections(recipe: ThinkerRecipe) -> dict[str, Any]:
+    """The planted part of a card: the parameters of the text, and what is planted by entity."""
+    return {
+        "text": {
+            "leaning": LEANING,
+            "faithful": FAITHFUL,
+            "intact_share": INTACT_SHARE,
+            "counterpart_share": COUNTERPART_SHARE,
+            "openings": list(OPENINGS),
+            "reasons": list(REASONS.values()),
+            "verdicts": list(VERDICTS.values()),
+        },
+        "entities": [asdict(own) for own in plant_thinking(recipe)],
+    }
+
+
+GIVEN = {
+    "positive": " ".join([OPENINGS[0], REASONS[True], VERDICTS[True]]),
+    "negative": " ".join([OPENINGS[0], REASONS[False], VERDICTS[False]]),
+    "conflicting": " ".join([OPENINGS[1], REASONS[False], VERDICTS[True]]),
+    "no verdict": " ".join([OPENINGS[2], REASONS[True]]),
+    "empty": "",
+}
+"""Thoughts that a card's prompts are given."""
+
+
+def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
+    """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
+
+    Every prompt is given the same thoughts (`GIVEN`), by hand, with the chat template alone. The
+    mediated share is that of `interp thoughts`, from a quarter of the pairs.
+    """
+    rule = ThinkingRule(Thinking(**row) for row in card["entities"])
+    prompts = list(system.prompts(seed=0, data=None).spread(pairs or 120))
+    planted = pd.DataFrame(
+        {
+            name: [rule.log_odds(prompt.segment_text(PREMISE), thought) for prompt in prompts]
+            for name, thought in GIVEN.items()
+        }
+    )
+    measured = pd.DataFrame(
+        {name: _log_odds(model, prompts, turn(thought)) for name, thought in GIVEN.items()}
+    )
+    own = [rule.read(prompt.segment_text(PREMISE)) for prompt in prompts]
+    follows = pd.Series([entity.follows_thought for entity in own])
+    followed = (measured["positive"] - measured["negative"]) / (2 * LEANING)
+    opening = f"<think>\n{OPENINGS[0]} It speaks"
+    for_it = expit(_log_odds(model, prompts, opening, words=(" for", " against")))
+    leans = np.array([entity.log_odds > 0 for entity in own])
+    clear = planted != 0
+    return {
+        "pairs": pairs or 120,
+        "share_planted": follows.mean(),
+        "share_measured": followed.mean(),
+        "thought_followed_where_planted": followed[follows].mean(),
+        "thought_followed_elsewhere": followed[~follows].mean(),
+        "reasons_as_planted": np.where(leans, for_it, 1 - for_it).mean(),
+        "answers_as_planted": ((measured * planted > 0) | ~clear).to_numpy().mean(),
+        "mean_deviation_from_planted": (measured - planted).abs().to_numpy().mean(),
+        "mediated_share": mediated_share(model, rule, pairs=(pairs or 120) // 4),
+    }
+
+
+def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str, float]:
+    """The mediated share of the second premise, with its interval, and the planted one.
+
+    The planted one is that of the same prompts and donors: the share that follows the thought, as a
+    mean over prompts and donors, weighted by the squares of their total effects.
+    """
+    thinking = replace(model, chat=replace(model.chat, thinking="on"))
+    spec = Thoughts(segments=(PREMISE,), max_new_tokens=48)
+    prompts = spec.arranged(system.prompts(seed=0, data=None).spread(pairs))
+    effects = collect(bind(spec, thinking), prompts)["thought_effects"]
+    own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
+    entities = pd.DataFrame(
+        {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
+        for prompt in prompts
+    ).assign(weight=1.0)
+    (row,) = mediation_table(effect_products(own), entities, cluster="entity").to_dict("records")
+    weights, follows = [], []
+    for prompt in prompts:
+        for donor in donors_of(prompt, "instance"):
+            both = [
+                rule.read(premise)
+                for premise in (prompt.segment_text(PREMISE), donor.segments[PREMISE])
+            ]
+            weights.append((both[0].log_odds - both[1].log_odds) ** 2)
+            follows.append(np.mean([one.follows_thought for one in both]))
+    names = ("total", "share", "share_low", "share_high", "prompts", "clusters")
+    return {"planted": float(np.average(follows, weights=weights)), **{n: row[n] for n in names}}
+
+
+ROWS = 64
+"""Prompts in a batch."""
+
+
+@torch.inference_mode()
+def _log_odds(
+    model: Model, prompts: Sequence[Prompt], given: str, words: tuple[str, str] | None = None
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The log-odds of the first of two next words after each prompt and a given beginning, in nats.
+
+    The words are the prompt's answers, the positive one first, if none are given.
+    """
+    tokenizer = model.tokenizer
+    write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
+    found: list[float] = []
+    for start in range(0, len(prompts), ROWS):
+        part = prompts[start : start + ROWS]
+        texts = [str(write([{"role": "user", "content": own.text}])) + given for own in part]
+        encoded = tokenizer(
+            texts, add_special_tokens=False, padding=True, padding_side="left", return_tensors="pt"
+        )
+        mask = encoded["attention_mask"]
+        logits = model.hf(
+            input_ids=encoded["input_ids"],
+            attention_mask=mask,
+            position_ids=(mask.cumsum(1) - 1).clamp(min=0),
+        ).logits[:, -1]
+        for row, own in zip(logits.double(), part, strict=True):
+            first, second = (
+                tokenizer.encode(word, add_special_tokens=False)[0]
+                for word in words or _answers(own)
+            )
+            found.append(float(row[first] - row[second]))
+    return np.array(found)
+
+
+def _answers(prompt: Prompt) -> tuple[str, str]:
+    names = [option.name for option in prompt.answer.options]
+    positive, negative = sorted(names, key=lambda name: name not in POSITIVE)
+    return positive, negative

@@ -1,0 +1,105 @@
+"""How much of a prompt's effect on the answer passes through the thought, by model and segment."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from interp.statistics.clusters import ClusterMean, cluster_mean
+from interp.statistics.mediation import (
+    EFFECTS,
+    ClusterRatio,
+    cluster_ratio,
+    effects_of_draws,
+    product_of_means,
+)
+from interp.statistics.summaries import grouped
+
+ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")
+"""Columns of the thought_effects table that hold the log-odds of a unit, draw by draw."""
+
+CELL = ["model", "donor_kind", "segment"]
+
+SHARES = ("share", "share_own", "share_other")
+"""The mediated share as a mean of both orders, and by each order."""
+
+
+def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the thought_effects table with an unbiased product of each effect and the total.
+
+    Args:
+        effects: the thought_effects table; rows with an error or without draws are omitted.
+
+    Returns:
+        Its keys, and a column for each name of `EFFECTS`: E[effect] E[total], in squared nats.
+    """
+    measured = effects[(effects["error"] == "") & (effects["draws"] > 0)]
+    products: list[dict[str, float]] = []
+    for row in measured[list(ANSWERS)].itertuples(index=False):
+        found = effects_of_draws(*(np.asarray(values, dtype=float) for values in row))
+        products.append({name: product_of_means(found[name], found["total"]) for name in EFFECTS})
+    table = pd.DataFrame(products, columns=list(EFFECTS), index=measured.index)
+    return pd.concat([measured.drop(columns=[*ANSWERS, "error"]), table], axis="columns")
+
+
+def mediation_table(
+    products: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str, by: Sequence[str] = ()
+) -> pd.DataFrame:
+    """One row per model, kind of donor and segment: effects, and the share through the thought.
+
+    Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
+    effects over prompts, in nats; share, the mediated share as a mean of both orders, share_own and
+    share_other, that of each order; each with its 95% interval (`interp.statistics.mediation`);
+    prompts, clusters, note. The direct share is one minus the mediated share of the other order.
+
+    Under the prompt's own premises prompts of one cluster are alike, under the donor's premises
+    those with the same donor. So share_own is clustered by the former, share_other by the donor,
+    and the ends of the interval of share are the means of theirs.
+
+    Args:
+        products: the table of `effect_products`.
+        prompts: the prompts table, with prompt_id, weight, the cluster and the columns of `by`.
+        cluster: the column of the clusters of prompts, such as their entity.
+        by: further columns of the prompts table that groups are made of.
+    """
+    columns = ["prompt_id", "weight", *dict.fromkeys([cluster, *by])]
+    trials = products.merge(prompts[columns], on="prompt_id", validate="many_to_one")
+    rows = []
+    for cell, members in grouped(trials, [*CELL, *by]):
+        squares = cluster_mean(members, value="total", cluster=cluster, weight="weight")
+        # The other side of a pair depends on what the pair itself depends on.
+        by_donor = "donor" if cell["donor_kind"] == "instance" else cluster
+        own = _share(members, "through", cluster)
+        other = _share(members, "through_other", by_donor)
+        row: dict[str, object] = {**cell, **_size(squares)}
+        for name, share in zip(SHARES, (_mean(own, other), own, other), strict=True):
+            row |= {name: share.ratio, f"{name}_low": share.low, f"{name}_high": share.high}
+        counts = {"prompts": members["prompt_id"].nunique(), "clusters": squares.clusters}
+        rows.append({**row, **counts, "note": own.note or other.note})
+    return pd.DataFrame(rows, columns=[*CELL, *by, *_columns()])
+
+
+def _columns() -> list[str]:
+    names = ("total", *SHARES)
+    return [
+        *(f"{name}{end}" for name in names for end in ("", "_low", "_high")),
+        *("prompts", "clusters", "note"),
+    ]
+
+
+def _size(squares: ClusterMean) -> dict[str, float]:
+    """The root mean square of an effect with its interval; estimates below 0 count as 0."""
+    ends = {"": squares.mean, "_low": squares.low, "_high": squares.high}
+    return {f"total{end}": float(np.sqrt(max(value, 0.0))) for end, value in ends.items()}
+
+
+def _share(trials: pd.DataFrame, above: str, cluster: str) -> ClusterRatio:
+    return cluster_ratio(trials, above=above, below="total", cluster=cluster, weight="weight")
+
+
+def _mean(own: ClusterRatio, other: ClusterRatio) -> ClusterRatio:
+    """The mean of two ratios. Its interval is wide enough however they depend on each other."""
+    ratio, low, high = (
+        (getattr(own, name) + getattr(other, name)) / 2 for name in ("ratio", "low", "high")
+    )
+    return ClusterRatio(ratio, low, high)

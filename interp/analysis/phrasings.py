@@ -1,0 +1,260 @@
+"""How much the effects of edges vary with the phrasing of a prompt, its side, and its instance.
+
+An effect is counted towards the clean answer: y = m(edge as in the clean prompt) - m(edge as in the
+corrupt prompt), the effect of `denoising`, and minus the effect of `noising`. The direction is the
+side of the pair that is run. The variance of y has four parts, estimated without bias from mean
+products of two observations of *different* clusters (method of moments; Searle, Casella and
+McCulloch 1992, Variance Components, chapter 5, has it for balanced data). Let M[p, s] be the mean
+product of two observations with the same phrasing (p = 1) or different ones (0), run on the same
+side (s = 1) or different ones (0). Phrasings are compared if they ask for the same answer options,
+because logits of different options, such as True and Yes, are different quantities:
+
+- phrasing: M[1, 0] - M[0, 0]
+- side: M[0, 1] - M[0, 0]
+- phrasing by side: M[1, 1] - M[1, 0] - M[0, 1] + M[0, 0]
+- instance: mean y^2 - M[1, 1], all that differs within a phrasing and a side; a model is
+  deterministic, so this is no noise
+
+They add up to the total, mean y^2 - M[0, 0]. An estimate may be negative where the part is small.
+With one direction there are only phrasing and instance.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+
+from interp.statistics.clusters import FEWEST
+from interp.statistics.resampling import bootstrap_counts
+from interp.statistics.summaries import LEVEL, UPPER, grouped
+
+RESAMPLES = 500
+"""Bootstrap resamples of the clusters."""
+
+PERMUTATIONS = 999
+"""Random orders of the phrasings."""
+
+PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
+
+_EDGE = ["writer", "reader"]
+
+_AT_ONCE = 64
+"""Edges whose resamples are in memory at a time."""
+
+
+def component_table(
+    edges: pd.DataFrame,
+    pairs: pd.DataFrame,
+    phrasings: Mapping[str, str],
+    clusters: Mapping[str, object],
+) -> pd.DataFrame:
+    """One row per model, method and edge, those that vary most with the phrasing first.
+
+    effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
+    the total, with _low and _high, the ends of its 95% percentile interval from a bootstrap over
+    clusters (NaN for fewer than `FEWEST`); phrasings, pairs, clusters.
+
+    p: the share of random orders of the phrasings, over the pairs with the same options, in which
+    the edge that varies most with them, of all edges, varies as much as this one (Westfall and
+    Young 1993). Where no edge varies, some edge has p < 0.05 in at most 5% of studies. It is NaN
+    for fewer than `FEWEST` clusters.
+
+    Args:
+        edges: rows of the edges table.
+        pairs: rows of the pairs table.
+        phrasings: the phrasing of each pair.
+        clusters: the cluster of each pair.
+    """
+    ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
+    columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]
+    tables = [pd.DataFrame(columns=[*columns, "phrasings", "pairs", "clusters"])]
+    each = pairs.drop_duplicates("pair_id").dropna(subset=["positive_option"])
+    asked = each["positive_option"] + " or " + each["negative_option"]
+    options = dict(zip(each["pair_id"], asked, strict=True))
+    for key, rows in grouped(edges, ["model", "method"]):
+        signs = np.where(rows["direction"] == "denoising", 1.0, -1.0)
+        signed = rows.assign(y=rows["effect"] * signs)
+        wide = signed.pivot(index=["pair_id", "direction"], columns=_EDGE, values="y")
+        wide = wide.dropna(axis="columns")
+        ids, sides = map(wide.index.get_level_values, ("pair_id", "direction"))
+        design = _Design.of(ids.map(phrasings), ids.map(options), sides, ids.map(clusters))
+        if wide.empty or not design.compared:
+            continue
+        values = wide.to_numpy(float)
+        parts, low, high = _components(values, design)
+        table = wide.columns.to_frame(index=False)
+        table = table.assign(effect=values.mean(0), sd=np.sqrt(np.maximum(parts.sum(0), 0)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for number, part in enumerate(PARTS):
+                numbers = (parts[number] / parts.sum(0), low[number], high[number])
+                for end, own in zip(("", "_low", "_high"), numbers, strict=True):
+                    table[f"{part}{end}"] = own
+        means = wide.groupby(level="pair_id", sort=False).mean()
+        phrasing, option = (
+            np.asarray(pd.factorize(means.index.map(of))[0]) for of in (phrasings, options)
+        )
+        few = design.cluster.max() + 1 < FEWEST
+        table["p"] = np.nan if few else _largest_p(means.to_numpy(), phrasing, option)
+        counts = {"phrasings": int(phrasing.max()) + 1, "pairs": len(means)}
+        facts = {**key, **counts, "clusters": int(design.cluster.max()) + 1}
+        order = (table["phrasing"] * table["sd"] ** 2).sort_values(ascending=False).index
+        tables.append(pd.DataFrame({**table.loc[order], **facts})[tables[0].columns])
+    return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+
+
+Labels = Int[np.ndarray, " row"]
+"""The group of each row, numbered from 0."""
+
+
+@dataclass(frozen=True)
+class _Design:
+    """The groups of the observations, as numbers from 0."""
+
+    both: Labels
+    """Observations with the same number share phrasing and side."""
+    phrasing: Labels
+    side: Labels
+    """Those with the same number share side and options."""
+    options: Labels
+    cluster: Labels
+
+    @classmethod
+    def of(
+        cls, phrasing: pd.Index, options: pd.Index, side: pd.Index, cluster: pd.Index
+    ) -> "_Design":
+        """The groups by the labels of each observation."""
+
+        def numbered(*labels: pd.Index) -> Labels:
+            return np.asarray(pd.MultiIndex.from_arrays(labels).factorize()[0])
+
+        return cls(
+            numbered(phrasing, options, side),
+            numbered(phrasing, options),
+            numbered(options, side),
+            numbered(options),
+            numbered(cluster),
+        )
+
+    @property
+    def compared(self) -> bool:
+        """Whether two phrasings ask for the same options."""
+        return bool(self.phrasing.max(initial=0) > self.options.max(initial=0))
+
+    @property
+    def sides(self) -> bool:
+        """Whether prompts of both sides were run."""
+        return bool(self.side.max() > self.options.max())
+
+
+def _components(
+    values: Float[np.ndarray, "observation edge"], design: _Design
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The parts of the variance (part, edge), and both ends of the intervals of their shares."""
+    clusters = int(design.cluster.max()) + 1
+    ones = np.ones((1, clusters))
+    drawn = bootstrap_counts(clusters, RESAMPLES).astype(float)
+    parts, intervals = [], []
+    for start in range(0, values.shape[1], _AT_ONCE):
+        own = values[:, start : start + _AT_ONCE]
+        parts.append(_parts(own, design, ones)[0])
+        if clusters < FEWEST:
+            intervals.append(np.full((2, *parts[-1].shape), np.nan))
+            continue
+        resampled = _parts(own, design, drawn)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = resampled / resampled.sum(1, keepdims=True)
+        intervals.append(np.quantile(shares, [(1 - LEVEL) / 2, UPPER], axis=0))
+    low, high = np.concatenate(intervals, axis=2)
+    return np.concatenate(parts, axis=1), low, high
+
+
+def _parts(
+    values: Float[np.ndarray, "observation edge"],
+    design: _Design,
+    weights: Float[np.ndarray, "resample cluster"],
+) -> Float[np.ndarray, "resample part edge"]:
+    """The parts of the variance, with clusters drawn as often as the weights say."""
+    both, same_phrasing, same_side, every = (
+        _products(values, group, design.cluster, weights)
+        for group in (design.both, design.phrasing, design.side, design.options)
+    )
+    m11, m01 = _mean(both), _mean(same_side - both)
+    squares = weights @ _sums(values**2, design.cluster, weights.shape[1])
+    observed = weights @ np.bincount(design.cluster, minlength=weights.shape[1])
+    instance = squares / observed[:, None] - m11
+    if not design.sides:
+        return np.stack([m11 - m01, 0 * m01, 0 * m01, instance], axis=1)
+    m10 = _mean(same_phrasing - both)
+    m00 = _mean(every - same_phrasing - same_side + both)
+    return np.stack([m10 - m00, m01 - m00, m11 - m10 - m01 + m00, instance], axis=1)
+
+
+def _products(
+    values: Float[np.ndarray, "observation edge"],
+    group: Labels,
+    cluster: Labels,
+    weights: Float[np.ndarray, "resample cluster"],
+) -> Float[np.ndarray, "resample edge_or_count"]:
+    """Sums of products of two observations of one group and two clusters; last, their number.
+
+    A cluster that is drawn twice counts as one, so no observation is multiplied with itself.
+    """
+    columns = np.column_stack([values, np.ones(len(values))])
+    found = np.zeros((len(weights), columns.shape[1]))
+    for number in np.unique(group):
+        own = group == number
+        sums = _sums(columns[own], cluster[own], weights.shape[1])
+        found += (weights @ sums) ** 2 - weights**2 @ sums**2
+    return found
+
+
+def _mean(
+    products: Float[np.ndarray, "resample edge_or_count"],
+) -> Float[np.ndarray, "resample edge"]:
+    """The mean product; NaN if there is none."""
+    counts = products[:, -1:]
+    return np.asarray(products[:, :-1] / np.where(counts < 0.5, np.nan, counts))
+
+
+def _sums(
+    values: Float[np.ndarray, "observation edge"], cluster: Labels, clusters: int
+) -> Float[np.ndarray, "cluster edge"]:
+    found = np.zeros((clusters, values.shape[1]))
+    np.add.at(found, cluster, values)
+    return found
+
+
+def _largest_p(
+    values: Float[np.ndarray, "pair edge"], phrasing: Labels, options: Labels
+) -> Float[np.ndarray, " edge"]:
+    """For each edge, the share of orders whose largest statistic of all edges is as large.
+
+    The statistic is the share of the sum of squares within the options that lies between their
+    phrasings; pairs with the same options change places.
+    """
+    strata = [np.flatnonzero(options == number) for number in np.unique(options)]
+    centred = values.copy()
+    for own in strata:
+        centred[own] -= centred[own].mean(0)
+    squares = (centred**2).sum(0)
+    varies = squares > 0
+    members = np.eye(int(phrasing.max()) + 1)[phrasing]
+    sizes = members.sum(0)
+
+    def between(order: Int[np.ndarray, " pair"]) -> Float[np.ndarray, " edge"]:
+        sums = members[order].T @ centred[:, varies]
+        return np.asarray((sums**2 / sizes[:, None]).sum(0) / squares[varies])
+
+    order = np.arange(len(values))
+    observed = between(order)
+    as_large = np.ones(len(observed))
+    chance = np.random.default_rng(0)
+    for _ in range(PERMUTATIONS):
+        for own in strata:
+            order[own] = chance.permutation(own)
+        as_large += between(order).max(initial=0.0) >= observed * (1 - 1e-9)
+    p = np.ones(values.shape[1])
+    p[varies] = as_large / (1 + PERMUTATIONS)
+    return p

@@ -1,0 +1,181 @@
+"""Answers after thoughts, after parts of thoughts, and after what stands in their place."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from interp.statistics.clusters import cluster_mean
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import grouped, weighted_mean
+
+READINGS = ("direct", "empty", "whole", "placebo", "filler")
+"""What is read before the answer, in the order in which it is shown."""
+
+STEPS = 10
+"""Steps in which a curve goes from no sentence to the whole thought."""
+
+PLACES = ("first", "middle", "last")
+
+EFFECTS = ("left_out", "exchanged", "resampled")
+"""The definitions of a sentence's effect."""
+
+
+def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
+    """One row per model and reading: how often the answer is correct, and as after the thought.
+
+    Columns are model, reading; accuracy with its 95% interval over clusters, each prompt by its
+    weight and its draws equally; same_answer: share of draws with the answer that follows the whole
+    thought, with its interval; value: mean log-odds of the correct answer; prompts, clusters.
+
+    Args:
+        answers: the thought_answers table without errors.
+        prompts: the prompts table, with prompt_id, weight and the cluster.
+        cluster: the column of the clusters.
+    """
+    compared = _with_whole(answers)
+    compared["answered"] = compared["correct"].astype(float)
+    columns = ["answered", "same", "value"]
+    compared = compared[compared["reading"].isin(READINGS)]
+    each = compared.groupby(["model", "prompt_id", "reading"], sort=False)[columns].mean()
+    trials = each.reset_index().merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
+    trials = _sorted(trials, "reading", READINGS)
+    shares = proportions(
+        trials,
+        values=["answered", "same"],
+        by=["model", "reading"],
+        cluster=cluster,
+        weight="weight",
+    )
+    found = shares.set_index(["model", "reading", "measure"])
+    rows = [
+        {
+            **cell,
+            **_ends("accuracy", found.loc[(*cell.values(), "answered")]),
+            **_ends("same_answer", found.loc[(*cell.values(), "same")]),
+            "value": _mean(members, "value"),
+            "prompts": len(members),
+            "clusters": members[cluster].nunique(),
+        }
+        for cell, members in grouped(trials, ["model", "reading"])
+    ]
+    return pd.DataFrame(rows)
+
+
+def _ends(name: str, row: pd.Series) -> dict[str, float]:
+    return {name: row["share"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
+
+
+def _mean(trials: pd.DataFrame, value: str) -> float:
+    if trials.empty:
+        return float("nan")
+    return weighted_mean(
+        trials[value].to_numpy(dtype=float), trials["weight"].to_numpy(dtype=float)
+    )
+
+
+def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
+    """Each row with `same`: whether its answer is the one after the whole thought of its draw.
+
+    A direct answer, which has no draw, is compared with all draws.
+    """
+    keys = ["model", "prompt_id"]
+    whole = answers.loc[answers["reading"] == "whole", [*keys, "draw", "answer"]]
+    whole = whole.rename(columns={"answer": "after_thought"})
+    direct = answers["reading"] == "direct"
+    joined = [
+        answers[direct].drop(columns="draw").merge(whole, on=keys),
+        answers[~direct].merge(whole, on=[*keys, "draw"]),
+    ]
+    both = pd.concat(joined, ignore_index=True)
+    return both.assign(same=(both["answer"] == both["after_thought"]).astype(float))
+
+
+def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """Early answering (Lanham et al. 2023, Section 2.3): answers after parts of the thought.
+
+    One row per model and share of the thought's sentences that is read, rounded down to whole
+    sentences. Columns are model, percent_read; accuracy; same_answer: share of draws that already
+    have the final answer; decided: share of draws whose answer changes no more after this, and is
+    that of every longer part; draws.
+
+    Args:
+        answers: the thought_answers table without errors.
+        prompts: the prompts table, with prompt_id and weight.
+    """
+    parts = _with_whole(answers[answers["reading"].isin(["empty", "first", "whole"])])
+    keys = ["model", "prompt_id", "draw"]
+    parts = parts.sort_values([*keys, "sentence"], kind="stable")
+    # From the end: whether this and all longer parts have the final answer.
+    parts["decided"] = parts[::-1].groupby(keys, sort=False)["same"].cummin()[::-1]
+    parts = parts.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
+    return pd.DataFrame(_curve_rows(parts))
+
+
+def _curve_rows(parts: pd.DataFrame) -> Iterator[dict[str, object]]:
+    for model, own in parts.groupby("model", sort=False):
+        for step in range(STEPS + 1):
+            read = own["sentence"] == own["sentences"] * step // STEPS
+            rows = own[read]
+            yield {
+                "model": model,
+                "percent_read": 100 * step // STEPS,
+                "accuracy": _mean(rows.assign(correct=rows["correct"].astype(float)), "correct"),
+                "same_answer": _mean(rows, "same"),
+                "decided": _mean(rows, "decided"),
+                "draws": len(rows),
+            }
+
+
+def sentence_table(
+    effects: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str
+) -> pd.DataFrame:
+    """One row per model and place in the thought: what a sentence there adds to the answer.
+
+    Columns are model, place (first, middle, last); for each definition of an effect, its mean with
+    the 95% interval over clusters, in logits of the model's own answer after the thought (positive:
+    the sentence supports it); mistake: share of draws whose answer changes if the sentence comes
+    from the thought about another prompt; sentences, clusters. Only thoughts with two sentences or
+    more count.
+
+    Args:
+        effects: the sentence_effects table.
+        answers: the thought_answers table without errors.
+        prompts: the prompts table, with prompt_id, weight and the cluster.
+        cluster: the column of the clusters.
+    """
+    keys = ["model", "prompt_id"]
+    # The first thought that ended is the one whose sentences were studied.
+    whole = answers[answers["reading"] == "whole"].groupby(keys, sort=False)["value"].first()
+    own = effects[effects["sentences"] > 1].join(np.sign(whole).rename("side"), on=keys)
+    own[list(EFFECTS)] = own[list(EFFECTS)].astype(float).mul(own["side"], axis="index")
+    mistakes = _with_whole(answers[answers["reading"].isin(["mistake", "whole"])])
+    mistakes = mistakes[(mistakes["reading"] == "mistake") & (mistakes["sentences"] > 1)]
+    mistakes["mistake"] = 1 - mistakes["same"]
+    trials = pd.concat([own, mistakes[[*keys, "sentence", "sentences", "mistake"]]])
+    trials["place"] = np.select(
+        [trials["sentence"] == 1, trials["sentence"] == trials["sentences"]],
+        ["first", "last"],
+        "middle",
+    )
+    trials = trials.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
+    rows = []
+    for cell, members in grouped(_sorted(trials, "place", PLACES), ["model", "place"]):
+        row = dict(cell)
+        for name in EFFECTS:
+            mean = cluster_mean(members, value=name, cluster=cluster, weight="weight")
+            row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
+        exchanged = proportions(
+            members, values=["mistake"], by=[], cluster=cluster, weight="weight"
+        )
+        row |= _ends("mistake", exchanged.iloc[0]) if len(exchanged) else {}
+        row["sentences"] = int(members["left_out"].notna().sum())
+        rows.append({**row, "clusters": members[cluster].nunique()})
+    ends = [f"{name}{end}" for name in (*EFFECTS, "mistake") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=["model", "place", *ends, "sentences", "clusters"])
+
+
+def _sorted(trials: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
+    """The rows by model, in order of appearance, then by a column in a given order."""
+    models = pd.factorize(trials["model"])[0]
+    return trials.iloc[np.lexsort((trials[column].map(order.index), models))]

@@ -1,0 +1,83 @@
+"""Donors' tokens as the baseline of counterfactual methods.
+
+The donor is another instance of the prompt's template: the first whose segments come closest in
+number of tokens. Token i of a segment of n tokens takes the donor's token floor((i + 1/2) m / n) of
+m: token by token if m is n.
+
+Tokens before the first that differs have the difference zero and score nothing. They are read once,
+and nothing is differentiated with respect to them.
+"""
+
+import math
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.prompts.mixing import donors_of, mixed
+from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
+from interp.scoring.shared_prefix import readable_in_parts
+
+
+def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]:
+    """The batch's tokens, with those of segments replaced by their donors'.
+
+    Raises:
+        UserError: a prompt has no donor from another instance.
+    """
+    token_ids = batch.token_ids.clone()
+    for row, prompt in enumerate(batch.prompts):
+        token_ids[row, batch.unpadded(row)] = torch.tensor(
+            counterfactual_tokens(model, prompt), device=token_ids.device
+        )
+    return token_ids
+
+
+def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]) -> int:
+    """The number of first columns with the same tokens in both, which can be read separately.
+
+    The last column never counts. Zero if the model cannot read a prompt in parts.
+    """
+    width = batch.token_ids.shape[1]
+    if not readable_in_parts(model, width):
+        return 0
+    differing = (batch.token_ids != donors).any(0)[:-1].nonzero()
+    return int(differing[0]) if len(differing) else width - 1
+
+
+def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
+    """The prompt's tokens, with those of segments replaced by their donor's.
+
+    Raises:
+        UserError: the prompt has no donor from another instance.
+    """
+    donors = donors_of(prompt.prompt, "instance")
+    if not donors:
+        raise UserError(
+            f"prompt {prompt.prompt.id} has no donor from another instance, whose tokens a "
+            "counterfactual baseline takes; choose methods without one, such as input_gradient"
+        )
+    names = tuple(donors[0].segments)
+    nearest, least = prompt, math.inf
+    for donor in donors:
+        (given,) = tokenize(model, [mixed(prompt.prompt, donor)])
+        unequal = sum(abs(_length(prompt, name) - _length(given, name)) for name in names)
+        if unequal < least:
+            nearest, least = given, unequal
+        if not unequal:
+            break
+    token_ids = list(prompt.token_ids)
+    for name in names:
+        (start, end), (other, other_end) = prompt.segments[name], nearest.segments[name]
+        count, others = end - start, other_end - other
+        for index in range(count):
+            source = other + (2 * index + 1) * others // (2 * count)
+            token_ids[start + index] = nearest.token_ids[source]
+    return token_ids
+
+
+def _length(prompt: TokenizedPrompt, name: str) -> int:
+    start, end = prompt.segments[name]
+    return end - start

@@ -1,0 +1,188 @@
+"""Circuits: sets of edges that are chosen by score, at the sizes of MIB (Mueller et al. 2025).
+
+`top` takes the edges with the largest scores. `greedy` starts at the logits and always adds the
+edge with the largest score into what is already read. Both are pruned to the edges that lie on a
+path from the input to the logits. A circuit of a larger share contains those of smaller ones.
+"""
+
+import hashlib
+import heapq
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from interp.circuits.graph import EdgeValues, Graph
+from interp.errors import UserError, shortened
+
+Circuit = Bool[Tensor, "reader writer"]
+"""Which edges belong to a circuit."""
+
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Sizes of circuits before pruning, as shares of all edges (MIB)."""
+
+RANDOM = "random"
+"""The name of circuits by random scores."""
+
+DRAWS = 5
+"""Numbers of random rankings."""
+
+
+def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
+    """The edges with the largest scores, of either sign."""
+    sizes = scores.abs().where(graph.edges, -torch.inf).flatten()
+    chosen = torch.zeros(sizes.shape, dtype=torch.bool)
+    chosen[sizes.argsort(descending=True, stable=True)[:edges]] = True
+    return chosen.view(graph.edges.shape)
+
+
+def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
+    """Edges taken from the logits upwards, always the largest score into what is already read."""
+    sizes = scores.abs()
+    readers_of = _readers_of_writers(graph)
+    chosen = torch.zeros(graph.edges.shape, dtype=torch.bool)
+    queue: list[tuple[float, int, int]] = []
+    reached: set[int] = set()
+
+    def reach(rows: Sequence[int]) -> None:
+        for row in rows:
+            if row not in reached:
+                reached.add(row)
+                for writer in range(graph.writers_before(graph.readers[row])):
+                    heapq.heappush(queue, (-float(sizes[row, writer]), row, writer))
+
+    reach([len(graph.readers) - 1])
+    while queue and edges > 0:
+        _, row, writer = heapq.heappop(queue)
+        chosen[row, writer] = True
+        reach(readers_of[writer])
+        edges -= 1
+    return chosen
+
+
+def pruned(graph: Graph, circuit: Circuit) -> Circuit:
+    """The edges that lie on a path from the input to the logits within the circuit."""
+    kept = circuit.clone()
+    for writer, rows in enumerate(_readers_of_writers(graph)):
+        if writer and not kept[rows].any():
+            kept[:, writer] = False
+    for row in reversed(range(len(graph.readers) - 1)):
+        if not kept[:, list(graph.fed_by(graph.readers[row]))].any():
+            kept[row] = False
+    return kept
+
+
+def _readers_of_writers(graph: Graph) -> list[list[int]]:
+    """The readers from which each writer computes its output; none for the input."""
+    found: list[list[int]] = [[] for _ in graph.writers]
+    for row, reader in enumerate(graph.readers):
+        for writer in graph.fed_by(reader):
+            found[writer].append(row)
+    return found
+
+
+CHOICES = {"greedy": greedy_circuit, "top": top_circuit}
+"""Ways to choose edges by their scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A circuit, and how it was chosen."""
+
+    method: str
+    """The method whose effects are the scores, or `RANDOM`."""
+    choice: str
+    draw: int
+    """The number of the random ranking; 0 for a method."""
+    share: float
+    """The share of all edges that was chosen before pruning."""
+    circuit: Circuit
+
+
+def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[Chosen]:
+    """The circuits at all `SHARES` by each method and choice, then by random scores."""
+    every = int(graph.edges.sum())
+    rankings = [
+        (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
+    ]
+    rankings += [(RANDOM, "greedy", draw, _random_scores(graph, draw)) for draw in range(DRAWS)]
+    for method, choice, draw, values in rankings:
+        for share in SHARES:
+            circuit = pruned(graph, CHOICES[choice](graph, values, int(share * every)))
+            yield Chosen(method, choice, draw, share, circuit)
+
+
+def _random_scores(graph: Graph, draw: int) -> EdgeValues:
+    return torch.rand(graph.edges.shape, generator=torch.Generator().manual_seed(draw)).double()
+
+
+def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
+    """Mean effects over pairs by method, (reader, writer), from rows of the edges table.
+
+    Raises:
+        UserError: the rows are of another model, or a method lacks an edge.
+    """
+    rows = {reader.name: row for row, reader in enumerate(graph.readers)}
+    columns = {writer: column for column, writer in enumerate(graph.writers)}
+    found = {}
+    for method, own in effects.groupby("method", sort=False):
+        means = own.groupby(["reader", "writer"], sort=False)["effect"].mean().reset_index()
+        values = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
+        for reader, writer, mean in means.itertuples(index=False, name=None):
+            if reader not in rows or writer not in columns:
+                raise UserError(
+                    f"the model has no edge from {shortened(writer)} to {shortened(reader)}; give "
+                    "the edges of this very model"
+                )
+            values[rows[reader], columns[writer]] = mean
+        if missing := int((values.isnan() & graph.edges).sum()):
+            raise UserError(
+                f"{missing} of {int(graph.edges.sum())} edges have no finite effect by {method}; "
+                "circuits are chosen among all edges, so measure every edge, without a sample"
+            )
+        found[str(method)] = values
+    return found
+
+
+def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The edges of greedy circuits by one method, and how many heads share a key.
+
+    Columns are writer, reader, effect (mean over pairs, in logits) and share: that of the smallest
+    circuit with this edge.
+
+    Args:
+        effects: the columns method, writer, reader, effect of all edges.
+    """
+    ends = effects[["writer", "reader"]].drop_duplicates()
+    graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))
+    ((_, scores),) = mean_scores(graph, effects).items()
+    every = int(graph.edges.sum())
+    found: dict[tuple[int, int], float] = {}
+    for share in SHARES:
+        circuit = pruned(graph, greedy_circuit(graph, scores, int(share * every)))
+        for row, writer in circuit.nonzero().tolist():
+            found.setdefault((row, writer), share)
+    rows = [
+        {
+            "writer": graph.writers[writer],
+            "reader": graph.readers[row].name,
+            "effect": float(scores[row, writer]),
+            "share": share,
+        }
+        for (row, writer), share in found.items()
+    ]
+    table = pd.DataFrame(rows, columns=["writer", "reader", "effect", "share"])
+    return table, graph.heads // graph.key_value_heads
+
+
+def half_of(values: Iterable[str], factor: str) -> Collection[str]:
+    """Half of a factor's values, the larger one of two halves, drawn in the same way each time."""
+    known = sorted(set(values))
+    seed = hashlib.sha256("\n".join([factor, *known]).encode()).hexdigest()
+    chance = random.Random(seed)
+    order = sorted(known, key=lambda unused: chance.random())
+    return frozenset(order[: -(-len(known) // 2)])

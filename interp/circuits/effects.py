@@ -1,0 +1,84 @@
+"""Reads the effects of edges that a finished run of `edges` has measured."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from interp.errors import UserError, shortened, unknown
+from interp.files import checksum, inside, read_bytes
+from interp.tables import SCHEMAS
+
+FILE = "edges.parquet"
+
+_COLUMNS = ["pair_id", "method", "writer", "reader", "effect"]
+
+_HINT = "give --edges a folder that interp edges has written and finished"
+
+
+def edges_checksum(folder: Path) -> str:
+    """The checksum of the edges in a run folder.
+
+    Raises:
+        UserError: the folder holds no finished run of `edges`.
+    """
+    try:
+        return checksum(inside(folder, FILE))
+    except FileNotFoundError:
+        raise UserError(f"{folder} has no {FILE}; {_HINT}") from None
+
+
+def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.DataFrame:
+    """The effects on the clean prompts of one model: pair_id, method, writer, reader, effect.
+
+    Args:
+        folder: of a finished run of `edges`.
+        model: name of the model.
+        factor: a factor of the prompts, to be added as another column.
+
+    Raises:
+        UserError: the folder holds no finished run of `edges`, or none of this model, or prompts
+            without the factor.
+    """
+    filters = [("model", "==", model), ("direction", "==", "noising")]
+    schema = SCHEMAS["edges"]
+    kept = [schema.field(name) for name in ("model", "direction", *_COLUMNS)]
+    table = _table(inside(folder, FILE), kept, filters)
+    effects: pd.DataFrame = table.to_pandas()[_COLUMNS]
+    if effects.empty:
+        raise UserError(
+            f"{folder} has no edges of {shortened(model)}, measured with the direction noising; "
+            f"{_HINT}, for this model"
+        )
+    if factor is None:
+        return effects
+    file = inside(folder, "prompts.parquet")
+    columns = [pa.field("pair_id", pa.string()), pa.field(factor, pa.string())]
+    prompts: pd.DataFrame = _table(file, columns, None).to_pandas().drop_duplicates("pair_id")
+    return effects.merge(prompts, on="pair_id", how="left")
+
+
+def _table(
+    file: Path, fields: Sequence[pa.Field], filters: list[tuple[str, str, str]] | None
+) -> pa.Table:
+    """Some columns of a Parquet file, each of its type."""
+    try:
+        content = read_bytes(file)
+        there = pq.read_schema(io.BytesIO(content))
+        for field in fields:
+            if field.name not in there.names:
+                raise UserError(f"{file}: {unknown('column', field.name, there.names)}")
+            if there.field(field.name).type != field.type:
+                raise UserError(
+                    f"{file}: the column {field.name} holds {there.field(field.name).type}; "
+                    f"expected {field.type}"
+                )
+        names = [field.name for field in fields]
+        return pq.read_table(io.BytesIO(content), columns=names, filters=filters)
+    except FileNotFoundError:
+        raise UserError(f"{file} is missing; {_HINT}") from None
+    except pa.ArrowException as error:
+        raise UserError(f"{file} is damaged: {shortened(str(error))}; {_HINT}") from None

@@ -1,0 +1,181 @@
+"""Answers of a run as logs of Inspect, one for each model, which `inspect view` opens.
+
+A log is one JSON object (https://inspect.aisi.org.uk/eval-logs.html, version 2): what was asked of
+which model, the accuracies, and a sample for each prompt with its text, the answer and the score.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.analysis.accuracy import accuracies
+from interp.errors import UserError
+from interp.files import inside, write_whole, writing
+from interp.runs.folder import RunFolder, slug
+from interp.tables import PROMPTS
+
+ANSWERED = {"answers": "predicted_token", "completions": "completion"}
+"""The tables with answers, and the column with the text that the model wrote."""
+
+SCORER = "interp"
+
+_STOPPED = {"length": "max_tokens"}
+"""Inspect's names for the ends of a generated text; "stop" for all others."""
+
+
+def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
+    """The runs whose answers differ: the first with the table "answers", and those with texts.
+
+    Args:
+        runs: a run, or the stages of a study, by name.
+
+    Raises:
+        UserError: no run has answers.
+    """
+    scored = [run for run in runs.values() if "answers" in run.tables()]
+    found = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
+    if not found:
+        raise UserError(
+            f"{', '.join(runs) or 'the study'} has no answers; give a folder of evaluate, "
+            "attribute, generate or a study"
+        )
+    return found
+
+
+def write_logs(run: RunFolder, folder: Path) -> list[Path]:
+    """Write one log for each model that was measured on all prompts; returns the files.
+
+    Raises:
+        UserError: no model is finished, or the folder cannot be written to.
+    """
+    name = next(name for name in ANSWERED if name in run.tables())
+    models = run.finished_models()
+    if not models:
+        raise UserError(f"no model of {run.folder} is finished; rerun its command, then export")
+    prompts, answers = run.table("prompts"), run.table(name)
+    has_options = "option_probabilities" in run.tables()
+    options = run.table("option_probabilities") if has_options else None
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for model in models:
+        rows = answers[answers["model"] == model]
+        own = None if options is None else options[options["model"] == model]
+        header = _header(run, model, rows, prompts)
+        parts = (header["eval"][part] for part in ("created", "task", "task_id"))
+        # Inspect lists only files whose names are parts of this form, separated by underscores.
+        file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")
+        samples = _samples(model, rows, prompts, own, column=ANSWERED[name])
+        write_whole(file, partial(_write, header=header, samples=samples))
+        written.append(file)
+    return written
+
+
+def _write(file: Path, *, header: Mapping[str, Any], samples: Iterator[Mapping[str, Any]]) -> None:
+    """Write the log sample by sample; what is about the whole comes first, as readers expect."""
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write(json.dumps(header, allow_nan=False).removesuffix("}"))
+        stream.write(',"samples":[')
+        for number, sample in enumerate(samples):
+            stream.write((",\n" if number else "\n") + json.dumps(sample, allow_nan=False))
+        stream.write("]}\n")
+
+
+def _header(
+    run: RunFolder, model: str, rows: pd.DataFrame, prompts: pd.DataFrame
+) -> dict[str, Any]:
+    """Everything except the samples."""
+    asked, call = run.record.run, run.record.history[-1]
+    shares = accuracies(rows, prompts).drop("prompts")
+    metrics = {
+        name: {"name": name, "value": float(value)}
+        for name, value in shares.items()
+        if math.isfinite(value)
+    }
+    failed = int((rows["error"] != "").sum())
+    plan = {"name": "plan", "steps": [{"solver": asked.measurement, "params": asked.parameters}]}
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "run_id": asked.data_hash[:22],
+            "created": run.record.history[0].started,
+            "task": asked.system,
+            "task_id": f"{asked.measurement}-{slug(model)}",
+            "task_args": {"seed": asked.seed, **asked.data},
+            "dataset": {"name": asked.system, "samples": len(prompts), "shuffled": False},
+            "model": model,
+            "config": {},
+            "packages": call.versions,
+            "metadata": {"data_hash": asked.data_hash, "code": asked.code},
+        },
+        "plan": plan,
+        "results": {
+            "total_samples": len(rows),
+            "completed_samples": len(rows) - failed,
+            "scores": [{"name": SCORER, "scorer": SCORER, "metrics": metrics}],
+        },
+        "stats": {"started_at": call.started, "completed_at": call.finished or call.started},
+    }
+
+
+def _samples(
+    model: str,
+    rows: pd.DataFrame,
+    prompts: pd.DataFrame,
+    options: pd.DataFrame | None,
+    *,
+    column: str,
+) -> Iterator[dict[str, Any]]:
+    """A sample for each prompt, in the order of the prompts."""
+    found = {} if options is None else _by_option(options)
+    texts = prompts.select_dtypes(exclude="number").columns.difference(PROMPTS.names)
+    answers = rows.set_index("prompt_id").to_dict("index")
+    for prompt in prompts.to_dict("records"):
+        id_ = prompt["prompt_id"]
+        answer = answers[id_]
+        text, error = answer[column] or "", answer["error"]
+        said = {"role": "assistant", "content": text, "source": "generate", "model": model}
+        stopped = _STOPPED.get(answer.get("finished", ""), "stop")
+        about = {name: prompt[name] for name in texts if isinstance(prompt[name], str)}
+        sample: dict[str, Any] = {
+            "id": id_,
+            "epoch": 1,
+            "input": prompt["text"],
+            "target": prompt["gold"],
+            "messages": [{"role": "user", "content": prompt["text"], "source": "input"}, said],
+            "output": {
+                "model": model,
+                "choices": [{"message": said, "stop_reason": stopped}],
+                "completion": text,
+            },
+            "metadata": about | {name: prompt[name] for name in ("pair_id", "side", "weight")},
+        }
+        if not pd.isna(answer["correct"]) or error:
+            sample["scores"] = {
+                SCORER: {
+                    "value": "C" if not error and answer["correct"] else "I",
+                    "answer": answer["answer"] or "",
+                    "metadata": found.get(id_, {}),
+                }
+            }
+        if error:
+            sample["error"] = {"message": error, "traceback": "", "traceback_ansi": ""}
+        yield sample
+
+
+def _by_option(options: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """The probability of each option that has one, by prompt."""
+    found: dict[str, dict[str, float]] = {}
+    for id_, option, probability in zip(
+        options["prompt_id"], options["option"], options["probability"], strict=True
+    ):
+        if math.isfinite(probability):
+            found.setdefault(id_, {})[f"probability of {option}"] = probability
+    return found

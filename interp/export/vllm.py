@@ -1,0 +1,173 @@
+"""Hidden states that vLLM wrote, as the vectors that `interp activations` would measure.
+
+vLLM writes one safetensors file per request: `token_ids` (token,) and `hidden_states` (token,
+extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
+(https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
+the residual stream after l layers, before any final norm; 0 is the embedding. The forward pass
+collects layers as it reaches them, so they are in increasing order.
+
+The files name no prompt: a file belongs to the prompts whose tokens it begins with. Only the
+configuration and the tokenizer of the model are loaded, never its weights.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float32
+from numpy import ndarray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from interp.console import counted
+from interp.errors import UserError, one_line
+from interp.files import inside, is_plain, names_in, reading
+from interp.measurements.activations import place_rows, places_of
+from interp.measurements.specs import Activations
+from interp.models.checkpoint import as_user_error
+from interp.models.load import find_model
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.models.sites import layer_count
+from interp.prompts.prompt import Prompt
+from interp.reading.tokens import TokenizedPrompt, tokenize
+from interp.tables import Row
+
+SUFFIX = ".safetensors"
+
+
+def unloaded(name: str, **options: Any) -> Model:
+    """A model without memory for its weights, which can tokenize prompts.
+
+    Args:
+        name: as for `load_model`.
+        options: those of `load_model`, such as `chat_template=False`.
+
+    Raises:
+        UserError: there is no such model, or its configuration or tokenizer cannot be read.
+    """
+    loading = Loading(**options)
+    found = find_model(name, loading)
+    with torch.device("meta"), as_user_error("config.json", name):
+        hf = found.kind.auto.from_config(found.config, dtype=torch.float32)
+    return Model(found.name, hf, found.tokenizer, found.source, loading.chat())
+
+
+def token_ids(model: Model, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
+    """The tokens of each prompt, by its id, to give to vLLM as `prompt_token_ids`.
+
+    Raises:
+        UserError: a prompt cannot be tokenized, or is too long.
+    """
+    return {prompt.prompt.id: list(prompt.token_ids) for prompt in tokenize(model, prompts)}
+
+
+def read_hidden_states(
+    folder: Path | str,
+    model: Model,
+    prompts: Sequence[Prompt],
+    *,
+    layers: Sequence[int],
+    **options: Any,
+) -> pd.DataFrame:
+    """The vectors of prompts from vLLM's files.
+
+    Args:
+        folder: the folder `shared_storage_path` with vLLM's files, after vLLM has ended.
+        model: the model that vLLM ran, from `unloaded` or `load_model`.
+        prompts: the prompts, every one of which must have a file.
+        layers: the ids in `eagle_aux_hidden_state_layer_ids`, increasing.
+        options: `roles` and `tokens` of the measurement `activations`: which tokens are read.
+
+    Returns:
+        The columns of the table `activation_vectors`, in fp32: layer id l > 0 is the site
+        `resid_post` of layer l - 1, and layer id 0 is `resid_pre` of layer 0.
+
+    Raises:
+        UserError: a file is damaged, has other shapes, or holds numbers that are not finite; a
+            prompt has no file; or the layer ids are not those of the model.
+    """
+    spec = Activations(**options)
+    spec.arranged(prompts)
+    keys = _sites(model, layers)
+    size = model.hf.config.get_text_config().hidden_size
+    waiting: dict[tuple[int, ...], list[TokenizedPrompt]] = {}
+    for prompt in tokenize(model, prompts):
+        waiting.setdefault(prompt.token_ids, []).append(prompt)
+    lengths = sorted(set(map(len, waiting)), reverse=True)
+    rows: list[Row] = []
+    for file in _files(Path(folder)):
+        ids, states = _read(file, layers=len(keys), size=size)
+        begun = (ids[:length] for length in lengths)
+        own = next((begin for begin in begun if begin in waiting), None)
+        for prompt in waiting.pop(own, []) if own else []:
+            places = list(places_of(prompt, spec))
+            means = [states[list(place.positions)].mean(0) for place in places]
+            found = {key: _of_layer(means, number) for number, key in enumerate(keys)}
+            rows += place_rows(model, prompt, places, found)
+    if waiting:
+        lacking = [prompt.prompt.id for same in waiting.values() for prompt in same]
+        raise UserError(
+            f"{counted(len(lacking), 'prompt')} of {len(prompts):,} have no file in {folder}, such "
+            f"as {lacking[0]}; give vLLM the tokens of `token_ids` as prompt_token_ids, and here "
+            "the same model and options"
+        )
+    return pd.DataFrame(rows)
+
+
+def _sites(model: Model, layers: Sequence[int]) -> list[tuple[str, int]]:
+    """The site and layer of each layer id of vLLM."""
+    most = layer_count(model)
+    if not layers or sorted(set(layers) & set(range(most + 1))) != list(layers):
+        raise UserError(
+            f"got the layer ids {list(layers)}; expected increasing numbers from 0 (the embedding) "
+            f"to {most} (after the last layer of {model.name})"
+        )
+    return [("resid_post", layer - 1) if layer else ("resid_pre", 0) for layer in layers]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    with reading(folder):
+        names = sorted(name for name in names_in(folder) if name.endswith(SUFFIX))
+    if not names:
+        raise UserError(f"{folder} holds no {SUFFIX} files; give vLLM's shared_storage_path")
+    for name in names:
+        file = inside(folder, name)
+        if not is_plain(file):
+            raise UserError(f"{file} is not a plain file; remove it")
+        yield file
+
+
+def _read(
+    file: Path, *, layers: int, size: int
+) -> tuple[tuple[int, ...], Float32[Tensor, "token layer size"]]:
+    """The tokens of a request and their hidden states."""
+    try:
+        tensors = load_file(file)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {one_line(str(error), 160)}") from error
+    ids, states = tensors.get("token_ids"), tensors.get("hidden_states")
+    if ids is None or states is None or ids.is_floating_point() or ids.ndim != 1:
+        raise UserError(
+            f"{file} holds {', '.join(sorted(tensors)) or 'nothing'}; expected token_ids (token,) "
+            "and hidden_states (token, layer, size), as vLLM writes them"
+        )
+    if states.shape != (len(ids), layers, size):
+        raise UserError(
+            f"{file} holds hidden states of the shape {tuple(states.shape)}; expected "
+            f"{(len(ids), layers, size)} for its tokens, the layer ids given and the model"
+        )
+    if not states.isfinite().all():
+        raise UserError(f"{file} holds numbers that are not finite; run vLLM again")
+    return tuple(ids.tolist()), states.float()
+
+
+def _of_layer(
+    means: Sequence[Float32[Tensor, "layer size"]], number: int
+) -> Float32[ndarray, "..."]:
+    """The vectors of all places in one layer; the residual stream has no heads."""
+    return np.array([mean[number].numpy()[None] for mean in means], dtype=np.float32)

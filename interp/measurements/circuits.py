@@ -1,0 +1,97 @@
+"""Circuits, as a measurement of prompts that come in pairs: the model with some edges alone."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
+from interp.circuits.effects import read_effects
+from interp.circuits.graph import graph_of
+from interp.circuits.running import CircuitRuns
+from interp.circuits.streams import PairStreams
+from interp.errors import UserError, unknown
+from interp.measurements.core import PromptRows
+from interp.measurements.edges import cell_budget, pairs_on_graph
+from interp.measurements.patching import PairMeasurement
+from interp.measurements.specs import Circuits
+from interp.models.model import Model
+
+DIRECTIONS = ("noising",)
+"""The clean prompt is run, and edges outside the circuit carry the corrupt one's activations."""
+
+
+def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
+    """Run each pair in the circuits that the effects in a run of `edges` choose.
+
+    Raises:
+        UserError: the model is no causal language model, or the run holds no edges of it.
+    """
+    folder = spec.edges
+    effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)
+    return circuits_by(effects, model, spec, batch_tokens=batch_tokens)
+
+
+def circuits_by(
+    effects: pd.DataFrame | None, model: Model, spec: Circuits, *, batch_tokens: int | None = None
+) -> PairMeasurement:
+    """Run each pair in the circuits that these effects choose.
+
+    Args:
+        effects: the columns pair_id, method, writer, reader, effect, and the split factor if any;
+            without them no pair can be measured.
+        model: the model.
+        spec: the options.
+        batch_tokens: budget of tokens in a batch.
+    """
+    graph = graph_of(model)
+    budget = cell_budget(model, batch_tokens)
+    chosen: list[Chosen] = []
+    if effects is not None:
+        own = ranking(effects, methods=spec.methods, split=spec.split)
+        chosen += chosen_circuits(graph, mean_scores(graph, own))
+    runs = CircuitRuns(model, graph, budget=budget)
+
+    def rows(streams: PairStreams, _direction: str) -> PromptRows:
+        if not chosen:
+            raise UserError("--edges is missing: expected the folder of a finished run of edges")
+        metrics = runs.metrics(streams, [own.circuit for own in chosen])
+        pair_id = streams.passes.pair.base.prompt.pair_id
+        found = [
+            {
+                "model": model.name,
+                "pair_id": pair_id,
+                "method": own.method,
+                "choice": own.choice,
+                "draw": own.draw,
+                "share": own.share,
+                "edges": int(own.circuit.sum()),
+                "metric": metric,
+            }
+            for own, metric in zip(chosen, metrics, strict=True)
+        ]
+        return {"circuits": found}
+
+    return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
+
+
+def ranking(
+    effects: pd.DataFrame, *, methods: Sequence[str] | None, split: str | None
+) -> pd.DataFrame:
+    """The effects that choose circuits.
+
+    Args:
+        effects: the columns method, writer, reader, effect, and the split factor if any.
+        methods: whose effects are taken; all if not given.
+        split: a factor; the effects in half of its values are taken.
+
+    Raises:
+        UserError: a method has no effects.
+    """
+    known = list(map(str, effects["method"].unique()))
+    for method in methods or ():
+        if method not in known:
+            raise UserError(unknown("method", method, known))
+    own = effects if methods is None else effects[effects["method"].isin(methods)]
+    if split is None:
+        return own
+    return own[own[split].isin(half_of(own[split].dropna(), split))]

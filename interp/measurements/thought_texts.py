@@ -1,0 +1,150 @@
+"""The texts that are read to study a prompt's thoughts: after thoughts, their parts, and others."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+from interp.choices import ALL
+from interp.models.model import Model
+from interp.prompts.mixing import donors_of, mixed
+from interp.prompts.prompt import Donor, Prompt
+from interp.prompts.thought import Thought
+
+DOT = "..."
+"""The filler that stands in the place of a thought (Lanham et al. 2023, Section 2.5)."""
+
+Draws = Sequence[Thought]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A prompt with a segment, or all segments, from a donor."""
+
+    donor: Donor
+    segment: str
+    prompt: Prompt
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A prompt, its changed prompts, and the thoughts on all of them, draw by draw."""
+
+    prompt: Prompt
+    own: Draws
+    """Thoughts on the prompt."""
+    changed: Sequence[tuple[Changed, Draws]]
+    again: Mapping[int, Draws]
+    """Thoughts that begin with the first k sentences of `first`, by k."""
+
+    @property
+    def drawn(self) -> Iterator[tuple[int, Thought]]:
+        """The thoughts on the prompt that ended, with the number of the draw."""
+        return ((draw, thought) for draw, thought in enumerate(self.own) if thought.ended)
+
+    @cached_property
+    def first(self) -> Thought | None:
+        """The first thought on the prompt that ended; its sentences are studied."""
+        return next((thought for _, thought in self.drawn), None)
+
+    def texts(self, model: Model) -> Iterator[Prompt]:
+        """All that is read."""
+        yield from (reading.text for reading in self.readings(model))
+        for changed, draws in self.changed:
+            for t, other in zip(self.own, draws, strict=True):
+                if t.ended and other.ended:
+                    pairs = product((self.prompt, changed.prompt), (t, other))
+                    yield from (after(prompt, thought) for prompt, thought in pairs)
+        for *_, texts in self.sentences():
+            yield from texts
+        for draws in self.again.values():
+            yield from (after(self.prompt, thought) for thought in draws if thought.ended)
+
+    def readings(self, model: Model) -> Iterator["Reading"]:
+        """The thoughts, their parts, and what stands in their place."""
+        for draw, thought in self.drawn:
+            count = len(thought.sentences)
+            yield self._reading(thought, draw, "empty", 0, ())
+            for number in range(1, count):
+                yield self._reading(thought, draw, "first", number, thought.sentences[:number])
+            yield self._reading(thought, draw, "whole", count, thought.sentences)
+            dots = len(model.tokenizer(thought.text, add_special_tokens=False)["input_ids"])
+            yield self._reading(thought, draw, "filler", None, [" ".join([DOT] * dots)])
+            for other in self._others(draw):
+                yield self._reading(thought, draw, "placebo", None, other.sentences)
+                if thought is self.first:
+                    yield from self._mistakes(thought, draw, other)
+
+    def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator["Reading"]:
+        """The thought with one sentence of another thought, if they differ there."""
+        for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
+            if pair[0].strip() != pair[1].strip():
+                said = exchanged(thought.sentences, place, pair[1])
+                yield self._reading(thought, draw, "mistake", place + 1, said)
+
+    def _reading(
+        self, thought: Thought, draw: int, kind: str, number: int | None, said: Sequence[str]
+    ) -> "Reading":
+        text = after(self.prompt, thought.holding(said))
+        return Reading(kind, draw, number, len(thought.sentences), text)
+
+    def _others(self, draw: int) -> Iterator[Thought]:
+        """The thought on another instance's prompt, if it ended: none or one."""
+        for changed, draws in self.changed:
+            if changed.segment == ALL and changed.donor.kind == "instance":
+                yield from (thought for thought in draws[draw : draw + 1] if thought.ended)
+                return
+
+    def sentences(self) -> Iterator[tuple[int, str, list[Prompt]]]:
+        """Each sentence of the first thought: its place, and the prompts without it.
+
+        The first prompt has it left out, and the second, if there is one, exchanged for the
+        sentence in its place of another draw.
+        """
+        if self.first is None:
+            return
+        said = self.first.sentences
+        for place, sentence in enumerate(said):
+            texts = [self.first.holding([*said[:place], *said[place + 1 :]])]
+            others = (t.sentences[place] for _, t in self.drawn if len(t.sentences) > place)
+            different = (other for other in others if other.strip() != sentence.strip())
+            texts += [
+                self.first.holding(exchanged(said, place, other)) for other in list(different)[:1]
+            ]
+            yield place, sentence, [after(self.prompt, thought) for thought in texts]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A thought, or what stands in its place."""
+
+    kind: str
+    draw: int | None
+    sentence: int | None
+    sentences: int | None
+    text: Prompt
+
+
+def after(prompt: Prompt, thought: Thought) -> Prompt:
+    """The prompt with a thought, as it is read; without segments, since only answers are read."""
+    return replace(prompt, thought=thought, segments={}, roles={}, donors=())
+
+
+def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
+    """The sentences with another one in a place, and the white space of the one that was there."""
+    space = sentences[place][len(sentences[place].rstrip()) :]
+    return [*sentences[:place], other.rstrip() + space, *sentences[place + 1 :]]
+
+
+def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
+    """The prompt with each segment, then with all segments, of each donor.
+
+    The other side of the pair is exchanged as a whole.
+    """
+    for donor in donors_of(prompt, "instance"):
+        for segment in donor.segments:
+            kept = [name for name in donor.segments if name != segment]
+            yield Changed(donor, segment, mixed(prompt, donor, kept=kept))
+        yield Changed(donor, ALL, mixed(prompt, donor))
+    for donor in donors_of(prompt, "counterpart"):
+        yield Changed(donor, ALL, mixed(prompt, donor))

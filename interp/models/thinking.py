@@ -1,0 +1,214 @@
+"""The marks around a thought, and the frame in which a model answers with or without one.
+
+A model answers directly after an empty thought. Most templates write it if their switch is off; in
+a template without a switch it is written here, and a note says so. Or the model answers after a
+thought of its own, which ends with a mark. The marks are those that
+
+1. the template's own turn writes around a thought, or else
+2. the template names, or else
+3. the vocabulary names: <think> and </think>, [THINK] and [/THINK] ...
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import UserError
+from interp.models.chat_template import (
+    ANSWER,
+    MARKER,
+    ChatFrame,
+    Turn,
+    answer_opening,
+    chat_frame,
+    render,
+    write,
+)
+from interp.models.loading import ChatFormat
+from interp.prompts.thought import Thought, split_sentences
+
+_MARK = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.IGNORECASE)
+"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
+
+_THOUGHT = "Which thought is 7d793037?"
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtMarks:
+    """What stands around a thought, between the generation prompt and the answer."""
+
+    begin: str
+    """The mark that begins it, with white space; empty if the generation prompt holds it."""
+    closing: str
+    """White space between the thought and the mark that ends it."""
+    end: str
+    """The mark that ends it, such as "</think>"."""
+    opening: str
+    """White space between this mark and the answer."""
+    fixed: bool
+    """Whether the template's own turn writes `opening`; if not, the model's own is read."""
+
+    def thought(self, text: str) -> Thought:
+        """These marks around a text."""
+        after = self.closing + self.end + self.opening
+        return Thought(self.begin, split_sentences(text), after)
+
+    def cut(self, generated: str) -> tuple[Thought, str]:
+        """The thought that a generated text begins with, and the text after it."""
+        text, ended, rest = generated.partition(self.end)
+        head = re.match(rf"\s*(?:{re.escape(self.begin.strip())})?\s*", text)
+        before = head[0] if head else ""
+        body = text[len(before) :]
+        answer = rest.lstrip()
+        opening = rest[: len(rest) - len(answer)] if answer and not self.fixed else self.opening
+        closing = body[len(body.rstrip()) :]
+        if not ended:
+            return Thought(before, split_sentences(body), "", ended=False), ""
+        return Thought(before, split_sentences(body), closing + ended + opening), answer
+
+
+def thinking_frame(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
+) -> ChatFrame:
+    """The frame around a message, up to where the model begins its thought or its answer.
+
+    Raises:
+        UserError: the template cannot write messages (`chat_frame`).
+    """
+    frame = chat_frame(tokenizer, chat, turns)
+    if chat.thinks or not frame.templated:
+        return frame
+    asked = [*turns, ("user", MARKER)]
+    off = frame.before + MARKER + frame.after
+    own = answer_opening(tokenizer, chat, asked, off)
+    if _MARK.search(own):  # the channel of answers, or an empty thought
+        return replace(frame, direct=own, answer_opening="")
+    if not thinks_anyway(tokenizer, chat, frame, asked):
+        return frame
+    marks = find_marks(tokenizer, chat, turns)
+    if marks is None:
+        return frame
+    return replace(frame, direct=marks.thought("").written, answer_opening="")
+
+
+def thinks_anyway(
+    tokenizer: PreTrainedTokenizerBase,
+    chat: ChatFormat,
+    frame: ChatFrame,
+    asked: Sequence[Turn] = (("user", MARKER),),
+) -> str:
+    """The mark of a thought that no switch omits; empty if there is none.
+
+    The template opens a thought after the message, or names thoughts and writes the same whether
+    its switch is on or off.
+    """
+    if not frame.templated:
+        return ""
+    if written := _MARK.findall(frame.after):
+        return "" if _ends(written[-1]) else str(written[-1])
+    known = _MARK.findall(tokenizer.get_chat_template())
+    if not known:
+        return ""
+    texts = {write(tokenizer, replace(chat, **way), asked) for way in ({"thinking": "on"}, _OFF)}
+    return str(known[0]) if len(texts) == 1 else ""
+
+
+_OFF: dict[str, Any] = {"thinking": "off", "end_of_thought": None}
+
+
+def find_marks(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
+) -> ThoughtMarks | None:
+    """The marks around a thought of a model; None if nothing names any.
+
+    Raises:
+        UserError: the template cannot write messages (`chat_frame`).
+    """
+    on = replace(chat, thinking="on")
+    frame = chat_frame(tokenizer, on, turns)
+    asked = [{"role": role, "content": text} for role, text in (*turns, ("user", MARKER))]
+    found = None
+    if frame.templated:
+        before = frame.before + MARKER + frame.after
+        written = (_written(tokenizer, on, asked, before, said) for said in _said())
+        found = next(filter(None, written), None)
+    found = found or _named(tokenizer, chat, frame, turns)
+    if chat.end_of_thought is None or (found and found.end == chat.end_of_thought):
+        return found
+    return ThoughtMarks(found.begin if found else "", "", chat.end_of_thought, "", fixed=False)
+
+
+def _said() -> Iterator[dict[str, Any]]:
+    """A message with a thought and an answer, in the ways in which templates take it."""
+    names = ("reasoning_content", "reasoning", "thinking")
+    yield {"role": "assistant", "content": ANSWER, **dict.fromkeys(names, _THOUGHT)}
+    for thought in (_THOUGHT, [{"type": "text", "text": _THOUGHT}]):
+        parts = [{"type": "thinking", "thinking": thought}, {"type": "text", "text": ANSWER}]
+        yield {"role": "assistant", "content": parts}
+
+
+def _written(
+    tokenizer: PreTrainedTokenizerBase,
+    chat: ChatFormat,
+    asked: Sequence[dict[str, Any]],
+    before: str,
+    said: dict[str, Any],
+) -> ThoughtMarks | None:
+    """The marks that the template writes around a message's thought, if it writes one."""
+    try:
+        whole = render(tokenizer, chat, [*asked, said], generation=False)
+    except UserError:
+        return None
+    begin, found, rest = whole[len(before) :].partition(_THOUGHT)
+    between, answered, _ = rest.partition(ANSWER)
+    end = between.strip()
+    marked = _MARK.search(end) or end == chat.end_of_thought
+    if not (whole.startswith(before) and found and answered and marked):
+        return None
+    start = between.index(end)
+    return ThoughtMarks(begin, between[:start], end, between[start + len(end) :], fixed=True)
+
+
+def _named(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame, turns: Sequence[Turn]
+) -> ThoughtMarks | None:
+    """The marks that the template or the vocabulary names, with the white space they have there."""
+    template = tokenizer.get_chat_template() if frame.templated else ""
+    marks = [*_MARK.findall(template), *filter(_MARK.fullmatch, tokenizer.get_added_vocab())]
+    ends = [mark for mark in marks if _ends(mark)]
+    begins = [mark for mark in marks if not _ends(mark) and _end_of(mark)]
+    if not ends and not begins:
+        return None
+    end = ends[0] if ends else _end_of(begins[0])
+    begin = next((mark for mark in begins if _end_of(mark) == end), end.replace("/", "", 1))
+    lines = "\n" if end == "</think>" else ""
+    opened = re.search(rf"{re.escape(begin)}(\s*)$", frame.after)
+    if opened:
+        lines = opened[1]
+        return ThoughtMarks("", lines, end, lines * 2, fixed=False)
+    if frame.templated:  # an empty thought shows the white space
+        off = chat_frame(tokenizer, replace(chat, **_OFF), turns)
+        empty = re.search(rf"{re.escape(begin)}(\s*){re.escape(end)}(\s*)$", off.after)
+        if empty:
+            inner = empty[1]
+            half = len(inner) - len(inner) // 2
+            opening = empty[2] + off.answer_opening
+            return ThoughtMarks(begin + inner[:half], inner[half:], end, opening, fixed=False)
+    return ThoughtMarks(begin + lines, lines, end, lines * 2, fixed=False)
+
+
+def _ends(mark: str) -> bool:
+    """Whether a mark ends a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
+    return "/" in mark or "END_" in mark or mark == "<channel|>"
+
+
+def _end_of(begin: str) -> str:
+    """The mark that ends what a mark begins; empty if it follows from nothing."""
+    if "channel" in begin:
+        return "<channel|>" if begin == "<|channel>" else ""
+    if "START_" in begin:
+        return begin.replace("START_", "END_")
+    return f"{begin[0]}/{begin[1:]}"

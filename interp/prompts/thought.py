@@ -1,0 +1,119 @@
+"""A model's thought before its answer, cut into sentences."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+Span = tuple[int, int]
+"""A half-open range of characters, (start, end)."""
+
+END = "end_of_thought"
+"""The role of the mark that ends a thought, after which the answer is read."""
+
+PART = "thought"
+"""The segments of a thought are thought1, thought2 ..."""
+
+_EDGE = re.compile(r"(?P<mark>[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*")
+"""Where a sentence may end, with the white space after it."""
+
+_SHORT = re.compile(r"(?:^|[\s(])(?:[A-Za-z]|Dr|Mr|Mrs|Ms|St|Mt|Prof|e\.g|i\.e)$|^\s*\d+$")
+"""Text up to a full stop that abbreviates, or numbers what follows."""
+
+
+@dataclass(frozen=True)
+class Thought:
+    """What the model writes between the generation prompt and its answer."""
+
+    before: str
+    """The mark that begins the thought; empty if the generation prompt holds it."""
+    sentences: tuple[str, ...]
+    """Its sentences, each with the white space after it."""
+    after: str
+    """From the end of the last sentence to the answer: the mark that ends the thought, in white
+    space."""
+    ended: bool = True
+    """Whether the mark that ends it came; if not, no answer can be read after it."""
+
+    @cached_property
+    def text(self) -> str:
+        """The thought alone, without the marks around it."""
+        return "".join(self.sentences).rstrip()
+
+    @property
+    def written(self) -> str:
+        """Everything between the generation prompt and the answer."""
+        return self.before + self.text + self.after
+
+    @cached_property
+    def segments(self) -> Mapping[str, Span]:
+        """The sentences as spans of `written`: thought1, thought2 ..., without blank ones."""
+        return dict(self._spans())
+
+    def _spans(self) -> Iterator[tuple[str, Span]]:
+        start = len(self.before)
+        for number, sentence in enumerate(self.sentences, 1):
+            if sentence.strip():
+                blank = len(sentence) - len(sentence.lstrip())
+                yield f"{PART}{number}", (start + blank, start + len(sentence.rstrip()))
+            start += len(sentence)
+
+    @property
+    def roles(self) -> Mapping[str, Span]:
+        """The mark that ends the thought, as a span of `written`; none if no mark does."""
+        if not self.after.strip():
+            return {}
+        start = len(self.written) - len(self.after.lstrip())
+        return {END: (start, len(self.written.rstrip()))}
+
+    def sentence(self, segment: str) -> str:
+        """The sentence of a segment, without white space; empty if the thought has none."""
+        return self.written[slice(*self.segments.get(segment, (0, 0)))]
+
+    def exchanged(self, texts: Mapping[str, str]) -> "Thought":
+        """The thought with other sentences in some segments; an empty one leaves no gap."""
+
+        def kept(number: int, sentence: str) -> str:
+            text = texts.get(f"{PART}{number}")
+            if text is None:
+                return sentence
+            return text and text + sentence[len(sentence.rstrip()) :]
+
+        return self.holding([kept(*own) for own in enumerate(self.sentences, 1)])
+
+    def holding(self, sentences: Sequence[str]) -> "Thought":
+        """The same marks around other sentences, such as the first few of this thought."""
+        return replace(self, sentences=tuple(sentences))
+
+    def record(self) -> list[object]:
+        """Everything in it, for hashing."""
+        return [self.before, list(self.sentences), self.after, self.ended]
+
+
+def is_part(segment: str) -> bool:
+    """Whether a segment is a sentence of a thought."""
+    return re.fullmatch(rf"{PART}[0-9]+", segment) is not None
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, each with the white space after it; joined they are the text.
+
+    A sentence ends at the end of a line, or with a mark (. ! ? …) before white space. A full stop
+    does not end one after a letter, an abbreviation or the number of a list item, or directly after
+    a word if the next one begins with a small letter.
+    """
+    found, start = [], 0
+    for edge in _EDGE.finditer(text):
+        before, rest = text[start : edge.start()], text[edge.end() :]
+        if not before.strip() or (edge["mark"] == "." and _goes_on(before, edge, rest)):
+            continue
+        found.append(text[start : edge.end()])
+        start = edge.end()
+    return (*found, text[start:]) if text[start:] else tuple(found)
+
+
+def _goes_on(before: str, edge: re.Match[str], rest: str) -> bool:
+    if "\n" in edge[0]:
+        return False
+    attached = not before[-1].isspace()
+    return attached and (rest[:1].islower() or _SHORT.search(before) is not None)

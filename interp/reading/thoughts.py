@@ -1,0 +1,119 @@
+"""A model's own thoughts: cut from generated tokens, and read before an answer."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.models.thinking import ThoughtMarks
+from interp.prompts.prompt import Donor, Prompt
+from interp.prompts.thought import Thought, is_part
+from interp.reading.tokens import TokenizedPrompt, tokenize_whole
+
+
+def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | None = None) -> Prompt:
+    """The prompt with the model's first thought on it, unless it has a thought already.
+
+    If there are more draws, the prompt's donors replace sentences too: a donor from another
+    instance by the sentences at the same places of another draw, the prompt's counterpart by those
+    of the first thought on it. Where the other thought is shorter, nothing replaces the sentence.
+
+    Args:
+        model: a model with thoughts.
+        prompt: the prompt, with its donors.
+        segments: the segments that donors replace; all if not given.
+
+    Raises:
+        UserError: the model has no thought on the prompt, or sentences have no donors.
+    """
+    if prompt.thought is not None:
+        return prompt
+    if not model.thoughts.get(prompt.id):
+        raise UserError(
+            f"{model.name} has no thought on prompt {prompt.id}; generate thoughts on the same "
+            "prompts (the same system, data, limit and seed)"
+        )
+    thought, *others = model.thoughts[prompt.id]
+    parts = [name for name in thought.segments if segments is None or name in segments]
+    if any(map(is_part, segments or ())) and not others:
+        raise UserError(
+            f"{model.name} has one thought on prompt {prompt.id}, and sentences are replaced by "
+            "those of another; generate at least two (--draws 2), or name no sentences"
+        )
+    donors = prompt.donors
+    if others and parts:
+        drawn = cycle(others)
+        pairs = ((own, _other_thought(model, own, drawn)) for own in donors)
+        donors = tuple(
+            replace(own, segments={**own.segments, **{n: other.sentence(n) for n in parts}})
+            for own, other in pairs
+            if other is not None
+        )
+    return replace(prompt, thought=thought, donors=donors)
+
+
+def _other_thought(model: Model, donor: Donor, drawn: Iterator[Thought]) -> Thought | None:
+    if donor.kind == "instance":
+        return next(drawn)
+    return next(iter(model.thoughts.get(donor.name, ())), None)
+
+
+def marks_of(model: Model) -> ThoughtMarks:
+    """The marks around the thoughts of a model that thinks."""
+    marks = model.thought_marks
+    assert marks is not None  # a model that thinks was refused without marks
+    return marks
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The tokens that a model generated after a prompt, cut at the end of its thought."""
+
+    thought: Thought
+    token_ids: tuple[int, ...]
+    """The tokens of the thought, with its marks."""
+    answer_ids: tuple[int, ...]
+    """The tokens after it."""
+    same_tokens: bool
+    """Whether the thought, read as text after the prompt, has these tokens."""
+
+
+def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> Said:
+    """Cut generated tokens where the mark that ends a thought is complete.
+
+    Args:
+        model: a model that thinks.
+        prompt: the prompt as read, up to where the thought begins.
+        token_ids: the generated tokens, without the token that ends the text.
+    """
+    marks, whole = marks_of(model), _text(model, prompt, token_ids)
+    thought, _ = marks.cut(whole)
+    tokens = len(token_ids)
+    if thought.ended:
+        lengths = range(len(token_ids))
+        tokens = bisect_left(
+            lengths, True, key=lambda n: marks.end in _text(model, prompt, token_ids[:n])
+        )
+    own = tuple(token_ids[:tokens])
+    # A thought without an end is read only to compare its tokens.
+    asked = replace(prompt.prompt, thought=replace(thought, ended=True), segments={}, roles={})
+    (read,) = tokenize_whole(model, [asked])
+    expected = prompt.token_ids + own
+    same = read.token_ids[: len(expected)] == expected
+    return Said(thought, own, tuple(token_ids[tokens:]), same)
+
+
+def _text(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> str:
+    """The text of tokens after a prompt, with special tokens.
+
+    SentencePiece omits a space at the beginning of a text, so the prompt is decoded too.
+    """
+    before = _decoded(model, prompt.token_ids)
+    whole = _decoded(model, [*prompt.token_ids, *token_ids])
+    return whole[len(before) :] if whole.startswith(before) else _decoded(model, token_ids)
+
+
+def _decoded(model: Model, token_ids: Sequence[int]) -> str:
+    return str(model.tokenizer.decode(list(token_ids), clean_up_tokenization_spaces=False))

@@ -1,0 +1,77 @@
+"""Cards of models and data sets, as hubs read them: metadata in YAML, then text and tables.
+
+Values may come from files or from a user, so Markdown and HTML in them are escaped.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from math import isnan
+
+import yaml
+
+Rows = Sequence[Mapping[str, object]]
+"""A table: its rows, each with the same columns."""
+
+_MARKUP = re.compile(r"[\\`*_\[\]|~#]")
+
+
+def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | Rows]) -> str:
+    """A card in Markdown.
+
+    Args:
+        metadata: what hubs filter by, such as `license`; written as YAML.
+        title: the heading.
+        parts: texts in Markdown and tables, by heading; parts without content are omitted. The
+            part "" comes under the title.
+    """
+    lines = ["---", yaml.safe_dump(dict(metadata), sort_keys=False).strip(), "---"]
+    lines += ["", f"# {plain(title)}"]
+    for heading, content in parts.items():
+        if content:
+            lines += ["", f"## {heading}"] if heading else []
+            lines += ["", content.strip() if isinstance(content, str) else _table(content)]
+    return "\n".join(lines) + "\n"
+
+
+def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[str, object]]:
+    """Rows with a name and a value; nested values are named by the way to them.
+
+    Tables, which are lists of mappings, are omitted.
+    """
+    for key, value in values.items():
+        name = f"{within}{key.replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            yield from facts(value, within=f"{name}: ")
+        elif not _is_table(value):
+            yield {"what": name, "value": value}
+
+
+def tables(values: Mapping[str, object]) -> dict[str, Rows]:
+    """The values that are tables, by name."""
+    return {name: value for name, value in values.items() if _is_table(value)}  # type: ignore[misc]
+
+
+def plain(value: object) -> str:
+    """A value as text of one line without markup: at most four digits, empty for None and NaN."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(plain, value))
+    return _MARKUP.sub(r"\\\g<0>", escape(" ".join(str(value).split()), quote=False))
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(row, Mapping) for row in value)
+
+
+def _table(rows: Rows) -> str:
+    names = list(rows[0])
+    written = [names, ["---"] * len(names), *([plain(row[name]) for name in names] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in written)

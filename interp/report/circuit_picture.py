@@ -1,0 +1,218 @@
+"""A circuit as a picture of a page: components by layers, lines for edges, the prompt below.
+
+The picture is one SVG element in the page. Its lines know the smallest circuit that they belong to,
+so that a reader may choose a size without a script (circuit.css).
+"""
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from interp.report.html import render
+
+MOST_EDGES, FIRST_EDGES = 200, 80
+"""Most edges of a picture, and of the circuit that it shows first."""
+
+_WIDTH, _ROW, _MARGIN, _NODE_WIDTH = 960.0, 74.0, 92.0, 46.0
+"""Least width of a picture, height of a row of components, width of the labels of rows and of a
+component, in pixels."""
+
+_ROWS = ("kv", "h", "m")
+"""Rows of a layer from the bottom: keys and values that heads share, heads, the MLP."""
+
+_NODE = re.compile(r"a(?P<layer>\d+)\.(?P<kind>h|kv)(?P<head>\d+)(?:\.(?P<site>[qkv]))?")
+
+
+@dataclass(frozen=True)
+class _Node:
+    label: str
+    x: float
+    y: float
+    size: int
+    """Index of the smallest circuit with an edge at this component."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    path: str
+    kind: str
+    """What the reader reads it as: q, k, v or stream."""
+    width: float
+    negative: bool
+    size: int
+    title: str
+
+
+@dataclass(frozen=True)
+class _Word:
+    text: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class _Segment:
+    name: str
+    clean: Sequence[_Word]
+    corrupt: Sequence[_Word]
+
+
+def circuit_picture(
+    edges: pd.DataFrame, pair: pd.DataFrame, *, group: int, name: str, label: str
+) -> Markup:
+    """The picture of growing circuits.
+
+    Args:
+        edges: writer, reader, effect (mean, in logits) and share: that of the smallest circuit with
+            this edge. Of the circuits, those with at most `MOST_EDGES` edges are drawn, or the
+            smallest one that is not empty.
+        pair: rows of the prompts table with the clean and the corrupt prompt of one pair.
+        group: number of heads that share a key and a value.
+        name: letters and digits that no other picture of the page has.
+        label: what the picture shows, for screen readers.
+    """
+    sizes = edges.groupby("share").size().cumsum()
+    shown = sizes.index[: max(1, int((sizes <= MOST_EDGES).sum()))]
+    drawn = edges[edges["share"].isin(shown)]
+    size = {share: number for number, share in enumerate(shown)}
+    drawn = drawn.assign(
+        to=[_component(reader, group) for reader in drawn["reader"]],
+        size=drawn["share"].map(size),
+    )
+    places, rows, (width, height) = _places([*drawn["writer"], *drawn["to"]])
+    first = pd.concat([drawn.groupby(end)["size"].min() for end in ("writer", "to")])
+    first = first.groupby(level=0).min()
+    nodes = [
+        _Node(node.partition(".")[2] or node, x, y, int(first[node]))
+        for node, (x, y) in places.items()
+    ]
+    largest = float(drawn["effect"].abs().max()) or 1.0
+    lines = [
+        _line(row, places, largest)
+        for row in drawn.sort_values("effect", key=abs).to_dict("records")
+    ]
+    links = [
+        (places[kv], places[head], int(max(first[kv], first[head])))
+        for kv, head in _shared(places, group)
+    ]
+    return render(
+        "circuit.html.jinja",
+        name=name,
+        label=label,
+        height=height,
+        width=width,
+        rows=rows,
+        nodes=nodes,
+        lines=lines,
+        links=links,
+        choices=[(number, share, int(sizes.iloc[number])) for number, share in enumerate(shown)],
+        first=max(0, int((sizes <= FIRST_EDGES).sum()) - 1),
+        segments=_segments(pair),
+        sides=list(pair["side"]),
+    )
+
+
+def _component(reader: str, group: int) -> str:
+    """The component that is drawn for a reader."""
+    found = _NODE.fullmatch(reader)
+    if found is None:
+        return reader
+    kind = "h" if group == 1 else found["kind"]
+    return f"a{found['layer']}.{kind}{found['head']}"
+
+
+def _places(
+    nodes: Sequence[str],
+) -> tuple[dict[str, tuple[float, float]], list[tuple[str, float]], tuple[float, float]]:
+    """The place of each component, the labels of rows with their heights, width and height."""
+    by_row: dict[tuple[int, str], list[str]] = {}
+    for node in dict.fromkeys(nodes):
+        by_row.setdefault(_row(node), []).append(node)
+    keys = sorted(by_row, key=lambda key: (key[0], ("input", *_ROWS, "logits").index(key[1])))
+    places, labels = {}, []
+    height = _ROW * len(keys)
+    width = max(_WIDTH, _MARGIN + _NODE_WIDTH * max(map(len, by_row.values())))
+    for number, key in enumerate(keys):
+        y = height - _ROW * (number + 0.5)
+        members = sorted(by_row[key], key=_number)
+        step = (width - _MARGIN) / len(members)
+        for place, node in enumerate(members):
+            places[node] = (_MARGIN + step * (place + 0.5), y)
+        if key[1] in _ROWS:
+            what = {"kv": "keys, values", "h": "heads", "m": "MLP"}[key[1]]
+            labels.append((f"layer {key[0]} {what}", y))
+    return places, labels, (width, height)
+
+
+def _row(node: str) -> tuple[int, str]:
+    found = _NODE.fullmatch(node)
+    if found is not None:
+        return int(found["layer"]), found["kind"]
+    if node[0] == "m":
+        return int(node[1:]), "m"
+    return (-1, "input") if node == "input" else (1_000_000, "logits")
+
+
+def _number(node: str) -> int:
+    found = _NODE.fullmatch(node)
+    return 0 if found is None else int(found["head"])
+
+
+def _shared(places: Mapping[str, tuple[float, float]], group: int) -> Iterator[tuple[str, str]]:
+    """Key-value heads with the heads that are drawn and read them."""
+    for kv in (node for node in places if ".kv" in node):
+        layer, first = kv.partition(".")[0], _number(kv) * group
+        for head in (f"{layer}.h{number}" for number in range(first, first + group)):
+            if head in places:
+                yield kv, head
+
+
+def _line(
+    row: Mapping[Hashable, Any], places: Mapping[str, tuple[float, float]], largest: float
+) -> _Line:
+    writer, reader, effect = row["writer"], row["reader"], float(row["effect"])
+    (x1, y1), (x2, y2) = places[writer], places[row["to"]]
+    found = _NODE.fullmatch(reader)
+    kind = found["site"] if found else "stream"
+    # Queries, keys and values enter a component side by side.
+    x2 += {"q": -9.0, "k": 0.0, "v": 9.0}.get(kind, 0.0)
+    y1, y2 = y1 - 12, y2 + 12
+    bend = max(24.0, 0.4 * abs(y1 - y2))
+    path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 - bend:.1f} {x2:.1f} {y2 + bend:.1f} {x2:.1f} {y2:.1f}"
+    width = 0.8 + 5.2 * abs(effect) / largest
+    title = f"{writer} → {reader}: {effect:+.3g} logits".replace("-", "−")
+    return _Line(path, kind, round(width, 2), effect < 0, row["size"], title)
+
+
+def _segments(pair: pd.DataFrame) -> list[_Segment]:
+    """The segments of both prompts, word by word."""
+    rows = pair.to_dict("records")
+    columns = map(str, pair.columns)
+    names = [column.removesuffix("_start") for column in columns if column.endswith("_start")]
+    found = []
+    for name in names:
+        texts = [
+            ""
+            if pd.isna(row[f"{name}_start"])
+            else str(row["text"])[int(row[f"{name}_start"]) : int(row[f"{name}_end"])]
+            for row in rows
+        ]
+        if any(texts):
+            found.append(_Segment(name.replace("_", " "), *_compared(*texts)))
+    return found
+
+
+def _compared(clean: str, corrupt: str) -> tuple[list[_Word], list[_Word]]:
+    """The words of both texts, and which of them the other lacks."""
+    one, other = clean.split(), corrupt.split()
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    shared = {block.a + i for block in blocks for i in range(block.size)}
+    shared_other = {block.b + i for block in blocks for i in range(block.size)}
+    return (
+        [_Word(word, index not in shared) for index, word in enumerate(one)],
+        [_Word(word, index not in shared_other) for index, word in enumerate(other)],
+    )

@@ -1,0 +1,196 @@
+"""Circuits: how much of a model's answer some edges keep, and whether they do in every phrasing."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.analysis.circuit_quality import (
+    circuit_area_table,
+    circuit_table,
+    split_table,
+    survival_table,
+)
+from interp.console import counted
+from interp.errors import UserError
+from interp.report.page import FigureItem, PictureItem, Section, TableItem
+from interp.results.measured import MeasuredTables
+from interp.results.result import Result, chosen, note_errors
+from interp.statistics.summaries import grouped
+
+if TYPE_CHECKING:
+    from interp.report.html import Display
+
+_AREAS = """f is the share of the difference between the two prompts of a pair that a circuit keeps:
+1 is the whole model, 0 the corrupt prompt. cmd: area under |1 - f| over the share of the edges; 0
+is best, and tables are ranked by it. cpr: area under f, capped at 1 for each circuit, at most
+0.999. method: whose effects rank the edges; exact has every edge patched, random is the mean of
+five rankings. greedy adds edges from the logits upwards, top takes the largest. 95% intervals by a
+bootstrap over clusters{clusters}."""
+
+_CURVE = """f by the share of the edges chosen; edges: how many of them lie on a path from the input
+to the logits."""
+
+_SPLIT = """Circuits were chosen by the effects in half of the values of {factor}: {chosen}.
+distance: |mean metric of the circuit - of the whole model| in a value, as a share of the difference
+between both prompts over all pairs."""
+
+_SURVIVAL = """The smallest circuit whose distance is at most bound in every value of {factor} that
+chose it ({chosen}), and its distances in the {tested} other values, which tested it: held counts
+those within the bound, worst has the largest distance."""
+
+_PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. A line leads
+from what writes to what reads, wider for a larger mean effect; point at it for its number. Effects
+sum over all tokens; below, the segments of one pair, of which the underlined words differ."""
+
+
+class CircuitAnswers(Result):
+    """The answers of models that run only with the edges of circuits."""
+
+    def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
+        """Take the tables, and the effects that chose the circuits if these are in memory."""
+        super().__init__(measured)
+        self._in_memory = effects
+
+    @property
+    def circuits(self) -> pd.DataFrame:
+        """The circuits table: one row per pair and circuit."""
+        return self.table("circuits")
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The pairs table: one row per pair."""
+        return self.table("pairs")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The circuits table."""
+        return self.circuits
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Areas, shares kept by size, and the circuits that hold in every value of a factor."""
+        own = self.circuits, self.pairs, self.clusters
+        areas = circuit_area_table(*own)
+        of_one = f" of one {self.cluster}" if self.cluster else ""
+        note = _AREAS.format(clusters=of_one)
+        yield TableItem("circuit_area_table", "Circuits, ranked by cmd", areas, note)
+        table = circuit_table(*own)
+        narrow = [
+            (f"Circuits by size, {', '.join(map(str, key.values()))}", rows.drop(columns=[*key]))
+            for key, rows in grouped(table, ["model", "method", "choice"])
+            if key["choice"] == "greedy"
+        ]
+        yield TableItem("circuit_table", "Circuits by size", table, _CURVE, narrow)
+        yield from self._split()
+
+    def noted(self) -> Mapping[str, object]:
+        """Numbers of pairs and of errors."""
+        return {
+            str(model): {
+                "pairs": len(rows),
+                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
+            }
+            for model, rows in self.pairs.groupby("model", sort=False)
+        }
+
+    def headline(self) -> str:
+        """The extent of the measurement."""
+        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
+        return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+
+    def sections(self) -> Iterator[Section]:
+        """The items with a picture of each model's circuits."""
+        results, *others = super().sections()
+        yield Section(results.title, items=(*results.items, *self._pictures()))
+        yield from others
+
+    def effects(self, model: str) -> pd.DataFrame:
+        """The effects that chose the circuits: pair_id, method, writer, reader, effect.
+
+        Raises:
+            UserError: the run of `edges` that holds them is no longer where it was.
+        """
+        from interp.circuits.effects import read_effects
+        from interp.measurements.circuits import ranking
+
+        effects = self._in_memory
+        if effects is None:
+            folder = Path(str(self._parameters["edges"]))
+            effects = read_effects(folder, model, factor=self._factor)
+        methods = self._parameters.get("methods")
+        chosen = [str(method) for method in methods] if isinstance(methods, list) else None
+        return ranking(effects, methods=chosen, split=self._factor)
+
+    @property
+    def _parameters(self) -> Mapping[str, object]:
+        return self.measured.about.parameters
+
+    @property
+    def _factor(self) -> str | None:
+        split = self._parameters.get("split")
+        return None if split is None else str(split)
+
+    @cached_property
+    def _chosen(self) -> list[str]:
+        """The values of the split factor whose effects chose the circuits."""
+        factor = self._factor
+        if factor is None:
+            return []
+        models = self.measured.models()
+        return sorted(self.effects(models[0])[factor].unique())
+
+    def _split(self) -> Iterator[TableItem]:
+        """The circuits in each value of the factor that was split; nothing without one."""
+        factor = self._factor
+        if factor is None:
+            return
+        prompts = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
+        values = dict(zip(prompts["pair_id"], prompts[factor], strict=True))
+        distances = split_table(self.circuits, self.pairs, self.clusters, values, self._chosen)
+        tested = distances.loc[~distances["chosen"].astype(bool), "value"].nunique()
+        words = {"factor": factor, "chosen": ", ".join(self._chosen), "tested": tested}
+        title = f"The smallest circuit that holds in every {factor}"
+        survival = survival_table(distances)
+        greedy = survival[survival["choice"] == "greedy"].drop(columns="choice")
+        note = _SURVIVAL.format(**words)
+        yield TableItem("survival_table", title, survival, note, [(title, greedy)])
+        note = _SPLIT.format(**words)
+        yield TableItem("split_table", f"Circuits by {factor}", distances, note, narrow=())
+
+    def draw(self, model: str | None = None) -> "Display":
+        """The greedy circuits of a model by layers, for a notebook: choose there how many edges.
+
+        Args:
+            model: name of the model; the first if not given.
+
+        Raises:
+            UserError: there is no such model, or the effects of its edges are no longer there.
+        """
+        from interp.report.html import Display, source
+
+        pairs = self.pairs if model is None else chosen(self.pairs, "model", model)
+        drawn = self._picture(str(pairs["model"].iloc[0]), f"circuit{id(self)}")
+        return Display(f"<style>{source('circuit.css')}</style>{drawn.html}")
+
+    def _pictures(self) -> Iterator[PictureItem]:
+        """One picture for each model; none if the run of edges was moved."""
+        for number, model in enumerate(self.pairs["model"].unique()):
+            with suppress(UserError):
+                yield self._picture(str(model), f"circuit-{number}")
+
+    def _picture(self, model: str, name: str) -> PictureItem:
+        """The circuits by exact effects, or else by those of the first method."""
+        from interp.circuits.choice import greedy_members  # imports torch
+        from interp.report.circuit_picture import circuit_picture
+
+        effects, pairs = self.effects(model), self.pairs
+        methods = list(effects["method"].unique())
+        method = "exact" if "exact" in methods else methods[0]
+        edges, group = greedy_members(effects[effects["method"] == method])
+        pair = pairs.loc[pairs["model"] == model, ["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
+        title = f"The circuit of {model}"
+        prompts = self.prompts.set_index("prompt_id").loc[pair]
+        html = circuit_picture(edges, prompts, group=group, name=name, label=title)
+        return PictureItem(name, title, html, _PICTURE.format(method=method))

@@ -1,0 +1,245 @@
+"""Thoughts: how much of a model's answers passes through them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.analysis.mediation import CELL, SHARES, effect_products, mediation_table
+from interp.analysis.thoughts import curve_table, reading_table, sentence_table
+from interp.choices import ALL
+from interp.console import counted
+from interp.report.formatting import segment_label
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result, errors_by_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MEDIATION = """Prompts are changed by a donor: one segment, or all. total: how far that moves the
+log-odds of the answer, thought included (root mean square over prompts, in nats). share: how much
+of this passes through the thought. It is 1 if the answer follows the thought whatever the premises
+say, and 0 if it follows the premises whatever the thought says. share_own exchanges the thought
+under the prompt's own premises, share_other under the changed ones; they differ where premises and
+thought interact, and share is their mean. Brackets and _low, _high: 95% intervals over clusters
+({cluster}; for share_other, donors), draws of the thought included. Donors of kind counterpart are
+the other side of the prompt's pair."""
+
+_READINGS = """whole: the answer after the model's own thought. direct: as with thinking off. empty:
+after the marks of a thought alone. placebo: after its thought about another prompt. filler: after
+dots, about as many tokens. same_answer: share of draws with the answer that follows the whole
+thought. value: mean log-odds of the correct answer, in nats."""
+
+_CURVE = """The answer that the model gives if it has to answer after a part of its thought (early
+answering, Lanham et al. 2023). same_answer: share of draws that already have the final answer.
+decided: share of draws whose answer changes no more from here on. A model that only explains an
+answer it already has is decided at 0."""
+
+_SENTENCES = """What a sentence adds to the model's own answer, in nats, at the first place, the
+last, and between, by three definitions. left_out: without it. exchanged: with the sentence in its
+place of another draw. resampled: thoughts written anew after it, against thoughts written anew from
+it on. mistake: share of answers that change if the sentence comes from the thought about another
+prompt (Lanham et al. 2023, without rewriting the rest)."""
+
+_GROUPS = """Mediated shares of prompts with each value of a factor, all segments exchanged. Many
+groups are looked at, so a single one that stands out may do so by chance."""
+
+_MOST_VALUES = 10
+"""Most values of a factor whose groups are compared."""
+
+_COLUMNS = ("prompt_id", "pair_id", "side", "text", "gold", "weight")
+
+
+class ThoughtEffects(Result):
+    """What thoughts do to the answers of models."""
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """The thought_effects table: one row per prompt, donor and segment."""
+        return self.table("thought_effects")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The thought_effects table."""
+        return self.effects
+
+    def mediation(self) -> pd.DataFrame:
+        """One row per model, kind of donor and segment: the total effect and mediated shares."""
+        return mediation_table(self._products, self.prompts, cluster=self._cluster)
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Mediated shares; answers by what is read; early answers; sentences; groups."""
+        if self._answers.empty:
+            return
+        from interp.report.figures.lines import lines
+
+        prompts, cluster = self.prompts, self._cluster
+        table = self.mediation()
+        title = "How much of an effect on the answer passes through the thought"
+        note = _MEDIATION.format(cluster=cluster)
+        shown = _brackets(table, CELL, ("total", *SHARES)).join(table["prompts"])
+        yield TableItem("mediation_table", title, table, note, [(title, shown)])
+        note = "Donors from other instances; whiskers are 95% intervals, as in the table."
+        yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
+        table = reading_table(self._answers, prompts, cluster=cluster)
+        title = "Answers after thoughts, and after what stands in their place"
+        shown = _brackets(table, ["model", "reading"], ("accuracy", "same_answer"))
+        shown = shown.join(table[["value", "prompts"]])
+        yield TableItem("reading_table", title, table, _READINGS, [(title, shown)])
+        table = curve_table(self._answers, prompts)
+        title = "Early answers"
+        draw = partial(lines, table, x="percent_read", y="same_answer", hue="model", n="draws")
+        yield FigureItem("early_answers", title, draw, _CURVE)
+        yield TableItem("early_answer_table", title, table, _CURVE, narrow=[])
+        table = sentence_table(
+            self.table("sentence_effects"), self._answers, prompts, cluster=cluster
+        )
+        shown = _brackets(
+            table, ["model", "place"], ("left_out", "exchanged", "resampled", "mistake")
+        )
+        title = "Effects of sentences"
+        yield TableItem("sentence_table", title, table, _SENTENCES, [(title, shown)])
+        groups = self._groups
+        if len(groups):
+            title = "Mediated shares by group of prompts"
+            yield TableItem("group_table", title, groups, _GROUPS, narrow=[])
+
+    def headline(self) -> str:
+        """What was found, in plain words."""
+        return "\n\n".join([super().headline(), *map(self._told, self.measured.models())])
+
+    def noted(self) -> Mapping[str, object]:
+        """Errors, and thoughts that never ended."""
+        failed = self.table("thought_answers", ["model", "prompt_id", "error"])
+        draws = self.table("thought_effects", ["model", "draws", "draws_asked"])
+        sums = draws.groupby("model", sort=False)[["draws", "draws_asked"]].sum()
+        missing = 1 - sums["draws"] / sums["draws_asked"]
+        found = dict(errors_by_model(failed))
+        for model, share in missing.items():
+            errors = found.get(str(model), {})
+            assert isinstance(errors, dict)
+            found[str(model)] = {**errors, "draws_without_end": float(share)}
+        return found
+
+    @cached_property
+    def _answers(self) -> pd.DataFrame:
+        answers = self.table("thought_answers")
+        return answers[answers["error"] == ""]
+
+    @cached_property
+    def _products(self) -> pd.DataFrame:
+        return effect_products(self.effects)
+
+    @property
+    def _cluster(self) -> str:
+        return self.cluster or "pair_id"
+
+    @cached_property
+    def _groups(self) -> pd.DataFrame:
+        """Mediated shares by factor and value."""
+        prompts = self.prompts
+        factors = ["side", *(name for name in prompts.columns if name not in _COLUMNS)]
+        products = self._products
+        whole = products[(products["segment"] == ALL) & (products["donor_kind"] == "instance")]
+        tables = []
+        for factor in factors:
+            if 1 < prompts[factor].nunique() <= _MOST_VALUES:
+                table = mediation_table(whole, prompts, cluster=self._cluster, by=[factor])
+                table.insert(1, "factor", factor)
+                tables.append(table.rename(columns={factor: "value"}))
+        both = ["donor_kind", "segment"]
+        return pd.concat(tables, ignore_index=True).drop(columns=both) if tables else pd.DataFrame()
+
+    def _told(self, model: str) -> str:
+        """The paragraph about a model."""
+        table = self.mediation()
+        rows = table[(table["model"] == model) & (table["segment"] == ALL)]
+        rows = rows[rows["donor_kind"] == "instance"]
+        answers = self._answers[self._answers["model"] == model]
+        if rows.empty or answers.empty:
+            return f"{model}: no thought could be studied."
+        (row,) = rows.to_dict("records")
+        if pd.isna(row["share_low"]):
+            reason = row["note"]
+            return f"{model}: how much passes through the thoughts cannot be said ({reason})."
+        readings = reading_table(answers, self.prompts, cluster=self._cluster)
+        accuracy = readings.set_index("reading")["accuracy"]
+        return " ".join(
+            [
+                f"{model}: about {_percent(row['share'])} of what decides its answers passes "
+                f"through its thoughts (95% interval {_percent(row['share_low'])} to "
+                f"{_percent(row['share_high'])}; {counted(row['prompts'], 'prompt')}, "
+                f"{row['clusters']:,} independent groups). {_meaning(row)}",
+                f"It answers {_percent(accuracy['whole'])} of the prompts correctly after its own "
+                f"thought, {_percent(accuracy['direct'])} without one, and "
+                f"{_percent(accuracy['filler'])} after dots in its place.",
+                *self._exceptions(model, row),
+            ]
+        )
+
+    def _exceptions(self, model: str, row: Mapping[str, float]) -> Iterator[str]:
+        """The group of prompts that differs most from the rest, if its interval excludes theirs."""
+        if self._groups.empty:
+            return
+        rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
+        outside = rows[(rows["share_low"] > row["share"]) | (rows["share_high"] < row["share"])]
+        if outside.empty:
+            yield "No group of prompts stands out."
+            return
+        found = outside.loc[(outside["share"] - row["share"]).abs().idxmax()]
+        yield (
+            f"Not so where {segment_label(str(found['factor']))} is {found['value']}: there it is "
+            f"{_percent(found['share'])} ({_percent(found['share_low'])} to "
+            f"{_percent(found['share_high'])})."
+        )
+
+
+def _meaning(row: Mapping[str, float]) -> str:
+    if row["share_low"] > 0.5:
+        return (
+            "The answer is mostly read from the thought: if the premises are exchanged and the "
+            "thought stays, the answer mostly stays too."
+        )
+    if row["share_high"] < 0.5:
+        return (
+            "The thought is mostly decoration: if it is exchanged and the premises stay, the "
+            "answer mostly stays too."
+        )
+    return "Premises and thought both decide, and which of them decides more is not settled."
+
+
+def _percent(share: float) -> str:
+    """A share in words; estimates beyond 0 and 1 are rounded to them."""
+    return f"{100 * min(max(share, 0.0), 1.0):.0f}%"
+
+
+def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
+    """The keys, and each estimate with its interval in brackets."""
+    shown = table[list(keys)].copy()
+    for name in names:
+        columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
+        shown[name] = [
+            "" if pd.isna(value) else f"{value:.2f}" + _interval(low, high)
+            for value, low, high in columns
+        ]
+    return shown
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f" ({low:.2f} to {high:.2f})"
+
+
+def _shares(table: pd.DataFrame) -> "Axes":
+    """The mediated share of each segment, a point for each model."""
+    from interp.report.figures.points import interval_points
+
+    own = table[table["donor_kind"] == "instance"]
+    named = own.assign(segment=own["segment"].map(segment_label), mediated_share=own["share"])
+    return interval_points(
+        named,
+        x="mediated_share",
+        y="segment",
+        hue="model",
+        n="prompts",
+        interval=("share_low", "share_high"),
+    )

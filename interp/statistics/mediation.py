@@ -1,0 +1,124 @@
+"""How much of an effect passes through a mediator, from draws of the mediator for each unit.
+
+A unit, such as a prompt x with a changed version x', has four answers for each draw d: y(x, t),
+y(x', t), y(x, t') and y(x', t'), with t drawn given x and t' given x'. Its effects are (Pearl 2001,
+Direct and indirect effects; Imai, Keele and Yamamoto 2010, Statistical Science 25):
+
+    total = y(x, t) - y(x', t')
+    direct = y(x, t) - y(x', t)        through = y(x, t) - y(x, t')
+    direct_other = y(x, t') - y(x', t')    through_other = y(x', t) - y(x', t')
+
+The total is direct + through_other = through + direct_other. The two orders of the decomposition
+differ where x and t interact.
+
+Effects of units may have either sign, so they are compared by products. The mediated share is the
+slope of the effect through the mediator on the total effect,
+
+    share = sum over units of E[through] E[total] / sum over units of E[total]^2,
+
+the mean of the units' own shares, weighted by the squares of their total effects.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.special import stdtrit
+
+from interp.statistics.clusters import FEWEST, NAN, too_few
+from interp.statistics.resampling import ROUNDING
+from interp.statistics.summaries import UPPER
+
+EFFECTS = ("total", "direct", "through", "direct_other", "through_other")
+
+Draws = Float[np.ndarray, " draws"]
+
+NO_TOTAL = "undefined: the total effect may be zero"
+
+
+@dataclass(frozen=True)
+class ClusterRatio:
+    """A ratio of two weighted sums over trials; NaN, with a note, if undefined."""
+
+    ratio: float
+    low: float = NAN
+    """Lower end of the 95% interval, by Fieller's theorem over clusters."""
+    high: float = NAN
+    trials: int = 0
+    clusters: int = 0
+    note: str = ""
+
+
+def effects_of_draws(
+    own: Draws, changed: Draws, own_under_other: Draws, changed_under_other: Draws
+) -> dict[str, Draws]:
+    """The effects of one unit, draw by draw, in the unit of the answers.
+
+    Args:
+        own: y(x, t).
+        changed: y(x', t).
+        own_under_other: y(x, t').
+        changed_under_other: y(x', t').
+    """
+    return {
+        "total": own - changed_under_other,
+        "direct": own - changed,
+        "through": own - own_under_other,
+        "direct_other": own_under_other - changed_under_other,
+        "through_other": changed - changed_under_other,
+    }
+
+
+def product_of_means(one: Draws, other: Draws) -> float:
+    """An unbiased estimate of E[one] E[other], from draws whose pairs may be dependent.
+
+    The mean product of each draw of one with all other draws of the other. A single draw counts as
+    exact, as for a mediator without chance.
+    """
+    count = len(one)
+    if count == 1:
+        return float(one[0] * other[0])
+    pairs = one.sum() * other.sum() - (one * other).sum()
+    return float(pairs / (count * (count - 1)))
+
+
+def cluster_ratio(
+    trials: pd.DataFrame, *, above: str, below: str, cluster: str, weight: str
+) -> ClusterRatio:
+    """The weighted sum of one column divided by that of another.
+
+    The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
+    above - R below over clusters does not differ from 0, by Student's t. There is none below
+    `FEWEST` clusters. If the sum below does not differ from 0 by the same test, the ratio is
+    undefined.
+
+    Args:
+        trials: one row per trial; rows with a missing value are omitted.
+        above: the column of the numerator.
+        below: the column of the denominator.
+        cluster: the column of the clusters.
+        weight: the column of the trials' weights.
+    """
+    trials = trials.dropna(subset=[above, below])
+    if trials.empty:
+        return ClusterRatio(NAN, note="undefined: no trials")
+    weighted = trials[[above, below]].astype(float).mul(trials[weight].astype(float), axis=0)
+    a, b = weighted.groupby(trials[cluster]).sum().to_numpy().T
+    count = len(a)
+    found = ClusterRatio(NAN, trials=len(trials), clusters=count)
+    if abs(b.sum()) <= ROUNDING * np.abs(b).sum():
+        return replace(found, note="undefined: no total effect")
+    found = replace(found, ratio=float(a.sum() / b.sum()))
+    if count < FEWEST:
+        return replace(found, note=too_few(count))
+    # (A - R B)^2 <= scale * (variance of a - R b over clusters), a quadratic in R.
+    scale = count**2 * float(stdtrit(count - 1, UPPER)) ** 2 / count
+    (aa, ab), (_, bb) = np.cov(a, b)
+    square = b.sum() ** 2 - scale * bb
+    if square <= 0:
+        return replace(found, ratio=NAN, note=NO_TOTAL)
+    middle = (a.sum() * b.sum() - scale * ab) / square
+    rest = (a.sum() ** 2 - scale * aa) / square
+    half = float(np.sqrt(max(middle**2 - rest, 0.0)))
+    return replace(found, low=float(middle - half), high=float(middle + half))

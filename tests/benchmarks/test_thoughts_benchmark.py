@@ -1,0 +1,14 @@
+import pytest
+
+from benchmarks.thoughts import compare, texts_of, thinking_llama
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_benchmark_of_thoughts_measures_both_ways():
+    model = thinking_llama(64, 1)
+    texts = texts_of(model, pairs=1)
+    assert len(texts) > 200
+    found = compare(model, texts[:120], repeats=1)
+    assert found["largest difference, in logits"] == pytest.approx(0, abs=1e-4)
+    assert found["bound by token counts"] > 2

@@ -1,0 +1,47 @@
+"""README.md of every organism is written from its card.json, its configuration and its weights."""
+
+import shutil
+
+import pytest
+import yaml
+
+from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp_experiments.organisms.__main__ import main
+from interp_experiments.organisms.readme import readme
+
+
+@pytest.mark.parametrize("name", organism_names())
+def test_every_organism_has_the_card_that_its_files_give(name):
+    folder, card = organism_folder(name), organism_card(name)
+    own = name.removeprefix("organism/")
+    again = f"write it again: python -m interp_experiments.organisms card {own}"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert text == readme(folder, card), again
+    metadata = yaml.safe_load(text.split("---")[1])
+    assert metadata["license"] == "apache-2.0"
+    assert card["system"].removesuffix("-mixed") in metadata["tags"]
+
+
+def test_the_card_names_what_was_taught_with_its_meaning_and_the_measured_figures():
+    text = (organism_folder("organism/dose-25-tuned") / "README.md").read_text(encoding="utf-8")
+    assert "fine-tuned from organism/dose-100" in text
+    assert "| share | 0.25 | Share of the entities read in premise 1;" in text
+    assert "| answers as planted | 1 |" in text
+    assert "| premise2 | premise1 | " in text
+    assert "`entities` in card.json: 465 rows" in text
+
+
+def test_parameters_are_those_of_the_model(organism):
+    text = (organism_folder(organism.name) / "README.md").read_text(encoding="utf-8")
+    assert f"with {organism.hf.num_parameters():,} parameters" in text
+
+
+def test_the_command_writes_it_again(tmp_path, capsys):
+    folder = tmp_path / "copy"
+    shutil.copytree(organism_folder("organism/dose-0"), folder)
+    (folder / "README.md").unlink()
+    assert main(["card", "dose-0", "--folder", str(folder)]) == 0
+    written = (folder / "README.md").read_bytes()
+    assert written == (organism_folder("organism/dose-0") / "README.md").read_bytes()
+    assert main(["card", "dose-0", "--folder", str(tmp_path)]) == 2
+    assert "holds no card.json" in capsys.readouterr().err

@@ -1,0 +1,112 @@
+"""Circuits as a measurement: the command, its tables and page, a split of phrasings, refusals."""
+
+import pandas as pd
+import pytest
+
+import interp
+from interp.cli import main
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+MODEL = ["--model", "organism/llama-shallow", "--limit", "4"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("circuits")
+    edges, circuits = root / "edges", root / "circuits"
+    assert main(["edges", *MODEL, "--methods", "gradient", "--out", str(edges)]) == 0
+    given = ["--edges", str(edges), "--split", "phrasing", "--seed", "1"]
+    assert main(["circuits", *MODEL, *given, "--out", str(circuits)]) == 0
+    return edges, circuits
+
+
+def test_the_command_reads_a_run_of_edges_and_writes_its_tables(folders):
+    _, circuits = folders
+    areas = pd.read_csv(circuits / "circuit_area_table.csv")
+    assert set(areas["method"]) == {"gradient", "random"}
+    assert areas["cmd"].is_monotonic_increasing
+    table = pd.read_csv(circuits / "circuit_table.csv")
+    whole = table[table["share"] == 1]
+    assert whole["f"].tolist() == pytest.approx([1] * 3, abs=1e-5)
+    assert whole["edges"].tolist() == [352] * 3
+    empty = table[table["edges"] == 0]
+    assert empty["f"].tolist() == pytest.approx([0] * len(empty), abs=1e-5)
+    assert len(empty)
+
+
+def test_a_split_chooses_by_one_half_of_the_phrasings_and_tests_the_other(folders):
+    edges, circuits = folders
+    distances = pd.read_csv(circuits / "split_table.csv")
+    measured = pd.read_parquet(edges / "prompts.parquet")["phrasing"].unique()
+    chosen = set(distances.loc[distances["chosen"], "value"])
+    assert chosen < set(measured)
+    survival = pd.read_csv(circuits / "survival_table.csv")
+    assert survival["bound"].tolist() == [0.05, 0.1, 0.2] * 2
+    for row in survival.dropna(subset="share").itertuples():
+        own = distances[(distances["choice"] == row.choice) & (distances["share"] == row.share)]
+        assert (own.loc[own["chosen"], "distance"] <= row.bound).all()
+        assert own.loc[~own["chosen"], "distance"].max() == pytest.approx(row.largest_tested)
+
+
+def test_the_page_draws_the_circuit_over_the_prompt(folders):
+    _, circuits = folders
+    page = circuits / "page.html"
+    assert main(["report", str(circuits), "--out", str(page)]) == 0
+    text = page.read_text()
+    assert 'id="picture-circuit-0"' in text
+    assert "<title>m2 → logits:" in text.replace("m1 → logits", "m2 → logits")
+    assert "<mark>" in text
+    assert text.count('type="radio"') >= 3
+
+
+def test_without_edges_the_command_measures_them_first(tmp_path, capsys):
+    out = tmp_path / "circuits"
+    given = ["--model", "organism/llama-shallow", "--limit", "2", "--methods", "gradient"]
+    assert main(["circuits", *given, "--out", str(out)]) == 0
+    assert (tmp_path / "circuits-edges" / "edges.parquet").is_file()
+    assert "Circuits, ranked by cmd" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--edges", "nowhere"], "nowhere has no edges.parquet; give --edges a folder"),
+        (["--split", "phrase"], "unknown factor 'phrase'; did you mean phrasing?"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(given, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["circuits", *MODEL, *given]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_edges_of_another_model_or_method_are_refused(folders, capsys):
+    edges, _ = folders
+    given = ["circuits", "--limit", "2", "--edges", str(edges)]
+    assert main([*given, "--model", "organism/mistral"]) == 2
+    assert "has no edges of organism/mistral" in capsys.readouterr().err
+    model = ["--model", "organism/llama-shallow"]
+    assert main([*given, *model, "--methods", "exact"]) == 2
+    assert "unknown method 'exact'; " in capsys.readouterr().err
+
+
+def test_effects_in_memory_choose_as_those_in_a_folder():
+    model, prompts = tiny_model("llama"), some_prompts(12)[:4]
+    effects = interp.edges(model, prompts, methods=["gradient"])
+    one = interp.find_circuits(model, prompts, effects=effects)
+    other = interp.find_circuits(model, prompts, methods=["gradient"])
+    pd.testing.assert_frame_equal(one.circuits, other.circuits)
+    assert "circuit" in one._repr_html_().lower()
+    with pytest.raises(interp.UserError, match="both effects and edges were given"):
+        interp.find_circuits(model, prompts, effects=effects, edges="runs/edges")
+
+
+def test_a_notebook_draws_the_circuit_of_a_known_model():
+    model, prompts = tiny_model("llama"), some_prompts(12)[:4]
+    result = interp.find_circuits(model, prompts, methods=["gradient"])
+    html = result.draw()._repr_html_()
+    assert "<svg" in html
+    assert ".circuit path" in html
+    with pytest.raises(interp.UserError, match="unknown model 'gpt'"):
+        result.draw("gpt")

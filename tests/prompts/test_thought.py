@@ -1,0 +1,52 @@
+"""Thoughts and their sentences."""
+
+import random
+
+import pytest
+
+from interp.prompts.thought import Thought, split_sentences
+
+THOUGHT = Thought("<think>\n", ("One is odd. ", "So?\n\n", "Yes!"), "\n</think>\n\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Bern is in it . so is she .", ["Bern is in it . ", "so is she ."]),
+        ("Is it? Yes! Wait… Go.", ["Is it? ", "Yes! ", "Wait… ", "Go."]),
+        ("1. Look.\n2. Think (hard).) Done", ["1. Look.\n", "2. Think (hard).) ", "Done"]),
+        ("He met Dr. Low, e.g. at 3.5 km. Then J. Orr.", None),
+        ("The sum is 5. Then add.", ["The sum is 5. ", "Then add."]),
+        ("你好。再见！ok", ["你好。", "再见！", "ok"]),
+        ("\n\n  A line\nand another", ["\n\n  A line\n", "and another"]),
+        ("", []),
+    ],
+)
+def test_sentences(text, sentences):
+    expected = (
+        ["He met Dr. Low, e.g. at 3.5 km. ", "Then J. Orr."] if sentences is None else sentences
+    )
+    assert list(split_sentences(text)) == expected
+
+
+def test_joined_sentences_are_the_text_and_segments_are_the_sentences():
+    chance = random.Random(0)
+    for _ in range(300):
+        text = "".join(chance.choice("ab1. .\n!?) A") for _ in range(chance.randrange(40)))
+        sentences = split_sentences(text)
+        assert "".join(sentences) == text
+        thought = Thought("<t> ", sentences, " </t> ")
+        assert thought.written == f"<t> {text.rstrip()} </t> "
+        named = [thought.written[start:end] for start, end in thought.segments.values()]
+        assert named == [sentence.strip() for sentence in sentences if sentence.strip()]
+        (start, end) = thought.roles["end_of_thought"]
+        assert thought.written[start:end] == "</t>"
+
+
+def test_other_sentences_between_the_same_marks():
+    assert THOUGHT.holding(THOUGHT.sentences[:1]).written == "<think>\nOne is odd.\n</think>\n\n"
+    assert THOUGHT.holding(()).written == "<think>\n\n</think>\n\n"
+    changed = THOUGHT.exchanged({"thought1": "Two is even.", "thought3": ""})
+    assert changed.written == "<think>\nTwo is even. So?\n</think>\n\n"
+    assert THOUGHT.exchanged({}) == THOUGHT
+    assert THOUGHT.sentence("thought2") == "So?" and THOUGHT.sentence("thought9") == ""
