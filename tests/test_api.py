@@ -41,14 +41,16 @@ PARTS_OF_STUDIES = {"attribute-reinitialized"}
 
 
 def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that_runs():
-    calls = {call.__name__.replace("_", "-"): call for call in CALLS}
+    calls = {call.__name__.replace("_", "-"): call for call in [*CALLS, interp.thoughts]}
+    calls["circuits"] = interp.find_circuits
     assert set(calls) | PARTS_OF_STUDIES == set(plugins(MEASUREMENTS))
     page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
-    examples = "".join(re.findall(r"(?s)```python\n(.*?)```", page))  # tests/test_code_blocks.py
+    pages = "".join(map(Path.read_text, (Path(__file__).parents[1] / "docs").glob("*.md")))
+    examples = "".join(re.findall(r"(?s)```python\n(.*?)```", pages))  # tests/test_code_blocks.py
     for name, call in calls.items():
         options = find_spec(name).model_fields
         shown = inspect.signature(call).parameters
-        assert list(shown) == ["model", "prompts", "batch_tokens", *options]
+        assert {"model", "prompts", "batch_tokens", *options} <= set(shown)
         assert all(own.annotation is not inspect.Parameter.empty for own in shown.values())
         assert all(f"    {option}: " in call.__doc__ for option in options)
         assert re.search(rf"\b{call.__name__}\(model, ", examples), call.__name__

@@ -122,11 +122,11 @@ def test_answers_that_share_a_first_token_are_flagged():
         }
     )
     facts = pd.DataFrame(
-        {"prompt_id": ["a", "b", "c", "d"], "entity_a": ["Mali", "Malta", "bird", "Mali"]}
+        {"prompt_id": ["a", "b", "c", "d"], "gold": ["Mali", "Malta", "bird", "Mali"]}
     )
     flagged = flag_shared(table, facts)
     assert flagged["shared_with"].tolist() == [1, 1, 0, 1, 0, 0, 0, 0]
-    assert not {"entity_a", "token_ids"} & set(flagged)
+    assert not {"gold", "token_ids"} & set(flagged)
 
 
 def test_answers_that_share_any_counted_token_are_flagged():
@@ -140,7 +140,7 @@ def test_answers_that_share_any_counted_token_are_flagged():
         }
     )
     names = ["Brazil", "Bhutan", "Austria", "Azerbaijan", "Brazil"]
-    facts = pd.DataFrame({"prompt_id": list("abcde"), "entity_a": names})
+    facts = pd.DataFrame({"prompt_id": list("abcde"), "gold": names})
     assert flag_shared(table, facts)["shared_with"].tolist() == [2, 2, 1, 3, 2]
 
 
@@ -152,7 +152,7 @@ def test_sharing_is_an_overlap_of_counted_tokens(rows):
     models, names, tokens = zip(*rows, strict=True) if rows else ((), (), ())
     ids = [str(place) for place in range(len(rows))]
     table = pd.DataFrame({"model": models, "prompt_id": ids, "token_ids": tokens})
-    facts = pd.DataFrame({"prompt_id": ids, "entity_a": names})
+    facts = pd.DataFrame({"prompt_id": ids, "gold": names})
     found = flag_shared(table, facts)["shared_with"].tolist()
     assert found == [
         len({n for m, n, own in rows if m == model and n != name and {*own} & {*counted}})

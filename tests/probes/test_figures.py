@@ -17,7 +17,7 @@ def rows(model, layers, failed, entities=20):
             "control_accuracy": 0.5,
             "control_sd": 0.03,
             "n_prompts": n,
-            "n_entities": entities,
+            "n_clusters": entities,
         }
         for position in ("last_token", "premise2")
         for layer in range(layers)
@@ -41,8 +41,8 @@ def test_a_row_per_position_and_a_column_per_model_with_its_own_layers():
     # Few prompts are neither drawn nor counted.
     assert [lines(ax) for ax in panels[:2]] == [{"all", "failed", "control"}, {"all", "control"}]
     assert [ax.texts[0].get_text() for ax in panels[:2]] == [
-        "all: n = 400 of 20 entities\nfailed: n = 80 of 20 entities",
-        "all: n = 400 of 20 entities",
+        "all: n = 400 in 20 clusters\nfailed: n = 80 in 20 clusters",
+        "all: n = 400 in 20 clusters",
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_panel_without_lines_says_so_in_its_middle_and_has_no_scale_of_layers(
 def is_remark_alone(ax):
     (remark,) = ax.texts
     return (
-        remark.get_text() == "fewer than 50 prompts\nor 10 entities"
+        remark.get_text() == "fewer than 50 prompts\nor 10 clusters"
         and remark.get_position() == (0.5, 0.5)
         and not len(ax.get_xticks())
     )
