@@ -24,7 +24,7 @@ def test_a_measurement_fills_the_tables_that_its_spec_names(name, organism):
     model = organism if spec.reads_thoughts else thinking_model(QWEN3, thinking="on")
     everything = bind(spec(**EVERYTHING.get(name, {})), model).tables
     assert list(everything) == list(named)
-    for filled in (everything, bind(spec(), organism).tables):
+    for filled in (everything, bind(spec(), model).tables):
         for table_name, schema in filled.items():
             assert schema.equals(named[table_name], check_metadata=True)
 

@@ -66,7 +66,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
         ]
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
-        row: Row = {"model": model.name, "prompt_id": prompt.id, "answer": "", "correct": False}
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "answer": "", "correct": None}
         row["error"] = error
         return {"completions": [row], **({"thoughts": [row]} if model.chat.thinks else {})}
 
@@ -132,7 +132,7 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
                 "same_tokens": own.same_tokens,
                 **judged,
             }
-            failed: Row = {"answer": "", "correct": False, "error": NOT_FINITE}
+            failed: Row = {"answer": "", "correct": None, "error": NOT_FINITE}
             finite = text.finite and answer.finite
             rows[row]["thoughts"].append({**key, "draw": draw, **(numbers if finite else failed)})
             if draw == 0:

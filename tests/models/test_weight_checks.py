@@ -193,7 +193,7 @@ def test_a_long_context_is_none_of_the_weights_business(saved):
 )
 def test_layers_that_see_a_window_need_its_size(saved, kind, size):
     configure(saved, layer_types=[kind, "full_attention"])
-    with pytest.raises(UserError, match=f"layers of {kind} and no {size}"):
+    with pytest.raises(UserError, match=f"layers of {kind} but no {size}"):
         interp.load_model(str(saved), device="cpu")
     configure(saved, **{size: 16})
     assert interp.load_model(str(saved), device="cpu")

@@ -207,7 +207,7 @@ def test_attention_is_that_of_the_token_that_answers(kind, attn, few):
 
 def test_an_encoder_whose_head_reads_an_unknown_token_tells_no_attention(few):
     model = classifier(other_kinds.UNMAPPED_CLASSIFIER)
-    with pytest.raises(UserError, match=r"not known.*--methods input_gradient"):
+    with pytest.raises(UserError, match=r"unknown.*--methods input_gradient"):
         interp.attribute(model, few, methods=["attention"])
     table = interp.attribute(model, few, methods=["input_gradient"]).segment_scores
     assert (table["error"] == "").all()

@@ -132,9 +132,9 @@ def test_the_authors_wording_is_read_too():
         ("Charlie is tall", "ends in a full stop"),
         ("If Charlie is tall then Gary is kind or round.", "no disjunction in what follows"),
         ("If Charlie is tall and kind or round then Gary is kind.", "all joined by 'and'"),
-        ("If Charlie is tall.", "unknown to the language"),
-        ("Charlie is the brother of.", "unknown to the language"),
-        ("Charlie is " + "very " * 100 + "tall.", r"unknown to the language"),
+        ("If Charlie is tall.", "not in the language"),
+        ("Charlie is the brother of.", "not in the language"),
+        ("Charlie is " + "very " * 100 + "tall.", r"not in the language"),
     ],
 )
 def test_other_sentences_are_refused(words, expected):

@@ -132,7 +132,7 @@ def test_a_pair_that_is_no_paraphrase_is_reported(tmp_path, rows):
         ({"context": " "}, "context is ' '; expected sentences"),
         ({"statement": "Anna is tall"}, "expected a full stop"),
         ({"context": "Anna is tall. " * 2000}, "28,000 characters"),
-        ({"context": "Anna\x00 is tall."}, "cannot be printed"),
+        ({"context": "Anna\x00 is tall."}, "unprintable"),
         ({"theory_id": "../../etc"}, "expected one such as 7dfe482a_conj0"),
         ({"theory_id": "x_conj9"}, "versions"),
         ({"theory_id": "x\x1b_conj0"}, "expected one such as 7dfe482a_conj0"),

@@ -176,7 +176,7 @@ def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_
         read_set(folder)
     free = psutil.virtual_memory()._replace(available=10)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
-    with pytest.raises(UserError, match=r"test_data\.json has .* more than the 10 bytes"):
+    with pytest.raises(UserError, match=r"test_data\.json has .* exceeds the 10 bytes"):
         read_set(folder)
 
 
@@ -232,7 +232,7 @@ def test_what_is_missing_is_said(tmp_path):
     with pytest.raises(UserError, match="holds no object of rules by id"):
         read_sets(folder)
     (folder / RULES).write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="not written in UTF-8"):
+    with pytest.raises(UserError, match="not encoded in UTF-8"):
         read_sets(folder)
     (folder / RULES).unlink()
     with pytest.raises(UserError, match=r"there is no test_rule\.json"):
