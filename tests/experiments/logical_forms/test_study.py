@@ -267,7 +267,7 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     assert results.models == ["model 0", "model 1", "silent", "lost"]
     assert results.competent == ["model 0", "model 1"]
     assert results.incompetence["silent"] == "Yes and No together have a probability of 0.2"
-    assert results.incompetence["lost"] == "its perplexity is 5,000, guessing has 1,000"
+    assert results.incompetence["lost"] == "its perplexity is 5,000; that of guessing is 1,000"
     assert tables.models(results)["why_not"].tolist()[:2] == ["", ""]
     nobody = with_vocabulary({"questions": silent})
     why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
