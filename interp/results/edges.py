@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import pandas as pd
 
 from interp.analysis.edge_effects import edge_agreement_table, edge_table
 from interp.console import counted
+from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, note_errors
 from interp.statistics.summaries import grouped
@@ -26,6 +28,8 @@ recall_10: share of the 10 largest exact edges among the 10 largest estimates.""
 
 class EdgeEffects(Result):
     """The effects of edges on the answers of models."""
+
+    question: ClassVar[str] = "Which edges between components carry the answer?"
 
     @property
     def edges(self) -> pd.DataFrame:
@@ -65,10 +69,30 @@ class EdgeEffects(Result):
             for model, rows in self.pairs.groupby("model", sort=False)
         }
 
-    def headline(self) -> str:
-        """The extent of the measurement."""
+    def extent(self) -> str:
+        """The numbers of pairs and models."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The largest edges of each model, by the first method."""
+        table = self._effects
+        table = table[table["method"] == table["method"].iloc[:1].max()]
+        parts = []
+        for place in (1, 2, 3):
+            rows = table[table["rank"] == place]
+            where = rows["writer"] + " → " + rows["reader"] + ":"
+            parts.append(
+                headline(
+                    rows.assign(label=where),
+                    f"edge {place}, logits",
+                    value="effect",
+                    interval=("effect_low", "effect_high"),
+                    n="pairs",
+                    unit="pairs",
+                )
+            )
+        return pd.concat(parts, ignore_index=True)
 
     @cached_property
     def _effects(self) -> pd.DataFrame:
