@@ -126,7 +126,7 @@ def _matrix(name: str, title: str, cells: pd.DataFrame, *, y: str, x: str) -> Fi
     return FigureItem(name, title, draw, CELLS)
 
 
-def in_brief(rows: pd.DataFrame, subject: str) -> str:
+def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
     """A sentence of at most 25 words on what comparisons of one kind show.
 
     If none shows a difference, it gives the range that at least one does not exclude, the smallest
@@ -135,6 +135,7 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
         subject: what is compared with what.
+        ordered: whether the direction has a meaning, as it has not between two models.
     """
     tested = rows[rows["verdict"] != UNTESTED]
     if tested.empty:
@@ -154,10 +155,12 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
         (only,) = tested.to_dict("records")
         return f"{subject}: {only['name']}, {_estimate(only)}, {only['n']}."
     above, below = ((shown["difference"] * sign > 0).sum() for sign in (1, -1))
+    how_many = f"{above} of {len(tested)} above, {below} below"
+    if not ordered:
+        how_many = f"{above + below} of {len(tested)} differ"
     largest = shown.iloc[int(shown["difference"].abs().argmax())].to_dict()
     return (
-        f"{subject}: {above} of {len(tested)} above, {below} below; largest "
-        f"{largest['name']}: {_estimate(largest)}, {largest['n']}."
+        f"{subject}: {how_many}; largest {largest['name']}: {_estimate(largest)}, {largest['n']}."
     )
 
 

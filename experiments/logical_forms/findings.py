@@ -13,8 +13,15 @@ from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import Contrasts
 from interp_experiments.logical_forms.results import Results, clustered_means
 
-_SUBJECTS = {"modality": "Modalities, valid forms", "argument_form": "Argument forms, valid ones"}
+_SUBJECTS = {
+    "modality": "Soft accuracy by modality, valid forms",
+    "argument_form": "Soft accuracy by argument form, valid forms",
+}
 """The factors of the confirmatory contrasts, in words."""
+
+
+_LEFT_OUT = "Yes and No are improbable, or perplexity is above that of guessing (table Models)"
+"""Why a model has no numbers."""
 
 
 def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
@@ -29,8 +36,9 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
     sentences = [
-        f"{competent} of {models} answer Yes or No and read the questions; the others are left "
-        f"out; n = {questions:,} questions.",
+        f"{competent} of {models} answer Yes or No and read the questions"
+        f"{'; the others are left out' * (competent < len(results.models))}; n = {questions:,} "
+        "questions.",
         extremes(numbers, "soft accuracy") if competent else "",
         *_confirmatory(valid),
         *_perplexity(correlations),
@@ -59,7 +67,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     }
     parts = []
     for name, table in means.items():
-        note = table["model"].map(results.incompetence)
+        note = table["model"].map(results.incompetence).where(lambda why: why == "", _LEFT_OUT)
         numbers = ["mean", "low", "high"]
         shown = table.assign(note=note, **{n: table[n].where(note == "") for n in numbers})
         parts.append(headline(shown, name, value="mean", n="n", unit="questions"))
@@ -75,7 +83,9 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
     for factor, tests in found.tests.groupby("factor", sort=False):
         name = tests["first"] + " − " + tests["second"]
         n = counted(int(units), "model" if over_models else "interpretation")
-        yield in_brief(tests.assign(name=name, n=n, clusters=int(units)), _SUBJECTS[str(factor)])
+        yield in_brief(
+            tests.assign(name=name, n=n, clusters=int(units)), _SUBJECTS[str(factor)], ordered=False
+        )
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:

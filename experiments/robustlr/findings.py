@@ -4,7 +4,7 @@ import pandas as pd
 
 from interp.console import counted
 from interp.report.glance import extremes, glance, headline
-from interp.report.page import Glance, Section, TableItem
+from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
 from interp.statistics.proportions import proportions
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.robustlr import tables
@@ -33,7 +33,10 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
         f"theories in all, {_each(rows)} in each, and their variants."
     )
-    said = [in_brief(own, subject) for subject, own in list(kinds(compared).items())[:4]]
+    said = [
+        in_brief(own, subject, ordered=not subject.startswith("Between"))
+        for subject, own in list(kinds(compared).items())[: MOST_SENTENCES - 1]
+    ]
     return glance(asked, numbers, [extremes(numbers[~guess], mean), *said])
 
 

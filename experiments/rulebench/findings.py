@@ -25,7 +25,12 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     said = [
         *unreadable(results.texts),
         extremes(numbers, f"{next(iter(tables.DIMENSIONS))} score"),
-        *(in_brief(rows, subject) for subject, rows in tested.items()),
+        *(
+            in_brief(
+                rows, f"Accuracy, {subject[:1].lower()}{subject[1:]}", ordered=subject != MODELS
+            )
+            for subject, rows in tested.items()
+        ),
     ]
     asked = (
         "Does a model follow the rule that it is given? "
@@ -75,7 +80,7 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     """The results of the comparisons that were named in advance."""
-    of_models = compared["subject"] == MODELS
+    of_models = (compared["subject"] == MODELS).astype(bool)
     within = compared[~of_models]
     within = within.assign(where=within["subject"] + ", " + within["set"])
     rules = compared.loc[of_models, "name"].str.rpartition(", ")[2]

@@ -41,12 +41,16 @@ def first_screen(results: Results) -> Glance:
     pairs, entities = len(results.prompts) // 2, results.prompts["entity_pair"].nunique()
     numbers = headline_numbers(results)
     named = dict(list(confirmatory(results).groupby("factor", sort=False)))
+    subjects = {
+        MODEL: "Paired accuracy between models",
+        "rule": f"Paired accuracy, {_CONTRASTS['rule'].lower()}",
+    }
     sentences = [
         extremes(numbers, "paired accuracy"),
         sides(accuracy(results)),
         *(
-            in_brief(named[factor], _CONTRASTS[factor])
-            for factor in (MODEL, "rule")
+            in_brief(named[factor], subject, ordered=factor != MODEL)
+            for factor, subject in subjects.items()
             if factor in named
         ),
         familiar(familiarity(results)),

@@ -133,8 +133,8 @@ def _leagues(worst: pd.DataFrame) -> Iterator[str]:
         first = rows.iloc[0]
         value = with_interval(float(first["value"]), float(first["low"]), float(first["high"]))
         yield (
-            f"Of {len(rows)} scores {words}, {rows['above'].sum()} are above chance on every "
-            f"model; highest at worst: {first['method']}, {value}; n = {first['prompts']:,}."
+            f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance on every model; "
+            f"first: {first['method']}, {value}; n = {first['prompts']:,} prompts."
         )
 
 

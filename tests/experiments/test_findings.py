@@ -51,12 +51,16 @@ def test_a_sentence_says_what_is_shown_and_what_is_excluded(rows, brief):
     assert in_brief(compared(*rows), "A") == brief
 
 
+def test_between_models_no_direction_is_counted():
+    said = in_brief(compared(UP, DOWN, WIDE), "A", ordered=False)
+    assert said.startswith("A: 2 of 3 differ; largest up: +0.50 [")
+
+
 def texts_of(item):
     """The texts in the cells of a matrix by row and column."""
     ax = item.draw()
-    rows, columns = (
-        [t.get_text() for t in labels] for labels in (ax.get_yticklabels(), ax.get_xticklabels())
-    )
+    ticks = ax.get_yticklabels(), ax.get_xticklabels()
+    rows, columns = ([tick.get_text() for tick in own] for own in ticks)
     return {
         (rows[round(y)], columns[round(x)]): text.get_text()
         for text in ax.texts

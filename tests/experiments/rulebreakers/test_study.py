@@ -51,6 +51,7 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.rulebreakers.study import RulebreakersStudy
 from interp_probes.linear import linear_probes
+from tests.support.pages import check_first_screen
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +127,7 @@ def test_every_table_and_figure_is_made(folder, capsys):
         assert main(["run", "rulebreakers", *options]) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")} == before
     # What was found is also printed.
-    assert "Between models: " in capsys.readouterr().out
+    assert "Paired accuracy between models: " in capsys.readouterr().out
     report = RulebreakersStudy().report(StudyFolder.read(folder))
     check_first_screen(report, page)
 
