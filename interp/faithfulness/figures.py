@@ -20,6 +20,7 @@ from interp.report.figures.style import (
     n_of,
     new_axes,
 )
+from interp.report.glance import WIDTH
 
 
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
@@ -32,7 +33,7 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
         kinds: the kinds of contenders, with their labels.
     """
     with house_style():
-        ax = new_axes(width=5.0, height=1.5 + 0.26 * len(table))
+        ax = new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
         table = table.sort_values("value", ascending=False, kind="stable")
         places = np.arange(len(table))
         for index, (kind, label) in enumerate(kinds.items()):

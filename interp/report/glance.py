@@ -22,7 +22,7 @@ many units it is over; a word before the value; why there is no value."""
 
 TITLE = "At a glance"
 
-WIDTH = 5.0
+WIDTH = 4.9
 """Width of the figure in inches: its labels can still be read on a phone."""
 
 

@@ -1,5 +1,7 @@
 """Lines with a band, such as over layers, and grids of shares."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -112,6 +114,10 @@ def matrix(
         return ax
 
 
+_WRAPPED = 20
+"""Letters after which the name of a column continues on a new line."""
+
+
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
     """A grid of differences: coloured if shown, white if not, a point if not tested.
 
@@ -124,6 +130,7 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])
+        columns = rows if set(rows) == set(columns) else columns
         shown = table.assign(place=table[y].map(rows.index), across=table[x].map(columns.index))
         grid = np.full((len(rows), len(columns)), np.nan)
         for row in shown[shown["verdict"] == DIFFERENT].to_dict("records"):
@@ -140,7 +147,8 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
             weight = "bold" if strong else "normal"
             how = {"ha": "center", "va": "center", "fontsize": 9, "fontweight": weight}
             ax.text(row["across"], row["place"], text, color=ink, **how)
-        ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
+        wrapped = [textwrap.fill(str(name), _WRAPPED) for name in columns]
+        ax.set_xticks(range(len(columns)), wrapped, rotation=30, ha="right")
         ax.set_yticks(range(len(rows)), rows)
         ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
