@@ -101,7 +101,7 @@ def organisms(models: Sequence[str]) -> str:
 
 
 def extremes(numbers: pd.DataFrame, number: str) -> str:
-    """A sentence on the models with the highest and the lowest value.
+    """A sentence on the models with the highest and the lowest value, or on the largest labelled one.
 
     It has at most 25 words if the number's name has at most five.
 
@@ -113,6 +113,10 @@ def extremes(numbers: pd.DataFrame, number: str) -> str:
     if rows.empty:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
+    if (rows["label"] != "").any():  # such as the place of an effect: only the largest is named
+        most = rows.loc[rows["value"].abs().idxmax()].to_dict()
+        n = f"n = {int(most['n']):,} {most['unit']}"
+        return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."
     rows = rows.sort_values("value", kind="stable")
     texts = [f"{row['model']}, {_cell(row)}" for row in rows.to_dict("records")]
     counts = sorted({int(rows["n"].iloc[0]), int(rows["n"].iloc[-1])})

@@ -219,7 +219,7 @@ class Attributions(Answered):
             parts = [
                 headline(
                     rows,
-                    f"{ratio_title(self.ratio)}, {method}",
+                    f"{ratio_title(self.ratio)} by {method}",
                     value="geometric",
                     interval=("geometric_low", "geometric_high"),
                     n="prompts",
@@ -239,7 +239,7 @@ class Attributions(Answered):
             parts = [
                 headline(
                     table[table["segment"] == name].drop(columns="note"),
-                    f"share of {segment_label(name)}, {scores['method'].iloc[0]}",
+                    f"share of {segment_label(name)} by {scores['method'].iloc[0]}",
                     value="share",
                     n="n",
                     unit="prompts",
@@ -349,7 +349,7 @@ class SegmentEffects(Result):
         for segment in sizes.index[:MOST_NUMBERS]:
             own = rows[rows["segment"] == segment]
             table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
-            name = f"effect of {segment_label(segment)}, logits"
+            name = f"effect of {segment_label(segment)} in logits"
             table = table.drop(columns="note")
             parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
         return pd.concat(parts, ignore_index=True) if parts else super().headline()

@@ -85,7 +85,7 @@ class EdgeEffects(Result):
             parts.append(
                 headline(
                     rows.assign(label=where),
-                    f"edge {place}, logits",
+                    f"largest edge {place} in logits",
                     value="effect",
                     interval=("effect_low", "effect_high"),
                     n="pairs",

@@ -174,7 +174,7 @@ class Patches(Result):
         """The pairs that each model recognizes, and its largest effects over all pairs."""
         recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
         shares = proportions(recognized, values=["recognized"], by=["model"], cluster="cluster")
-        parts = [headline(shares, "recognized pairs", value="share", n="n", unit="pairs")]
+        parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
         effects = self._effects
         effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
         for site, rows in effects.groupby("site", sort=False):
@@ -191,7 +191,7 @@ class Patches(Result):
             parts.append(
                 headline(
                     first.assign(label=where, note=""),
-                    f"largest effect at {site}, logits",
+                    f"largest effect at {site} in logits",
                     value="effect",
                     interval=("effect_low", "effect_high"),
                     n="pairs",
