@@ -1,5 +1,6 @@
 """The page: a verdict on each method, tables and figures."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -288,12 +289,19 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 def _wide(own: ModelResults) -> pd.DataFrame:
     """One row per contender, a column per metric with its interval as text."""
-    texts = [with_interval(*row) for row in own.metrics[["value", "low", "high"]].to_numpy()]
+    numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
+    texts = [_text(*map(float, row)) for row in numbers]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))
     wide = table.pivot(index="contender", columns="metric", values="text")
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
     wide.insert(0, "model", own.model)
     return wide
+
+
+def _text(value: float, low: float, high: float) -> str:
+    """A number with its interval in ASCII, as files have it."""
+    interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
+    return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:

@@ -101,7 +101,7 @@ def organisms(models: Sequence[str]) -> str:
 
 
 def extremes(numbers: pd.DataFrame, number: str) -> str:
-    """A sentence on the models with the highest and the lowest value, or on the largest labelled one.
+    """A sentence on the highest and the lowest value, or on the largest labelled one.
 
     It has at most 25 words if the number's name has at most five.
 

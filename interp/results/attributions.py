@@ -234,7 +234,8 @@ class Attributions(Answered):
             first = scores[scores["method"] == scores["method"].iloc[0]].dropna(subset="share")
             rows = first.merge(clusters, on="prompt_id")
             by = ["model", "segment"]
-            table = proportions(rows, values=["share"], by=by, cluster=cluster, weight="weight")
+            # As in `segment_table`, each prompt counts once.
+            table = proportions(rows, values=["share"], by=by, cluster=cluster)
             largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
             parts = [
                 headline(
@@ -343,7 +344,8 @@ class SegmentEffects(Result):
         effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
         effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]
         cluster = self.cluster or "pair_id"
-        rows = effects.merge(self.prompts[["prompt_id", "weight", cluster]], on="prompt_id")
+        # As in `segment_effect_table`, each prompt counts once.
+        rows = effects.merge(self.prompts[["prompt_id", cluster]], on="prompt_id").assign(weight=1)
         sizes = rows["shapley"].abs().groupby(rows["segment"]).mean().sort_values(ascending=False)
         parts = []
         for segment in sizes.index[:MOST_NUMBERS]:
