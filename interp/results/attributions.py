@@ -249,9 +249,8 @@ class Attributions(Answered):
             ]
         return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
 
-    def main_figure(self) -> FigureItem:
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem:
         """The ratios or the shares, without the accuracy."""
-        numbers = self.headline()
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:

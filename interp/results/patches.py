@@ -200,7 +200,7 @@ class Patches(Result):
             )
         return pd.concat(parts[:5], ignore_index=True)
 
-    def main_figure(self) -> FigureItem | None:
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The first heat map."""
         return next((item for item in self.shown if isinstance(item, FigureItem)), None)
 

@@ -152,7 +152,7 @@ class Result:
         names = numbers["number"].unique()[:MOST_SENTENCES]
         sentences = [extremes(numbers, str(name)) for name in names]
         asked = f"{self.question} {self.extent()}".strip()
-        return glance(asked, numbers, sentences, figure=self.main_figure())
+        return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
 
     def extent(self) -> str:
         """How much was measured, in a sentence."""
@@ -163,8 +163,8 @@ class Result:
         """The headline numbers of each model (`interp.report.glance.headline`); none by default."""
         return pd.DataFrame(columns=COLUMNS)
 
-    def main_figure(self) -> FigureItem | None:
-        """The item that carries the main result; by default, the headline numbers are drawn."""
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The item that carries the main result; None to draw the headline numbers."""
         return None
 
     def sections(self) -> Iterator[Section]:
