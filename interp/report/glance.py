@@ -3,7 +3,7 @@
 Every page is made by `glance`, so the four studies, faithfulness and single runs begin alike.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -78,11 +78,8 @@ def glance(
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
         if figure is None and len(shown):
-            draw, note = (
-                partial(dots, shown),
-                "Dots with 95% intervals; n counts what the table says.",
-            )
-            figure = FigureItem("at_a_glance", "The same numbers", draw, note)
+            note = "Dots with 95% intervals; n counts what the table says."
+            figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
     items += [figure] * (figure is not None)
     legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
     return Glance(asked, tuple(sentences), tuple(items), legend)
@@ -190,9 +187,10 @@ def _why_blank(numbers: pd.DataFrame) -> str:
     return f"Blank: {'; '.join(reasons)}." if reasons else ""
 
 
-def _cell(row: "dict[str, object] | dict[object, object]") -> str:
-    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))  # type: ignore[index]
-    return f"{row['label']} {with_interval(value, low, high)}".strip()  # type: ignore[index]
+def _cell(row: Mapping[Hashable, object]) -> str:
+    """A value with its interval, after its label."""
+    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    return f"{row['label']} {with_interval(value, low, high)}".strip()
 
 
 def _short(number: float) -> str:

@@ -136,7 +136,8 @@ class Result:
                 "Parquet files of the run"
             )
         first = self.glance()
-        kept = tuple(item for item in sections[0].items if item not in first.items)
+        there = set(map(id, first.items))
+        kept = tuple(item for item in sections[0].items if id(item) not in there)
         return Report(
             title=f"{about.measurement} {about.system}",
             text="",
