@@ -80,7 +80,8 @@ def glance(
         if figure is None and len(shown):
             note = "Dots with 95% intervals; n counts what the table says."
             figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
-    items += [figure] * (figure is not None)
+    if figure is not None:
+        items.append(figure)
     legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
     return Glance(asked, tuple(sentences), tuple(items), legend)
 
@@ -111,7 +112,7 @@ def extremes(numbers: pd.DataFrame, number: str) -> str:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
     if (rows["label"] != "").any():  # such as the place of an effect: only the largest is named
-        most = rows.loc[rows["value"].abs().idxmax()].to_dict()
+        most = rows.iloc[int(rows["value"].abs().argmax())].to_dict()
         n = f"n = {int(most['n']):,} {most['unit']}"
         return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."
     rows = rows.sort_values("value", kind="stable")

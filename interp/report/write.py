@@ -159,7 +159,7 @@ LEAST_LETTERS = 9.0
 def _least_width(figure: Figure) -> float:
     """Width in pixels at which the smallest letters of a figure are `LEAST_LETTERS` high."""
     sizes = [
-        text.get_fontsize()
+        float(text.get_fontsize())
         for text in figure.findobj(Text)
         if text.get_visible() and text.get_text().strip()
     ]
