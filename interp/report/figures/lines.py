@@ -152,7 +152,7 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
                 "fontsize": 9,
                 "fontweight": weight,
             }
-            ax.text(row["across"], row["place"], text, color=ink, **how)
+            ax.text(row["across"], row["place"], text, color=ink, fontweight=weight, **how)
         wrapped = [textwrap.fill(str(name), _WRAPPED) for name in columns]
         ax.set_xticks(range(len(columns)), wrapped, rotation=30, ha="right")
         ax.set_yticks(range(len(rows)), rows)
