@@ -71,8 +71,8 @@ def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
 
 def _means(scored: pd.DataFrame, measure: str, *, lacking: int = 0) -> pd.DataFrame:
     """The mean of a score by model, with its interval; blank if a set has no theories."""
-    options = {"by": ["model"], "cluster": "pair_id", "weight": "weight"}
-    table = proportions(scored, values=[measure], **options)
+    by = ["model"]
+    table = proportions(scored, values=[measure], by=by, cluster="pair_id", weight="weight")
     counts = scored.groupby("model")["pair_id"].nunique()
     table = table.assign(theories=table["model"].map(counts), note="")
     if lacking:

@@ -1,5 +1,8 @@
 """The first screen and the findings of a study, from the numbers of its tables."""
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import pandas as pd
 
 from interp.analysis.ratios import LARGE_SHARE
@@ -60,7 +63,7 @@ def first_screen(results: Results) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
         f"{entities:,} entity pairs."
     )
-    drawn = numbers["number"].unique()[:3]
+    drawn = list(map(str, numbers["number"].unique()[:3]))
     return glance(asked, numbers, sentences, drawn=drawn)
 
 
@@ -126,35 +129,40 @@ def finding_section(results: Results) -> Section:
 
 def finding_table(results: Results) -> pd.DataFrame:
     """One row per model: what is shown, in words with numbers; blank if it does not apply."""
-    by_model = sensitivity(results).set_index("model")
-    asked = competence(results).set_index("model")
-    sure = confidence(results).set_index("model")
     cities = familiarity(results)
-    cities = cities[cities["cities"] == ALL].set_index("model")
+    tables = {
+        "order": sensitivity(results),
+        "asked": competence(results),
+        "confidence": confidence(results),
+        "familiarity": cities[cities["cities"] == ALL],
+    }
+    of_model = {
+        name: {str(row["model"]): row for row in table.to_dict("records")}
+        for name, table in tables.items()
+    }
     lower = rejects_less(accuracy(results))
     rows = []
     for model in results.models:
-        own = by_model.loc[model]
+        order, asked, sure, known = (of_model[name][model] for name in tables)
+        auroc = [float(order[f"auroc{end}"]) for end in ("", "_low", "_high")]
         rows.append(
             {
                 "model": model,
-                "above_chance": "yes" if own["paired_low"] > own["chance_yes_rate"] else "no",
+                "above_chance": "yes" if order["paired_low"] > order["chance_yes_rate"] else "no",
                 "rejects_less": "yes" if model in lower else "no",
-                "order_within_pairs": _found(own, "concordance"),
-                "auroc_over_all_prompts": with_interval(
-                    own["auroc"], own["auroc_low"], own["auroc_high"]
-                ),
-                "confidence": _found(sure.loc[model], "difference"),
-                "familiarity": _found(cities.loc[model], "difference"),
-                "cannot_be_asked": asked.loc[model, "why"],
+                "order_within_pairs": _found(order, "concordance"),
+                "auroc_over_all_prompts": with_interval(*auroc),
+                "confidence": _found(sure, "difference"),
+                "familiarity": _found(known, "difference"),
+                "cannot_be_asked": asked["why"],
             }
         )
     return pd.DataFrame(rows)
 
 
-def _found(row: pd.Series, value: str) -> str:
+def _found(row: Mapping[Hashable, Any], value: str) -> str:
     """A finding with its number and the corrected p-value."""
-    number = with_interval(row[value], row["low"], row["high"])
+    number = with_interval(*(float(row[name]) for name in (value, "low", "high")))
     p = "" if pd.isna(row["p_holm"]) else f"p {number_text(row['p_holm'], p_value=True)}"
     return ", ".join(filter(None, [row["finding"], number, p]))
 
