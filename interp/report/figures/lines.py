@@ -146,12 +146,7 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
             strong = row["verdict"] == DIFFERENT
             ink = QUIET if not strong else "white" if abs(row["difference"]) > 0.6 else "black"
             weight = "bold" if strong else "normal"
-            how: dict[str, Any] = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": 9,
-                "fontweight": weight,
-            }
+            how: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
             ax.text(row["across"], row["place"], text, color=ink, fontweight=weight, **how)
         wrapped = [textwrap.fill(str(name), _WRAPPED) for name in columns]
         ax.set_xticks(range(len(columns)), wrapped, rotation=30, ha="right")
