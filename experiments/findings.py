@@ -2,11 +2,13 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import permutations
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.console import counted
-from interp.models.organisms import PREFIX
+from interp.report.page import FigureItem, Section, TableItem
 from interp.statistics.contrasts import Difference
 from interp.statistics.decisions import (
     DIFFERENT,
@@ -14,9 +16,11 @@ from interp.statistics.decisions import (
     SMALLEST,
     UNTESTED,
     holm,
-    left_open,
     verdicts,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def family_table(
@@ -47,30 +51,6 @@ EXPLORATORY = (
 """Separates the contrasts that were named in advance from all other tests."""
 
 
-def organisms(models: Sequence[str]) -> list[str]:
-    """Sentences on the limits of models made for this project."""
-    made = [model for model in models if model.startswith(PREFIX)]
-    if not made:
-        return []
-    every = len(made) == len(models)
-    who = "All models here are organisms" if every else f"Organisms: {listed(made)}"
-    return [
-        f"{who}. They are small models trained for this project, with known causes planted in "
-        "them, and show whether a method finds what was planted. They say nothing about published "
-        "models, whatever architecture they share with them."
-    ]
-
-
-def organisms_in_brief(models: Sequence[str]) -> list[str]:
-    """`organisms` in one short sentence."""
-    made = [model for model in models if model.startswith(PREFIX)]
-    which = "All models" if len(made) == len(models) else f"{len(made):,} of {len(models):,} models"
-    verb = "is an organism" if len(made) == 1 < len(models) else "are organisms"
-    return [
-        f"{which} here {verb}, trained for this project: this says nothing about published models."
-    ] * bool(made)
-
-
 NAMED_IN_ADVANCE = (
     "Comparisons were named in the code before any model was measured. p is corrected over all of "
     "them by Holm's method: the chance of any false finding among them is at most 5%. Brackets "
@@ -78,28 +58,75 @@ NAMED_IN_ADVANCE = (
     f"difference of interest is {SMALLEST:g}; if none is shown, two one-sided tests, each at 5% "
     "and not corrected, exclude all differences outside the given range."
 )
-"""How to read named comparisons; it precedes their findings."""
+"""How to read named comparisons; it precedes them."""
 
 
-def named_in_brief(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> list[str]:
-    """At most five sentences for the top of the page.
+def named_section(
+    table: pd.DataFrame, item: TableItem, matrices: Sequence[FigureItem | None], text: str = ""
+) -> Section:
+    """The comparisons that were named in advance: matrices of differences, then the table.
 
     Args:
-        models: the measured models.
-        kinds: subjects of sentences, most important first, and their rows of `family_table`; kinds
-            after the fourth are omitted.
+        table: the rows of `family_table`.
+        item: the table as an item.
+        matrices: from `model_matrix` and `matrix`; None is left out.
+        text: what else must be known to read them.
     """
-    said = [in_brief(rows, subject) for subject, rows in list(kinds.items())[:4]]
-    return [*organisms_in_brief(models), *said]
+    tested = (table["verdict"] != UNTESTED).sum()
+    counts = f"{counted(len(table), 'comparison')} were named, {tested:,} could be tested."
+    paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
+    drawn = [one for one in matrices if one is not None]
+    return Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
 
 
-def named_in_full(models: Sequence[str], kinds: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Every named comparison, one paragraph for each kind; arguments as for `named_in_brief`."""
-    said = [in_full(rows, subject) for subject, rows in kinds.items()]
-    return [*organisms(models), NAMED_IN_ADVANCE, *said]
+CELLS = (
+    "Coloured: a difference is shown after Holm's correction; white: none is shown; a point: not "
+    "tested, with too few clusters. n counts clusters."
+)
+"""Describes the cells of a matrix of differences."""
 
 
-def in_brief(rows: pd.DataFrame, subject: str) -> str:
+def model_matrix(
+    name: str, title: str, table: pd.DataFrame, models: Sequence[str]
+) -> FigureItem | None:
+    """Every pair of models as a matrix, row less column; None for fewer than two models.
+
+    Args:
+        name: stem of the figure's files.
+        title: what is compared.
+        table: comparisons of models, with contrast ("a - b"), difference, verdict and clusters.
+        models: the models, in order.
+    """
+    by_contrast = {row["contrast"]: row for row in table.to_dict("records")}
+    cells = []
+    for a, b in permutations(models, 2):
+        for sign, contrast in ((1, f"{a} - {b}"), (-1, f"{b} - {a}")):
+            if found := by_contrast.get(contrast):
+                difference = sign * float(str(found["difference"]))
+                cells.append({**found, "row": a, "less": b, "difference": difference})
+    return _matrix(name, title, pd.DataFrame(cells), y="row", x="less")
+
+
+def matrix(
+    name: str, title: str, table: pd.DataFrame, *, x: str, y: str = "model"
+) -> FigureItem | None:
+    """Differences as a matrix, with a row for each `y` and a column for each `x`."""
+    return _matrix(name, title, table, y=y, x=x)
+
+
+def _matrix(name: str, title: str, cells: pd.DataFrame, *, y: str, x: str) -> FigureItem | None:
+    if cells.empty:
+        return None
+
+    def draw() -> "Axes":
+        from interp.report.figures.lines import differences
+
+        return differences(cells, x=x, y=y)
+
+    return FigureItem(name, title, draw, CELLS)
+
+
+def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
     """A sentence of at most 25 words on what comparisons of one kind show.
 
     If no comparison shows a difference, the sentence gives the range that at least one leaves open,
@@ -108,10 +135,13 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
         subject: what is compared with what.
+        ordered: whether the direction has a meaning, as it has not between two models.
     """
     tested = rows[rows["verdict"] != UNTESTED]
     if tested.empty:
-        return f"{subject}: not tested, with too few in {counted(len(rows), 'comparison')}."
+        most = rows.iloc[int(rows["clusters"].argmax())]
+        number = counted(len(rows), "comparison")
+        return f"{subject}: too few clusters to test {number} of at most {most['n']}."
     shown = tested[tested["verdict"] == DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
@@ -125,26 +155,13 @@ def in_brief(rows: pd.DataFrame, subject: str) -> str:
         (only,) = tested.to_dict("records")
         return f"{subject}: {only['name']}, {_estimate(only)}, {only['n']}."
     above, below = ((shown["difference"] * sign > 0).sum() for sign in (1, -1))
+    how_many = f"{above} of {len(tested)} above, {below} below"
+    if not ordered:
+        how_many = f"{above + below} of {len(tested)} differ"
     largest = shown.iloc[int(shown["difference"].abs().argmax())].to_dict()
     return (
-        f"{subject}: {above} of {len(tested)} above, {below} below; largest "
-        f"{largest['name']}: {_estimate(largest)}, {largest['n']}."
+        f"{subject}: {how_many}; largest {largest['name']}: {_estimate(largest)}, {largest['n']}."
     )
-
-
-def in_full(rows: pd.DataFrame, subject: str) -> str:
-    """Every comparison of one kind: a difference shown, left open or excluded, or not tested."""
-    shown = rows[rows["verdict"] == DIFFERENT]
-    untested = rows[rows["verdict"] == UNTESTED]
-    others = rows.drop([*shown.index, *untested.index])
-    found = [f"{row['name']} ({_estimate(row)}, {row['n']})" for row in shown.to_dict("records")]
-    none = "nothing was tested" if len(untested) == len(rows) else "no difference is shown"
-    parts = [
-        f"a difference is shown for {listed(found)}" if found else none,
-        left_open(others[["name", "excluded_below", "excluded_above"]].itertuples(index=False)),
-        f"too few to test {listed(untested['name'])}" * bool(len(untested)),
-    ]
-    return f"{subject}: {'; '.join(filter(None, parts))}."
 
 
 def _estimate(row: Mapping[Hashable, object]) -> str:

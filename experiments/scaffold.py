@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from interp.report.page import Report, Section, prompts_item
+from interp.report.page import Glance, Report, Section, TableItem, prompts_item
 from interp.studies.folder import StudyFolder
 
 
@@ -15,29 +15,27 @@ def paper_report(
     *,
     title: str,
     text: str,
-    findings: Section,
+    glance: Glance,
     sections: Sequence[Section],
     prompts: pd.DataFrame,
     answers: pd.DataFrame,
     names: Mapping[str, str],
     paper: str,
-    answer: str | None = None,
     about_prompts: str = "",
     problems: Sequence[str] = (),
 ) -> Report:
-    """The page of a study that repeats a paper's: findings first, prompts last.
+    """The page of a study that repeats a paper's: the first screen, its sections, the prompts.
 
     Args:
         folder: the study's folder; its record and its gaps go on the page.
         title: the page's title.
         text: how to read its numbers.
-        findings: the findings in full.
-        sections: everything between findings and prompts.
+        glance: the first screen.
+        sections: everything between the first screen and the prompts.
         prompts: the prompts table.
         answers: the answers table.
         names: words used on the page with their meanings.
         paper: the citation.
-        answer: the findings in short, which the command prints too; all of them if None.
         about_prompts: which prompts these are, if the page has others.
         problems: further gaps, one line each.
     """
@@ -45,8 +43,8 @@ def paper_report(
     return Report(
         title=title,
         text=text,
-        sections=(findings, *sections, asked),
-        answer=findings.text if answer is None else answer,
+        sections=(*sections, asked),
+        glance=glance,
         names=names,
         paper=paper,
         record=folder.provenance(),
@@ -66,6 +64,37 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
         ignore_index=True,
     )
     return both[["model", "source", *both.columns.drop(["model", "source"])]]
+
+
+_COUNTS = ("n", "golden_rules")
+"""Columns of counts, which only measured rows have."""
+
+
+def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> TableItem:
+    """A table of measured and published numbers; the page shows what both parts have.
+
+    If no column of numbers has both, the page shows only the measured rows; the file has all.
+
+    Args:
+        name: stem of the table's file.
+        title: its title.
+        both: rows with `source`.
+        note: how to read it.
+    """
+    measured = both["source"] == "measured"
+    numbers = both.select_dtypes("number").columns
+    there = [both.loc[rows, numbers].notna().any() for rows in (measured, ~measured)]
+    shared = [column for column in numbers if there[0][column] and there[1][column]]
+    if shared:
+        kept = {*shared, *_COUNTS}
+        shown = both.drop(columns=[column for column in numbers if column not in kept])
+        shown = shown[shown[shared].notna().any(axis=1)]
+        left = len(shown.columns) < len(both.columns)
+        why = "Columns that only one side has are in the file." if left else ""
+    else:
+        shown = both[measured].dropna(axis="columns", how="all")
+        why = "Nothing measured here was published; the file has the published rows."
+    return TableItem(name, title, both, f"{note} {why}".strip(), display=shown)
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from typing import ClassVar
 
 import pandas as pd
 
 from interp.console import echo
 from interp.errors import UserError
+from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
+from interp.statistics.proportions import proportions
 from interp_probes.halves import ENTITIES
 from interp_probes.linear import held_out, linear_probes
 
@@ -34,6 +37,14 @@ def _by_group(table: pd.DataFrame) -> list[str]:
 class FactFamiliarity(Result):
     """Familiarity of models with facts."""
 
+    question: ClassVar[str] = "How probable is each fact to the models?"
+
+    def headline(self) -> pd.DataFrame:
+        """Mean familiarity over the facts, by the first token and by the whole name."""
+        table = _measured(self, "familiarity")
+        names = {"familiarity": "familiarity", "whole_name": "familiarity of the whole name"}
+        return _means(table, names)
+
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model and group of entities."""
         table = flag_shared(_measured(self, "familiarity"), self.prompts)
@@ -56,6 +67,12 @@ class FactFamiliarity(Result):
 
 class KnownFacts(Result):
     """Facts that models complete, and facts that they fail."""
+
+    question: ClassVar[str] = "Which facts do the models complete?"
+
+    def headline(self) -> pd.DataFrame:
+        """The share of the facts that each model completes."""
+        return _means(_measured(self, "knowledge"), {"known": "facts known"})
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Which facts each model knows, and those that any of them fails."""
@@ -82,6 +99,27 @@ class KnownFacts(Result):
 class LinearProbes(Result):
     """Linear probes of the prompt's side, trained on residual streams."""
 
+    question: ClassVar[str] = "Does the residual stream encode the prompt's side?"
+
+    def headline(self) -> pd.DataFrame:
+        """The accuracy at the best layer for each position, on all prompts."""
+        rows = self._table[self._table["prompts"] == "all"].dropna(subset="accuracy")
+        parts = [super().headline()]
+        for position, own in rows.groupby("position", sort=False):
+            best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
+            layer = "layer " + best["layer"].astype(str) + ":"
+            parts.append(
+                headline(
+                    best.assign(label=layer, note=""),
+                    f"best accuracy at {str(position).replace('_', ' ')}",
+                    value="accuracy",
+                    interval=("accuracy_low", "accuracy_high"),
+                    n="n_prompts",
+                    unit="prompts",
+                )
+            )
+        return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy by model, position and layer."""
         from interp_probes.figures import probe_accuracy
@@ -105,6 +143,15 @@ class LinearProbes(Result):
         prompts, answers = self.prompts, self.table("answers", _ANSWERS)
         rows, seed = self.measured.rows("residuals"), self.measured.about.seed
         return linear_probes(rows, prompts, answers, unit=self.cluster, seed=seed)
+
+
+def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Headline numbers: the mean of each column over the facts, by model."""
+    found = proportions(table, values=list(names), by=["model"], cluster="prompt_id")
+    return pd.concat(
+        headline(rows, names[str(measure)], value="share", n="n", unit="facts")
+        for measure, rows in found.groupby("measure", sort=False)
+    )
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:

@@ -9,6 +9,7 @@ from interp.report.page import FigureItem, Item, Section, TableItem
 from interp.statistics.decisions import SMALLEST
 from interp.statistics.mixed.linear import MIN_GROUPS
 from interp.statistics.mixed.means import MIN_STUDIES
+from interp_experiments.findings import EXPLORATORY
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.effects import (
     NOBODY,
@@ -48,11 +49,12 @@ def valid_section(found: Contrasts | str) -> Section:
         "models are the observations; with fewer models, the interpretations are, and the tests "
         "hold for these models only."
     )
+    text = f"{text} They were fixed in the code and are corrected together by Holm's method."
     if isinstance(found, str):
-        return Section(title, f"{text} There are none: {found}.")
+        return Section(title, f"{text} There are none: {found}.\n\n{EXPLORATORY}")
     return Section(
         title,
-        f"{text} Note: {found.note}.",
+        f"{text} Note: {found.note}.\n\n{EXPLORATORY}",
         (
             FigureItem(
                 "valid_means",

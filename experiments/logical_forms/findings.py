@@ -1,134 +1,100 @@
-"""The findings, in sentences made from the numbers of the tables."""
+"""The first screen of the study, from the numbers of its tables."""
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pandas as pd
 
-from interp.report.formatting import number_text
-from interp.statistics.decisions import DIFFERENT, left_open
-from interp_experiments.findings import EXPLORATORY, organisms
+from interp.console import counted
+from interp.report.glance import extremes, glance, headline, with_interval
+from interp.report.page import Glance
+from interp.statistics.mixed.linear import MIN_GROUPS
+from interp_experiments.findings import in_brief
+from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import Contrasts
-from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
+from interp_experiments.logical_forms.results import Results, clustered_means
+
+_SUBJECTS = {
+    "modality": "Soft accuracy by modality, valid forms",
+    "argument_form": "Soft accuracy by argument form, valid forms",
+}
+"""The factors of the confirmatory contrasts, in words."""
 
 
-def findings(
-    results: Results,
-    *,
-    valid: Contrasts | str,
-    affirmation: pd.DataFrame,
-    correlations: pd.DataFrame,
-) -> str:
-    """Paragraphs on who was measured, accuracy, perplexity and the inclination to an answer."""
-    exploratory = [*_perplexity(correlations), *_inclination(affirmation)]
-    if exploratory:
-        exploratory.insert(0, EXPLORATORY)
-    return "\n\n".join(
-        [*organisms(results.models), _who(results), *_confirmatory(valid), *exploratory]
+_LEFT_OUT = "Yes and No are improbable, or perplexity is above that of guessing (table Models)"
+"""Why a model has no numbers."""
+
+
+def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
+    """Soft and hard accuracy of the models that answer and read, and the confirmatory contrasts.
+
+    Args:
+        results: the results of the study.
+        valid: the confirmatory contrasts, or why there are none.
+        correlations: `tables.perplexity_correlations`.
+    """
+    main, numbers = results.scores["questions"], headline_numbers(results)
+    questions = main["prompt_id"].nunique()
+    competent, models = len(results.competent), counted(len(results.models), "model")
+    sentences = [
+        f"{competent} of {models} answer Yes or No and read the questions"
+        f"{'; the others are left out' * (competent < len(results.models))}; n = {questions:,} "
+        "questions.",
+        extremes(numbers, "soft accuracy") if competent else "",
+        *_confirmatory(valid),
+        *_perplexity(correlations),
+    ]
+    asked = (
+        "Which logical forms do models judge correctly, and does perplexity matter beyond form? "
+        f"{models}, {questions:,} questions: {main['form'].nunique()} forms under "
+        f"{main['interpretation'].nunique()} interpretations."
     )
+    return glance(asked, numbers, list(filter(None, sentences)))
 
 
-def _who(results: Results) -> str:
-    competent, count = results.competent, len(results.models)
-    left_out = [model for model in results.models if model not in competent]
-    text = (
-        f"{len(competent)} of {count} models answer the questions and read them: "
-        f"{', '.join(competent) or 'none'}."
-    )
-    if left_out:
-        text += (
-            f" Left out: {', '.join(left_out)}. For these models, Yes and No together have a "
-            f"probability below {MIN_ANSWERED}, or the perplexity is above that of guessing, so "
-            "soft accuracy says nothing about logical forms. They are grey in the figures, and "
-            "the findings below exclude them."
-        )
-    return text
+def headline_numbers(results: Results) -> pd.DataFrame:
+    """Soft accuracy on all forms, valid ones and fallacies, and hard accuracy.
+
+    They are blank for models that do not answer or do not read: theirs say nothing about forms.
+    """
+    rows = results.scores["questions"]
+    valid = rows["gold"] == "Yes"
+    hard = tables.intervals(rows).query("factor == 'all' and measure == 'hard accuracy'")
+    means = {
+        "soft accuracy": clustered_means(rows, "soft_accuracy", by=["model"]),
+        "soft accuracy on valid forms": clustered_means(rows[valid], "soft_accuracy", by=["model"]),
+        "soft accuracy on fallacies": clustered_means(rows[~valid], "soft_accuracy", by=["model"]),
+        "hard accuracy": hard,
+    }
+    parts = []
+    for name, table in means.items():
+        note = table["model"].map(results.incompetence).where(lambda why: why == "", _LEFT_OUT)
+        numbers = ["mean", "low", "high"]
+        shown = table.assign(note=note, **{n: table[n].where(note == "") for n in numbers})
+        parts.append(headline(shown, name, value="mean", n="n", unit="questions"))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _confirmatory(found: Contrasts | str) -> Iterator[str]:
+    """A sentence on each factor."""
     if isinstance(found, str):
         return
-    text = (
-        f"Confirmatory: the {len(found.tests)} comparisons of modalities and of argument forms in "
-        "soft accuracy on valid forms (Table 2) were fixed in the code. They compare means that "
-        "are not adjusted for perplexity, and are corrected together: the chance of any false "
-        "finding among them is at most 5%."
-    )
-    if found.tests["p_holm"].isna().all():
-        yield f"{text} None could be tested: {found.note}."
-    else:
-        yield text
-    about = {1: "This holds for one model only.", 2: "This holds for these two models only."}.get(
-        found.models,
-        f"The observations are {found.models} models: for these questions, the tests hold for "
-        "models in general, as far as these are a sample.",
-    )
-    for factor, means in found.means.groupby("factor", sort=False):
-        values = ", ".join(
-            f"{row['level']} {_with_interval(row, 'mean')}"
-            for row in means.sort_values("mean", ascending=False).to_dict("records")
+    over_models = found.models >= MIN_GROUPS
+    units = found.means["models" if over_models else "interpretations"].max()
+    for factor, tests in found.tests.groupby("factor", sort=False):
+        name = tests["first"] + " − " + tests["second"]
+        n = counted(int(units), "model" if over_models else "interpretation")
+        yield in_brief(
+            tests.assign(name=name, n=n, clusters=int(units)), _SUBJECTS[str(factor)], ordered=False
         )
-        tests = found.tests[found.tests["factor"] == factor]
-        text = f"Soft accuracy on valid forms by {str(factor).replace('_', ' ')}: {values}."
-        yield f"{text}{_differences(tests)} {about}"
-
-
-def _differences(tests: pd.DataFrame) -> str:
-    """Which pairs differ, and what is excluded for the others; empty if none was tested."""
-    tests = tests[tests["p_holm"].notna()]
-    if tests.empty:
-        return ""
-    tests = tests.assign(pair=tests["first"] + " - " + tests["second"])
-    differing = tests["verdict"] == DIFFERENT
-    pairs = ", ".join(
-        f"{row['pair']} {_with_interval(row, 'difference')}"
-        for row in tests[differing].to_dict("records")
-    )
-    text = f" After Holm's correction {differing.sum()} of {len(tests)} pairs differ"
-    text += f": {pairs}." if pairs else "."
-    limits = tests[~differing][["pair", "excluded_below", "excluded_above"]]
-    excluded = left_open(limits.itertuples(index=False, name=None))
-    if excluded:
-        text += f" Where none is shown, {excluded} (in brackets: what is not excluded)."
-    return text
-
-
-def _with_interval(row: Mapping[Hashable, Any], name: str, ends: str = "") -> str:
-    """A number with its 95% interval, in columns whose names begin with `ends`."""
-    low, high = (number_text(row[f"{ends}{end}"]) for end in ("low", "high"))
-    return f"{number_text(row[name])} ({low} to {high})"
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
-    rows = correlations[correlations["set"] == "questions"].drop_duplicates("forms")
-    rows = rows[rows["rho"].notna()]
-    if rows.empty or not rows["n"].iloc[0]:
-        return
-    values = "; ".join(
-        f"{row['forms']} {_with_interval(row, 'rho')}" for row in rows.to_dict("records")
-    )
-    yield (
-        f"Rank correlation of perplexity with soft accuracy: {values}. Only the correlation "
-        "within a form is free of the effects of the forms themselves."
-    )
-
-
-def _inclination(table: pd.DataFrame) -> Iterator[str]:
-    for model, rows in table[table["modality"] != "all"].groupby("model", sort=False):
-        parts = [
-            f"{row['modality']} {_with_interval(row, 'bias', 'bias_')}, "
-            f"{_lean(row['bias_low'], row['bias_high'])}"
-            for row in rows.to_dict("records")
-        ]
+    """A sentence on perplexity within a form."""
+    rows = correlations[correlations["set"] == "questions"]
+    rows = rows[rows["forms"] == "within all forms"].dropna(subset="rho")
+    for row in rows[rows["model"] == tables.TOGETHER].to_dict("records"):
+        rho = with_interval(row["rho"], row["low"], row["high"])
         yield (
-            f"{model}: inclination to Yes by modality, the mean log-odds of Yes over theorems and "
-            f"fallacies in equal parts (0 is none): {'; '.join(parts)}. The 95% intervals are not "
-            "corrected for their number."
+            f"Within a form, perplexity and soft accuracy have a rank correlation of {rho}; "
+            f"n = {row['n']:,} answers."
         )
-
-
-def _lean(low: float, high: float) -> str:
-    """The meaning of an interval of the inclination, in words."""
-    if low > 0 or high < 0:
-        return f"a leaning to {'Yes' if low > 0 else 'No'}"
-    return "no leaning shown, and none outside the interval"

@@ -1,6 +1,6 @@
 """The page of the study of LogicalForms: its sections, tables and figures."""
 
-from interp.report.page import Report, Section
+from interp.report.page import Report
 from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms import tables
@@ -10,7 +10,7 @@ from interp_experiments.logical_forms.effect_sections import (
     valid_section,
 )
 from interp_experiments.logical_forms.effects import confirmatory
-from interp_experiments.logical_forms.findings import findings
+from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.results import read_results
 from interp_experiments.logical_forms.sections import (
     accuracy_section,
@@ -47,18 +47,14 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report, from the study's files."""
     results = read_results(folder)
-    main = results.scores["questions"]
     valid = confirmatory(results)
     affirmed = tables.affirmation(results)
     correlations = tables.perplexity_correlations(results)
-    found = findings(results, valid=valid, affirmation=affirmed, correlations=correlations)
     return paper_report(
         folder,
         title="Logical forms",
         text=(
-            f"{len(results.models)} models on {main['prompt_id'].nunique():,} questions: "
-            f"{main['form'].nunique()} forms under the same "
-            f"{main['interpretation'].nunique()} interpretations. Soft accuracy is the share "
+            "Soft accuracy is the share "
             "of the correct answer in the probability of Yes and No, hard accuracy the share "
             "of questions whose most probable token is the correct answer. Intervals are 95%, "
             "with all questions of an interpretation as one cluster, unless models are the "
@@ -66,11 +62,11 @@ def report_of(folder: StudyFolder) -> Report:
             "column family names. Numbers in brackets refer to the "
             "formulas of the paper."
         ),
-        findings=Section("What was found", found),
+        glance=first_screen(results, valid=valid, correlations=correlations),
         sections=(
+            valid_section(valid),
             model_section(results, model_parameters(folder.runs["questions"])),
             accuracy_section(results),
-            valid_section(valid),
             models_section(results),
             adjusted_section(results),
             perplexity_section(results, correlations),

@@ -10,6 +10,7 @@ from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effect_sections import effect_items, mixed_model, remark
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
+from interp_experiments.scaffold import compared_item
 
 
 def model_section(results: Results, parameters: TableItem) -> Section:
@@ -64,7 +65,7 @@ def accuracy_section(results: Results) -> Section:
                 lambda: figures.forms_over_perplexity(main, competent=results.competent),
                 POINTS,
             ),
-            TableItem(
+            compared_item(
                 "table1",
                 "Soft accuracy by modality and argument form (Table 1)",
                 tables.with_published(measured, "published_accuracy.csv"),
@@ -164,7 +165,7 @@ def introduction_section(results: Results) -> Section:
         "Introduction of a modality (Appendix C.1)",
         f"Each form is a sound rule of inference, so the answer is always Yes.{remark(found)}",
         (
-            TableItem(
+            compared_item(
                 "table_a2",
                 "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
                 tables.with_published(measured, "published_introduction.csv"),

@@ -52,15 +52,15 @@ def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Subjects of sentences, most important first, and their rows of `comparisons`."""
     against = table[table["kind"] == AGAINST_GUESS]
     found = {
-        "Bare test split against a constant guess": against[against["sets"] == TEST_SPLIT],
+        "F1 of the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
         **{
-            f"{kind.capitalize()} sets against a constant guess": against[
+            f"F1 of {kind} sets against guessing": against[
                 against["sets"].isin([*names, f"{kind} sets"])
             ]
             for kind, names in OF_KIND.items()
         },
-        "Between models": table[table["kind"] == BETWEEN_MODELS],
-        "Between contrast sets": table[table["kind"] == BETWEEN_SETS],
+        "Between models, F1": table[table["kind"] == BETWEEN_MODELS],
+        "Between contrast sets, F1": table[table["kind"] == BETWEEN_SETS],
     }
     return {subject: rows for subject, rows in found.items() if len(rows)}
 

@@ -5,13 +5,13 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.segments import SUM, decisive_table
-from interp.console import counted
 from interp.report.figures.bars import decisive_segments
+from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
-from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import figures, system, tables
-from interp_experiments.robustlr.comparisons import comparisons, kinds
+from interp_experiments.robustlr.comparisons import comparisons
+from interp_experiments.robustlr.findings import finding_section, first_screen
 from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
     BARE,
@@ -24,7 +24,7 @@ from interp_experiments.robustlr.results import (
 )
 from interp_experiments.scaffold import paper_report
 
-THEORIES = "theories: number in each set; low and high: 95% interval, with the theory as the unit"
+THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
 COUNTED = 300
 """Theories of the training set All whose features are counted."""
@@ -57,24 +57,21 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report, from the study's files."""
     results = read_results(folder)
-    rows = results.rows[SETS]
-    theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
     compared = comparisons(results.rows)
     seed = folder.record.options.get("seed", 0)
     return paper_report(
         folder,
         title="RobustLR",
         text=(
-            f"{counted(len(results.models), 'model')} on {counted(sets, 'set')} with "
-            f"{theories:,} theories in all, {_each(rows)} a set, each with its variants. "
             "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
             "theories; a theory is consistent if all of its answers are right. Intervals are "
             "95%. The unit of intervals and tests is the theory. Tables of scores include "
             "constant guesses. Published numbers are in separate rows; they were measured on "
             "other theories."
         ),
-        findings=finding_section(results, compared),
+        glance=first_screen(results, compared),
         sections=(
+            finding_section(results, compared),
             contrast_section(results),
             group_section(results),
             equivalence_section(results),
@@ -85,7 +82,6 @@ def report_of(folder: StudyFolder) -> Report:
             *size_sections(results),
             feature_section(seed if isinstance(seed, int) else 0),
         ),
-        answer="\n\n".join(named_in_brief(results.models, kinds(compared))),
         prompts=results.prompts,
         answers=results.answers,
         about_prompts="The prompts of the evaluation sets, without distractors.",
@@ -93,31 +89,6 @@ def report_of(folder: StudyFolder) -> Report:
         paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
         "Logical Robustness of Deductive Reasoners.",
     )
-
-
-def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """The results of the comparisons that were named in advance."""
-    return Section(
-        "Findings",
-        "\n\n".join(named_in_full(results.models, kinds(compared))),
-        (
-            TableItem(
-                "comparisons",
-                "Differences in weighted F1 that were named in advance",
-                compared,
-                "The best constant guess for a set is the label that scores highest if every "
-                "statement gets it. All sets have the same weight in a mean. clusters: theories; "
-                "in the bare test split, statements, each with only the sentences that decide it, "
-                "so F1 there is the share of correct answers.",
-            ),
-        ),
-    )
-
-
-def _each(rows: pd.DataFrame) -> str:
-    """The number of theories in a set, as in a sentence."""
-    low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def contrast_section(results: Results) -> Section:
@@ -128,7 +99,7 @@ def contrast_section(results: Results) -> Section:
         "A base theory and its minimal edits by conjunction (C-CS), disjunction (D-CS) and "
         "negation (N-CS).",
         (
-            TableItem(
+            _sets_item(
                 "contrast",
                 "Weighted F1 of the contrast sets (Tables 2 and 5)",
                 tables.sets(rows, "contrast", 2, 5),
@@ -141,7 +112,7 @@ def contrast_section(results: Results) -> Section:
                 "f1_rounded is rounded as the authors' code does it: by theory, then the mean.",
             ),
             *(
-                TableItem(
+                _sets_item(
                     f"{kind}_without_unknown",
                     f"The {kind} sets without the instances whose label is Unknown (Table 6)",
                     tables.without_unknown(rows, kind),
@@ -185,7 +156,7 @@ def equivalence_section(results: Results) -> Section:
         "A theory and its paraphrase by contraposition (C-ES), by one head for two rules (D1-ES) "
         "and by one body (D2-ES).",
         (
-            TableItem(
+            _sets_item(
                 "equivalence",
                 "Weighted F1 of the equivalence sets (Tables 4 and 5)",
                 tables.sets(results.rows[SETS], "equivalence", 4, 5),
@@ -283,10 +254,11 @@ def distractor_sections(results: Results) -> list[Section]:
         "n counts theories.",
     )
     by_kind = [
-        TableItem(
+        _sets_item(
             f"{kind}_with_distractors",
             f"Weighted F1 of the {kind} sets with distractors",
             tables.sets(rows, kind),
+            THEORIES,
         )
         for kind in tables.SETS
     ]
@@ -344,6 +316,16 @@ def feature_section(seed: int) -> Section:
             TableItem("features", "Labels by count", features),
         ),
     )
+
+
+def _sets_item(name: str, title: str, table: pd.DataFrame, note: str) -> TableItem:
+    """A table of `tables.sets`; the page shows each interval in brackets after its score."""
+    scores = [column for column in table.columns if f"{column}_low" in table]
+    shown = table.drop(columns=[f"{score}_{end}" for score in scores for end in ("low", "high")])
+    for score in scores:
+        ends = table[[score, f"{score}_low", f"{score}_high"]].to_numpy(dtype=float)
+        shown[score] = [with_interval(*map(float, row)) for row in ends]
+    return TableItem(name, title, table, note, display=shown)
 
 
 def _measured(table: pd.DataFrame) -> pd.DataFrame:

@@ -7,12 +7,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from interp.analysis.segments import SUM, decisive_table
-from interp.console import counted
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
-from interp_experiments.findings import listed, named_in_brief, named_in_full
 from interp_experiments.rulebench import tables
+from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.prompts import (
     Setting,
 )
@@ -21,16 +20,16 @@ from interp_experiments.rulebench.results import (
     RULE,
     Results,
     comparisons,
-    kinds,
-    kinds_tested,
     read_results,
 )
-from interp_experiments.scaffold import in_order, measured_and_published, paper_report
+from interp_experiments.scaffold import (
+    compared_item,
+    in_order,
+    measured_and_published,
+    paper_report,
+)
 
 FEW = Setting(quantity="few")
-
-UNREADABLE = 0.9
-"""Minimum share of unparsed texts for a warning at the top of the page."""
 
 COUNTED = (
     "The table Every setting gives the interval of each number and its counts of questions and "
@@ -69,21 +68,18 @@ def report_of(folder: StudyFolder) -> Report:
     """The report, from the study's files."""
     results = read_results(folder)
     compared, cells = comparisons(results), tables.accuracy(results)
-    unread = unreadable(results.texts)
-    brief = named_in_brief(results.models, kinds_tested(compared))
     return paper_report(
         folder,
         title="RuleBench",
         text=(
-            f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}. "
-            f"{_sizes(results.texts)}. Accuracy is the share of texts with the correct answer; "
+            "Accuracy is the share of texts with the correct answer; "
             "a text without an answer counts as wrong. Intervals are 95%. The unit of "
             "intervals and tests is the golden rule, since answers to questions about one "
             "rule are alike. Published numbers come from the paper's own data and parsers."
-            + "".join(f"\n\n{sentence}" for sentence in unread)
         ),
-        findings=finding_section(results, compared),
+        glance=first_screen(results, compared),
         sections=(
+            finding_section(results, compared),
             dimension_section(results, cells),
             quantity_section(results, cells),
             form_section(cells),
@@ -93,56 +89,12 @@ def report_of(folder: StudyFolder) -> Report:
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.models)),
         ),
-        answer="\n\n".join([*unread, *brief]),
         prompts=results.prompts,
         answers=results.answers,
         names=NAMES,
         paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
         "Following of Large Language Models.",
         problems=left_out(folder),
-    )
-
-
-def _sizes(texts: pd.DataFrame) -> str:
-    """The number of questions in each set, and of their golden rules."""
-    counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
-    return "; ".join(
-        f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
-        for name, (questions, rules) in counts.iterrows()
-    )
-
-
-def unreadable(texts: pd.DataFrame) -> list[str]:
-    """A sentence for each set in which hardly any of a model's texts could be parsed."""
-    unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
-    counts = unparsed.agg(["sum", "size"]).reset_index()
-    sentences = []
-    for name, rows in counts.groupby("set", sort=False):
-        found = rows[rows["sum"] >= UNREADABLE * rows["size"]]
-        if len(found):
-            by = "" if len(found) == len(rows) else f" by {listed(found['model'])}"
-            sentences.append(
-                f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
-                f"{found['size'].sum():,} texts{by}. An accuracy near 0 in this set does not show "
-                "that rules were not followed."
-            )
-    return sentences
-
-
-def finding_section(results: Results, compared: pd.DataFrame) -> Section:
-    """The results of the comparisons that were named in advance."""
-    return Section(
-        "Findings",
-        "\n\n".join(named_in_full(results.models, kinds(compared))),
-        (
-            TableItem(
-                "comparisons",
-                "Differences in accuracy that were named in advance",
-                compared,
-                "Each difference covers the questions asked on both sides; a text without an "
-                "answer counts as wrong. clusters: golden rules.",
-            ),
-        ),
     )
 
 
@@ -163,12 +115,7 @@ def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
         "rules in logic, applying with a chain of thought, counterfactual with changed "
         f"conclusions. n counts questions. {lacking}".strip(),
         (
-            FigureItem(
-                "figure2_dimensions",
-                "Dimensions of rule following (Figure 2)",
-                lambda: tables.radar(table),
-            ),
-            TableItem("dimensions", "Dimensions of rule following", table, lacking),
+            TableItem("dimensions", "Dimensions of rule following (Figure 2)", table, lacking),
             TableItem("accuracy", "Every setting", cells),
             *([TableItem("not_measured", "Not measured", failed)] if len(failed) else []),
         ),
@@ -198,7 +145,7 @@ def _section(
             text += f" Table {number} of the paper is omitted: no measured row compares with it."
         else:
             both = measured_and_published(measured, tables.published(number))
-            found.append(TableItem(f"table{number}", f"{name} (Table {number})", both, note))
+            found.append(compared_item(f"table{number}", f"{name} (Table {number})", both, note))
     return Section(title, text, (*before, *found, *after))
 
 

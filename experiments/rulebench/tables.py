@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.projections.polar import PolarAxes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import distinct, house_style, look, panel_a_model
+from interp.report.figures.style import distinct, panel_a_model
 from interp.statistics.proportions import proportions
 from interp.training.folder import training_of
 from interp_experiments.findings import listed
@@ -276,43 +273,6 @@ def published(number: int) -> pd.DataFrame:
     table = published_table(__package__, f"published_table{number}.csv")
     values = table.select_dtypes("float").columns
     return table.assign(**{name: table[name] / 100 for name in values})
-
-
-def radar(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The five dimensions of rule following, one line per model (Figure 2).
-
-    `table` is the table from `dimensions`. Accuracies are shown as they are; the paper stretches
-    each dimension to the range of its models. A dimension that was not measured leaves a gap.
-    """
-    with house_style():
-        ax = ax or Figure(figsize=(6.4, 5.2)).add_subplot(projection="polar")
-        assert isinstance(ax, PolarAxes)
-        ax.set_theta_zero_location("N")
-        ax.set_rlabel_position(36)
-        names = list(DIMENSIONS)
-        angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-        for index, (model, rows) in enumerate(table.groupby("model", sort=False)):
-            scores = rows.set_index("dimension")["score"].reindex(names).to_numpy(float)
-            style = look(index)
-            ax.plot(
-                np.append(angles, angles[0]),
-                np.append(scores, scores[0]),
-                color=style.colour,
-                marker=style.marker,
-                linestyle=style.line,
-                label=str(model),
-            )
-        counts = table.groupby("dimension")["n"].max()
-        below = [f"n = {counts[name]}" if name in counts else "not measured" for name in names]
-        ax.set_xticks(
-            angles, [f"{name}\n{count}" for name, count in zip(names, below, strict=True)]
-        )
-        ax.tick_params(axis="x", pad=20)
-        ax.set_ylim(0, 1)
-        ax.set_yticks([0.25, 0.5, 0.75, 1.0])
-        ax.grid(visible=True, axis="both")
-        ax.figure.legend(loc="outside lower center", ncols=3)
-        return ax
 
 
 def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:

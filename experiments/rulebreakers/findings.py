@@ -1,15 +1,25 @@
-"""The findings of a study, in sentences that claim no more than its tables show."""
+"""The first screen and the findings of a study, from the numbers of its tables."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import pandas as pd
 
 from interp.analysis.ratios import LARGE_SHARE
+from interp.console import counted
+from interp.report.formatting import number_text
+from interp.report.glance import extremes, glance, headline, with_interval
+from interp.report.page import Glance, Section, TableItem
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
-from interp.statistics.decisions import DIFFERENT, SMALLEST, left_open
-from interp_experiments.findings import EXPLORATORY, listed, organisms, signed
+from interp_experiments.findings import (
+    EXPLORATORY,
+    in_brief,
+    listed,
+    matrix,
+    model_matrix,
+    named_section,
+)
 from interp_experiments.rulebreakers.answer_tables import (
-    NOT_SHOWN,
     accuracy,
     competence,
     confidence,
@@ -21,166 +31,187 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
 _CONTRASTS = {
-    "rule": "Modus tollens against disjunctive syllogism",
-    "entity_group": "Geographical against categorical entity pairs",
-    "phrasing": "The best against the worst phrasing",
+    MODEL: "Between models",
+    "rule": "Modus tollens less disjunctive syllogism",
+    "entity_group": "Geographical less categorical entity pairs",
+    "phrasing": "Best less worst phrasing",
 }
-"""Factors of the contrasts within models, in words."""
-
-_SENSITIVITY = {
-    "more often in the right order": "the positive answer is relatively more likely on the side "
-    "where it is correct, for",
-    "more often in the wrong order": "the positive answer is relatively more likely on the side "
-    "where it is wrong, for",
-}
-_CONFIDENCE = {
-    "surer when right": "larger where the answer is right, for",
-    "surer when wrong": "larger where the answer is wrong, for",
-}
-_FAMILIARITY = {
-    "recognized more familiar": "recognized cities are more familiar than failed ones to",
-    "recognized less familiar": "recognized cities are less familiar than failed ones to",
-}
+"""Factors of the contrasts named in advance, in words."""
 
 
-def findings(results: Results) -> list[str]:
-    """The findings, most important first, in one or two sentences each."""
-    by_model = sensitivity(results)
-    both_positive = "Confidence where both sides of a pair are answered positively"
-    cities = familiarity(results)
-    return [
-        *organisms(results.models),
-        *incompetent(competence(results)),
-        recognized(by_model),
-        confirmed(contrasts(results)),
-        EXPLORATORY,
-        above_chance(by_model),
+def first_screen(results: Results) -> Glance:
+    """Accuracies and sensitivity of each model, and what the confirmatory contrasts show."""
+    pairs, entities = len(results.prompts) // 2, results.prompts["entity_pair"].nunique()
+    numbers = headline_numbers(results)
+    named = dict(list(confirmatory(results).groupby("factor", sort=False)))
+    subjects = {
+        MODEL: "Paired accuracy between models",
+        "rule": f"Paired accuracy, {_CONTRASTS['rule'].lower()}",
+    }
+    sentences = [
+        extremes(numbers, "paired accuracy"),
         sides(accuracy(results)),
-        by_finding(by_model, "Sensitivity within pairs", _SENSITIVITY, value="concordance"),
-        *across_pairs(by_model),
-        by_finding(confidence(results), both_positive, _CONFIDENCE),
-        by_finding(cities[cities["cities"] == ALL], "Familiarity", _FAMILIARITY),
-        *outliers(ratios(results)),
+        *(
+            in_brief(named[factor], subject, ordered=factor != MODEL)
+            for factor, subject in subjects.items()
+            if factor in named
+        ),
+        familiar(familiarity(results)),
     ]
+    asked = (
+        "Does a model notice that the conclusion of a valid rule contradicts what it knows? "
+        f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
+        f"{entities:,} entity pairs."
+    )
+    drawn = list(map(str, numbers["number"].unique()[:3]))
+    return glance(asked, numbers, sentences, drawn=drawn)
 
 
-def confirmed(table: pd.DataFrame) -> str:
-    """Sentences on the contrasts named in advance, by factor: differences shown and excluded.
+def headline_numbers(results: Results) -> pd.DataFrame:
+    """Paired accuracy, accuracy on each side, and concordance."""
+    by_measure = accuracy(results)
+    names = {
+        "paired": "paired accuracy",
+        SIDES[0]: "rulebreakers rejected",
+        SIDES[1]: "non-rulebreakers accepted",
+    }
+    parts = [
+        headline(
+            by_measure[by_measure["measure"] == measure].drop(columns="note"),
+            name,
+            value="accuracy",
+            n="pairs",
+            unit="pairs",
+        )
+        for measure, name in names.items()
+    ]
+    table = sensitivity(results)
+    parts.append(
+        headline(table, "sides in the right order", value="concordance", n="pairs", unit="pairs")
+    )
+    return pd.concat(parts, ignore_index=True)
+
+
+def confirmatory(results: Results) -> pd.DataFrame:
+    """The contrasts named in advance, with name and n in words."""
+    table = contrasts(results)
+    table = table[table["status"] == CONFIRMATORY]
+    name = table["model"].where(
+        table["factor"] != MODEL, table["contrast"].str.replace(" - ", " − ")
+    )
+    n = [f"{clusters:,} entity pairs" for clusters in table["clusters"]]
+    return table.assign(name=name, n=n)
+
+
+def finding_section(results: Results) -> Section:
+    """Matrices of the contrasts named in advance, and what each model shows otherwise."""
+    table = confirmatory(results)
+    of_models = table["factor"] == MODEL
+    within = table[~of_models].assign(compared=table["factor"].map(_CONTRASTS))
+    title = "Differences of paired accuracy"
+    findings = finding_table(results)
+    matrices = (
+        model_matrix("between_models", f"{title} between models", table[of_models], results.models),
+        matrix("within_models", f"{title} within each model", within, x="compared"),
+    )
+    note = (
+        "above chance: the interval of paired accuracy lies above that of a model with as many "
+        "positive answers on either side (that rate taken as known). rejects less: rulebreakers "
+        "are rejected less often than their counterparts are accepted, and the intervals do not "
+        "overlap. order within pairs: concordance; confidence: where right less where wrong, if "
+        "both sides are answered positively; familiarity: recognized less failed cities. Brackets: "
+        "95% intervals, not corrected. cannot be asked: why answers say nothing."
+    )
+    item = TableItem("findings", "What each model shows", findings, note)
+    text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
+    return named_section(table, item, matrices, text=text)
+
+
+def finding_table(results: Results) -> pd.DataFrame:
+    """One row per model: what is shown, in words with numbers; blank if it does not apply."""
+    cities = familiarity(results)
+    tables = {
+        "order": sensitivity(results),
+        "asked": competence(results),
+        "confidence": confidence(results),
+        "familiarity": cities[cities["cities"] == ALL],
+    }
+    of_model = {
+        name: {str(row["model"]): row for row in table.to_dict("records")}
+        for name, table in tables.items()
+    }
+    lower = rejects_less(accuracy(results))
+    rows = []
+    for model in results.models:
+        order, asked, sure, known = (of_model[name][model] for name in tables)
+        auroc = [float(order[f"auroc{end}"]) for end in ("", "_low", "_high")]
+        rows.append(
+            {
+                "model": model,
+                "above_chance": "yes" if order["paired_low"] > order["chance_yes_rate"] else "no",
+                "rejects_less": "yes" if model in lower else "no",
+                "order_within_pairs": _found(order, "concordance"),
+                "auroc_over_all_prompts": with_interval(*auroc),
+                "confidence": _found(sure, "difference"),
+                "familiarity": _found(known, "difference"),
+                "cannot_be_asked": asked["why"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _found(row: Mapping[Hashable, Any], value: str) -> str:
+    """A finding with its number and the corrected p-value."""
+    number = with_interval(*(float(row[name]) for name in (value, "low", "high")))
+    p = "" if pd.isna(row["p_holm"]) else f"p {number_text(row['p_holm'], p_value=True)}"
+    return ", ".join(filter(None, [row["finding"], number, p]))
+
+
+def rejects_less(table: pd.DataFrame) -> list[str]:
+    """Models that reject rulebreakers less often than they accept their counterparts.
 
     Args:
-        table: the contrasts of a study.
+        table: accuracy by side.
     """
-    tested = table[(table["status"] == CONFIRMATORY) & table["p"].notna()]
-    lines = [
-        f"Confirmatory: {len(tested):,} contrasts of paired accuracy were named in the code before "
-        "any run and could be tested. They are corrected together, so the chance of any false "
-        "finding among them is at most 5%. The smallest difference of interest is "
-        f"{SMALLEST:g}, one pair in ten. If no difference is shown, brackets hold the range that "
-        "two one-sided tests, each at 5% and not corrected, do not exclude."
-    ]
-    for factor, rows in tested.groupby("factor", sort=False):
-        name = "contrast" if factor == MODEL else "model"
-        is_shown = rows["verdict"] == DIFFERENT
-        shown = [
-            f"{row[name]} ({signed(row['difference'])})"
-            for row in rows[is_shown].to_dict("records")
-        ]
-        if factor == MODEL:
-            said = f"Of {len(rows):,} pairs of models {len(shown):,} differ"
-            said += f": {listed(shown)}" * bool(shown)
-        else:
-            said = f"{_CONTRASTS[str(factor)]}: a difference is shown for "
-            said += listed(shown) or "no model"
-        limits = rows.loc[~is_shown, [name, "excluded_below", "excluded_above"]]
-        left = left_open(limits.itertuples(index=False, name=None))
-        lines.append(f"{'; '.join(filter(None, (said, left)))}.")
-    return " ".join(lines)
-
-
-def incompetent(table: pd.DataFrame) -> list[str]:
-    """A sentence for each model whose numbers say nothing about rulebreakers."""
-    return [
-        f"{row.model} cannot be asked this way ({row.why}); it is marked † in figures."
-        for row in table[~table["competent"]].itertuples()
-    ]
-
-
-def recognized(table: pd.DataFrame) -> str:
-    """The highest and the lowest paired accuracy."""
-    ordered = table.sort_values("paired_accuracy")
-    parts = [
-        f"{row['paired_accuracy']:.1%} [{row['paired_low']:.1%}, {row['paired_high']:.1%}] of the "
-        f"pairs by {row['model']}"
-        for row in (ordered.iloc[-1], ordered.iloc[0])
-    ]
-    return f"Both sides are answered correctly in {' and in '.join(dict.fromkeys(parts))}."
-
-
-def above_chance(table: pd.DataFrame) -> str:
-    """Models with paired accuracy above chance for their rate of positive answers."""
-    above = table[table["paired_low"] > table["chance_yes_rate"]]
-    return (
-        "The interval of paired accuracy lies above that of a model with as many positive answers "
-        "on either side (that rate taken as known) for "
-        f"{listed(above['model']) or 'no model'}."
-    )
+    rows = table.set_index(["measure", "model"])[["low", "high"]]
+    broken, kept = (rows.loc[side] for side in SIDES)
+    return [str(model) for model in broken.index if broken["high"][model] < kept["low"][model]]
 
 
 def sides(table: pd.DataFrame) -> str:
-    """Models that fail rulebreakers more often than their counterparts."""
-    rows = table.set_index(["measure", "model"])[["low", "high"]]
-    broken, kept = (rows.loc[side] for side in SIDES)
-    lower = [model for model in broken.index if broken["high"][model] < kept["low"][model]]
+    """A sentence on the models that fail rulebreakers more often than their counterparts."""
+    lower, models = rejects_less(table), table["model"].nunique()
     return (
-        "Rulebreakers are rejected less often than non-rulebreakers are accepted, with intervals "
-        f"that do not overlap, by {listed(lower) or 'no model'}."
+        f"{len(lower)} of {counted(models, 'model')} rejected rulebreakers less often than they "
+        "accepted non-rulebreakers, with intervals that do not overlap; "
+        f"n = {table['pairs'].max():,} pairs."
     )
 
 
-def by_finding(
-    table: pd.DataFrame, subject: str, wording: Mapping[str, str], *, value: str = "difference"
-) -> str:
-    """One sentence on the finding for each model, after correction.
-
-    If nothing is shown, it gives the value with its interval.
-    """
-    shown = [value, "low", "high"]
-    numbers = table[shown].map("{:.2f}".format).replace("-0.00", "0.00")
-    numbers = numbers.replace("-", "−", regex=True)
-    intervals = " (" + numbers[value] + " [" + numbers["low"] + ", " + numbers["high"] + "])"
-    names = table["model"] + intervals.where(table["finding"] == NOT_SHOWN, "")
-    endings = {
-        **wording,
-        NOT_SHOWN: f"neither is shown after correction ({value} [95% interval, not corrected]) for",
-        "not tested": "too few entities to test, for",
-    }
-    by_ending = {ending: names[table["finding"] == finding] for finding, ending in endings.items()}
-    parts = [f"{ending} {listed(models)}" for ending, models in by_ending.items() if len(models)]
-    return f"{subject}: {'; '.join(parts)}."
-
-
-def across_pairs(table: pd.DataFrame) -> list[str]:
-    """Models whose AUROC interval excludes one half though no difference shows within pairs."""
-    apart = (table["auroc_low"] > 0.5) | (table["auroc_high"] < 0.5)
-    names = [
-        f"{row.model} ({row.auroc:.2f} [{row.auroc_low:.2f}, {row.auroc_high:.2f}])"
-        for row in table[apart & (table["finding"] == NOT_SHOWN)].itertuples()
-    ]
-    return [
-        "Sensitivity across pairs: no difference within pairs is shown, but over all prompts the "
-        "AUROC of the positive answer's relative probability differs from 0.5 (95% interval, not "
-        f"corrected) for {listed(names)}."
-    ] * bool(names)
+def familiar(table: pd.DataFrame) -> str:
+    """A sentence on familiarity and recognition, over all models."""
+    rows = table[table["cities"] == ALL]
+    counts = rows["finding"].value_counts()
+    more, less, untested = (
+        int(counts.get(name, 0))
+        for name in ("recognized more familiar", "recognized less familiar", "not tested")
+    )
+    return (
+        f"Recognized cities are more familiar than failed ones to {more} of "
+        f"{counted(len(rows), 'model')}, less to {less}, not tested in {untested}; "
+        f"n = {int(rows['clusters'].max()):,} cities."
+    )
 
 
 def outliers(table: pd.DataFrame) -> list[str]:
     """A sentence on the mean score ratios that depend on one prompt."""
     large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
-    names = [f"{row.model} by {row.method}" for row in large.itertuples()]
+    kept = table[table["ratio"] == "ratio"]
     return [
-        f"One prompt makes up more than {LARGE_SHARE:.0%} of the sum of score ratios for "
-        f"{listed(names)}: for these, read the median or the geometric mean, not the mean."
-    ] * bool(names)
+        f"One prompt makes up more than {LARGE_SHARE:.0%} of the sum of score ratios in "
+        f"{len(large)} of {len(kept)} combinations of model and method (table Score ratios): read "
+        "the median or the geometric mean there, not the mean."
+    ] * bool(len(large))
 
 
 def first_letters(shared: pd.DataFrame) -> str:

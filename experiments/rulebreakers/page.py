@@ -1,7 +1,6 @@
 """The page of the study of RULEBREAKERS: its sections, tables and figures."""
 
-from interp.console import counted
-from interp.report.page import Report, Section
+from interp.report.page import Report
 from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.answer_sections import (
@@ -19,7 +18,7 @@ from interp_experiments.rulebreakers.attribution_sections import (
     knowledge_section,
     probe_section,
 )
-from interp_experiments.rulebreakers.findings import findings
+from interp_experiments.rulebreakers.findings import finding_section, first_screen
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.scaffold import paper_report
 
@@ -44,21 +43,20 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report on the measurements on disk."""
     results = read_results(folder)
-    pairs = len(results.prompts) // 2
     return paper_report(
         folder,
         title="RULEBREAKERS",
         text=(
-            f"{counted(len(results.models), 'model')} on {counted(pairs, 'pair')} of prompts, "
-            "without entity pairs that at least one model does not know. Accuracies and means are "
+            "Entity pairs that some model does not know are left out. Accuracies and means are "
             "those of the whole data set: each prompt counts by its weight (except in the "
             "tables of confidence and of probes). Intervals are 95%. Tests are over entity "
             "pairs, not over prompts, and need at least ten; those across models are over "
             "models. p_holm: p corrected by Holm's method over the tests in one table with the "
             "same family. Formulas are those of the paper."
         ),
-        findings=Section("Findings", "\n\n".join(findings(results))),
+        glance=first_screen(results),
         sections=(
+            finding_section(results),
             sample_section(results, model_parameters(folder.runs["answers"])),
             accuracy_section(results),
             sensitivity_section(results),

@@ -4,41 +4,28 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
-from matplotlib.figure import Figure
 
 from interp.choices import ORACLE, RANDOM
-from interp.console import counted
+from interp.faithfulness.figures import methods_by_metrics, share_distances
+from interp.faithfulness.first_screen import first_screen
 from interp.faithfulness.metrics import METRICS
 from interp.faithfulness.results import ModelResults, read_results, segments_of, shares_of
 from interp.faithfulness.trials import CONTROL
-from interp.faithfulness.verdicts import ADVISING, across_models, at_worst, labels, with_interval
-from interp.models.organisms import PREFIX
-from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, new_axes
-from interp.report.formatting import number_text, segment_label
+from interp.faithfulness.verdicts import ADVISING, at_worst, labels
+from interp.report.formatting import segment_label
+from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
 
-PANELS_A_ROW = 4
-"""Number of panels in a row of a figure of shares."""
-
 _TEXT = (
-    "{models}. The judged segments are {segments}; the rest of each prompt is unchanged. Their "
-    "effects are measured by replacing them with donors: v(S) is the logit of the model's own "
-    "answer over "
-    "the other, with the segments of S kept. Scores are compared with the Shapley values of this "
+    "The judged segments are {segments}; the rest of each prompt stays. Their effects "
+    "are measured by donors that replace them: v(S) is the logit of the model's own answer over "
+    "the other, with the segments of S kept. Scores are held against the Shapley values of this "
     "game. Methods that are computed from the same values v(S) cost more forward passes and are "
     "ranked separately. The 95% intervals are over clusters of prompts and hold simultaneously "
     "for all methods of a metric, and thus also for the best method."
-)
-
-_ORGANISMS = (
-    " The packaged organisms ({prefix}...) are small models made for this project: verdicts on "
-    "them may not hold for other models."
 )
 
 
@@ -49,18 +36,13 @@ def report_of(folder: StudyFolder) -> Report:
     """
     results = read_results(folder)
     trials = [own for model in results for own in model.trials]
-    text = _TEXT.format(models=counted(len(results), "model"), segments=segments_of(trials))
-    if any(own.model.startswith(PREFIX) for own in results):
-        text += _ORGANISMS.format(prefix=PREFIX)
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
-    top = metrics[metrics["metric"] == ADVISING[0]]
-    paragraphs = [across_models(top, random_weights), *(own.answer for own in results)]
-    answer = "\n\n".join(filter(None, paragraphs))
     return Report(
         title="Faithfulness of attribution",
-        text=text,
+        text=_TEXT.format(segments=segments_of(trials)),
+        glance=first_screen(results, metrics, random_weights),
         sections=(
-            Section("Which method to trust", answer),
+            _verdict_section(results, metrics),
             _ranking_section(results, metrics),
             _share_section(results),
             Section(
@@ -74,20 +56,65 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         record=folder.provenance(),
         problems=tuple(folder.problems()),
-        answer=answer,
+    )
+
+
+def _verdict_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
+    """A verdict on each method for each model."""
+    verdicts = _joined(results, "verdicts")
+    judged = "; ".join(f"{own.model}: {own.described}" for own in results)
+    return Section(
+        "Which method to trust",
+        f"Judged prompts: {judged}.",
+        (
+            TableItem(
+                "verdicts",
+                "Verdict on each method",
+                verdicts,
+                "The value on each model with its 95% interval, and the verdict. trust: the "
+                "interval lies above chance, and the method may be the best of its league. weaker: "
+                "above chance, but worse than the best. refuted: worse than the best, and not "
+                "shown to be above chance. undecided: neither. The file also has p: that no other "
+                "method of the league is better, corrected for all pairs; methods with p above "
+                "0.05 may be the best, and together they hold the best with 95% confidence; and "
+                "corrected: the highest value without what it owes to being the highest, "
+                "estimated by a bootstrap.",
+                display=verdict_matrix(verdicts),
+            ),
+            *worst_items(metrics),
+        ),
+    )
+
+
+def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per method and one column per model: the value with its interval, and the verdict."""
+    if verdicts.empty or "league" not in verdicts:
+        return verdicts
+    numbers = verdicts[["value", "low", "high"]].to_numpy(dtype=float)
+    said = [
+        f"{with_interval(*map(float, row))} {verdict}"
+        for row, verdict in zip(numbers, verdicts["verdict"], strict=True)
+    ]
+    table = verdicts.assign(method=labels(verdicts), said=said)
+    keys = ["method", "league"]
+    wide = table.pivot(index=keys, columns="model", values="said")
+    order = table.groupby(keys, sort=False)["value"].mean().sort_values(ascending=False).index
+    return (
+        wide.loc[order, table["model"].unique()].fillna("").reset_index().rename_axis(columns=None)
     )
 
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
     """Methods by metrics."""
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
+    left_out = {own.model: _left_out(own.metrics, own.checks) for own in results}
     figures = [
         FigureItem(
             f"methods_by_metrics_{number}",
             f"Methods by metrics, {own.model}",
             partial(methods_by_metrics, standings(own.metrics, own.checks)),
             f"n = {own.prompts} prompts from {own.clusters} clusters{_fewer(own)}. {titles}. cmd: "
-            f"lower is better. Grey: undefined. {blanks(own.metrics)}{_left_out(own.checks)}",
+            f"lower is better. Grey: undefined. {blanks(own.metrics)}{left_out[own.model]}",
         )
         for number, own in enumerate(results, start=1)
     ]
@@ -107,19 +134,6 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
             ),
             *figures,
             TableItem(
-                "verdicts",
-                "Verdict on each method",
-                _joined(results, "verdicts"),
-                "trust: the interval lies above chance, and the method may be the best of its "
-                "league. weaker: above chance, but worse than the best. refuted: worse than the "
-                "best, and not shown to be above chance. undecided: shown neither to be above "
-                "chance nor to be worse than the best. p: that no other "
-                "method of the league is better, corrected for all pairs. Methods with p above "
-                "0.05 may be the best; together they include the best with 95% confidence. "
-                "corrected: the highest value, corrected by a bootstrap for having been selected "
-                "as the highest.",
-            ),
-            TableItem(
                 "differences",
                 "The best method of each league against the others",
                 _joined(results, "differences"),
@@ -129,7 +143,6 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "that no other method is better, from the same bounds, with a step-down "
                 "correction.",
             ),
-            *worst_items(metrics),
             TableItem("metrics", "All values", metrics),
         ),
     )
@@ -159,23 +172,47 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
         return Section("Shares", "The system compares no two segments.")
     table = pd.concat(parts, ignore_index=True)
     table = table.assign(contender=labels(table))
+    distances = distances_of(table, results)
     means = table.groupby(["model", "contender"], sort=False)[["share", "exact_share"]].mean()
     ratio = next(own.ratio for model in results for own in model.trials if own.ratio)
     above, below = map(segment_label, ratio)
     return Section(
         "Shares",
-        f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
-        "method that measures reliance lies on the diagonal.",
+        f"The part of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
+        "method that measures reliance has the exact share in every prompt.",
         (
             FigureItem(
-                "shares_by_method",
-                "Share by each method against the exact share",
-                partial(shares_by_method, table),
-                "One dot for each prompt; n counts prompts. Dotted: equal shares.",
+                "share_distances",
+                "How far each method's share lies from the exact share",
+                partial(share_distances, distances),
+                "Mean over prompts of the distance, from 0 to 1, with its 95% interval over "
+                "clusters; n counts prompts.",
             ),
+            TableItem("share_distances", "Distances from the exact share", distances),
             TableItem("shares", "Mean shares", means.reset_index()),
         ),
     )
+
+
+def distances_of(table: pd.DataFrame, results: Sequence[ModelResults]) -> pd.DataFrame:
+    """Mean distance of each method's share from the exact one, with its interval over clusters.
+
+    Args:
+        table: rows of `shares_of` with their contender.
+        results: the models, for the clusters of their prompts.
+    """
+    clusters = pd.concat(
+        pd.DataFrame({"model": own.model, "prompt_id": t.prompt_ids, "cluster": t.clusters})
+        for own in results
+        for t in own.trials
+    )
+    rows = table.assign(distance=(table["share"] - table["exact_share"]).abs())
+    rows = rows.dropna(subset="distance").merge(clusters, on=["model", "prompt_id"])
+    by = ["contender", "model"]
+    found = proportions(rows, values=["distance"], by=by, cluster="cluster")
+    names = {"share": "distance", "n": "prompts"}
+    columns = [*by, "distance", "low", "high", "prompts", "clusters", "note"]
+    return found.rename(columns=names)[columns]
 
 
 def _random_section(table: pd.DataFrame) -> Section:
@@ -213,20 +250,36 @@ def blanks(metrics: pd.DataFrame) -> str:
     return f"{'; '.join(needs)}." if needs else ""
 
 
-def _left_out(checks: pd.DataFrame) -> str:
-    """The metrics that a figure omits because of their divisor, and why."""
+def _left_out(metrics: pd.DataFrame, checks: pd.DataFrame) -> str:
+    """The ratios that a figure omits because of their divisor, and why."""
     reasons = checks[~checks["divisor"]].groupby("problem", sort=False)["metric"]
-    told = "; ".join(f"{', '.join(names)} ({problem})" for problem, names in reasons)
-    return f" Left out: {told}." if told else ""
+    told = [f"{', '.join(names)} ({problem})" for problem, names in reasons]
+    known = set(checks.loc[~checks["divisor"], "metric"])
+    if large := [name for name in beyond(metrics) if name not in known]:
+        told.append(f"{', '.join(large)} (values of {MOST_RATIO:g} or more: tiny denominators)")
+    return f" Left out: {'; '.join(told)}." if told else ""
+
+
+MOST_RATIO = 2.0
+"""Ratios of effects of this size or more come from tiny denominators in some prompts."""
+
+
+def beyond(metrics: pd.DataFrame) -> list[str]:
+    """Ratios with values so large that some denominators must be close to zero."""
+    ratios = metrics[metrics["metric"].isin([own.name for own in METRICS if own.divides])]
+    large = ratios["value"].abs() >= MOST_RATIO
+    return [str(name) for name in ratios.loc[large, "metric"].unique()]
 
 
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """The metrics with contender and standing: 0 for a random order, 1 for the oracle.
 
-    Metrics that are undefined for every method, or have a divisor close to zero, are omitted.
+    Metrics that are undefined for every method are omitted, and those with a divisor close to zero
+    on average or, by their values, in single prompts.
     """
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     shown = set(methods["metric"]) & set(checks.loc[checks["divisor"], "metric"])
+    shown -= set(beyond(metrics))
     metrics = metrics[metrics["metric"].isin(shown)]
     controls = metrics[metrics["score"] == CONTROL].pivot(
         index="metric", columns="method", values="value"
@@ -238,7 +291,8 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 def _wide(own: ModelResults) -> pd.DataFrame:
     """One row per contender, a column per metric with its interval as text."""
-    texts = [with_interval(*row) for row in own.metrics[["value", "low", "high"]].to_numpy()]
+    numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
+    texts = [_text(*map(float, row)) for row in numbers]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))
     wide = table.pivot(index="contender", columns="metric", values="text")
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
@@ -246,102 +300,14 @@ def _wide(own: ModelResults) -> pd.DataFrame:
     return wide
 
 
+def _text(value: float, low: float, high: float) -> str:
+    """A number with its interval in ASCII, as files have it."""
+    interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
+    return f"{value:.2f}{interval}" if math.isfinite(value) else ""
+
+
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
     """One table for all models, stacked vertically."""
     parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
     joined = pd.concat(parts, names=["model", None]).reset_index(level="model")
     return joined.reset_index(drop=True)
-
-
-def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """A cell for each contender and metric with its value, coloured from random order to oracle.
-
-    Args:
-        table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for
-            the oracle).
-        ax: the axes to draw on; a new figure if None.
-    """
-    rows, columns = table["contender"].unique(), table["metric"].unique()
-    shown, standing = (
-        table.pivot(index="contender", columns="metric", values=name).loc[rows, columns]
-        for name in ("value", "standing")
-    )
-    with house_style():
-        ax = ax or new_axes(width=3.2 + 0.72 * len(columns), height=1.6 + 0.27 * len(rows))
-        ax.grid(visible=False)
-        ax.tick_params(length=0)
-        ax.set_facecolor(PALE)
-        image = ax.imshow(
-            np.ma.masked_invalid(standing.to_numpy(float)),
-            cmap=DIVERGING,
-            norm=TwoSlopeNorm(0, -1, 1),
-            aspect="auto",
-        )
-        ax.figure.colorbar(
-            image, ax=ax, shrink=0.7, pad=0.02, label="0: random order, 1: oracle", extend="both"
-        )
-        _write(ax, shown.to_numpy(float), standing.to_numpy(float))
-        ax.set_yticks(range(len(rows)), list(rows))
-        ax.set_xticks(range(len(columns)), [str(name).replace("_", "\n") for name in columns])
-        ax.xaxis.tick_top()
-        return ax
-
-
-def _write(
-    ax: Axes,
-    values: Float[np.ndarray, "contender metric"],
-    standing: Float[np.ndarray, "contender metric"],
-) -> None:
-    """Write each value into its cell."""
-    for (row, column), value in np.ndenumerate(values):
-        dark = np.nan_to_num(abs(standing[row, column])) > 0.6
-        text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""
-        colour = "w" if dark else "k"
-        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
-
-
-def shares_by_method(table: pd.DataFrame) -> Axes:
-    """A panel for each contender: its share of a segment against the exact share, by prompt.
-
-    Args:
-        table: contender, model, share, exact_share: one row per prompt.
-    """
-    contenders, models = table["contender"].unique(), table["model"].unique()
-    across = min(PANELS_A_ROW, len(contenders))
-    down = math.ceil(len(contenders) / across)
-    with house_style():
-        figure = Figure(figsize=(2.5 * across + 2.4, 2.1 * down + 0.5))
-        panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-        for panel, name in zip(panels.flat, contenders, strict=False):
-            _panel(panel, table[table["contender"] == name], list(models))
-            panel.set_title(str(name), loc="left", fontsize=8)
-        for panel in list(panels.flat)[len(contenders) :]:
-            panel.set_visible(False)
-        for panel in panels[-1]:
-            panel.set_xlabel("exact share")
-        for panel in panels[:, 0]:
-            panel.set_ylabel("share")
-        first: Axes = panels.flat[0]
-        handles, names = first.get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside right upper")
-        return first
-
-
-def _panel(ax: Axes, rows: pd.DataFrame, models: list[str]) -> None:
-    ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, linestyle=":")
-    for index, model in enumerate(models):
-        own = rows[rows["model"] == model].dropna(subset=["share", "exact_share"])
-        style = look(index)
-        label = f"{model} (n = {number_text(len(own))})"
-        ax.scatter(
-            own["exact_share"],
-            own["share"],
-            s=12,
-            marker=style.marker,
-            color=style.colour,
-            alpha=0.5,
-            linewidths=0,
-            label=label,
-        )
-    ax.set_xlim(-0.03, 1.03)
-    ax.set_ylim(-0.03, 1.03)

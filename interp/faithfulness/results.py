@@ -18,7 +18,7 @@ from interp.faithfulness.ranking import (
     metric_table,
 )
 from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
-from interp.faithfulness.verdicts import ADVISING, advice, verdict_table
+from interp.faithfulness.verdicts import ADVISING, verdict_table
 from interp.prompts.systems import dependence_factor, installed_system
 from interp.report.formatting import segment_label
 from interp.runs.folder import RunFolder
@@ -47,8 +47,8 @@ class ModelResults:
     random_weights: pd.DataFrame
     """The rows of `metric_table` for the top segment by scores of the model with random weights,
     judged by the model's own effects; empty if the re-initialised model was omitted."""
-    answer: str
-    """One paragraph about the methods to trust for this model, and the methods not to trust."""
+    described: str
+    """The prompts in which the metric for advice is defined, and their clusters."""
 
     @property
     def prompts(self) -> int:
@@ -166,13 +166,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
         differences=differences,
         verdicts=verdicts,
         random_weights=random_weights,
-        answer=advice(
-            model,
-            f"{segments_of(trials)} in {described(judgement, tables.cluster, asked)}",
-            verdicts,
-            metrics,
-            random_weights,
-        ),
+        described=described(judgement, tables.cluster, asked),
     )
 
 

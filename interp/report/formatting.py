@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-FIGURES = r"[\d.,()% -]*$"
-"""Pattern of strings that are aligned as figures, such as "0.689 (0.193)"."""
+FIGURES = r"[\d.,()\[\]% −-]*$"
+"""Texts that are aligned as figures, such as "0.689 (0.193)" or "0.69 [0.51, 0.82]"."""
 
 UNDEFINED = "undefined"
 """Text for a statistic without a value."""
@@ -49,14 +49,14 @@ class Column:
 def column(values: pd.Series) -> Column:
     """A column as text, with three decimals, separated thousands and small p-values as "< 0.0001".
 
-    Missing numbers are "undefined", and missing strings are empty.
+    Missing values are blank.
     """
     name = str(values.name)
     values = values.infer_objects()
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         p_values = holds_p_values(name)
         numbers = [None if pd.isna(value) else float(str(value)) for value in values]
-        shown = [number_text(value, p_value=p_values) for value in values]
+        shown = ["" if pd.isna(value) else number_text(value, p_value=p_values) for value in values]
         return Column(name, heading(name), True, tuple(map(Cell, shown, numbers)))
     texts = [_text(value) for value in values]
     figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
@@ -112,7 +112,7 @@ def heading(name: str) -> str:
 
 
 def _leading_number(text: str) -> float | None:
-    found = re.search(r"-?\d[\d,]*\.?\d*", text)
+    found = re.search(r"-?\d[\d,]*\.?\d*", text.replace("−", "-"))
     return float(found.group().replace(",", "")) if found else None
 
 

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from interp.choices import TEMPLATE
 from interp.errors import UserError
 from interp.report.formatting import (
-    UNDEFINED,
     accuracies_first,
     column,
     number_text,
@@ -21,6 +20,9 @@ from interp.report.formatting import (
     segment_label,
 )
 from interp.report.page import Titled
+
+LONG = 40
+"""Tables with more rows are folded on the page; files hold all of them."""
 
 
 def render(template: str, **values: object) -> Markup:
@@ -33,6 +35,17 @@ def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
     frame = accuracies_first(frame)
     columns = [column(frame[name]) for name in frame.columns]
     return render("table.html.jinja", columns=columns, rows=len(frame), label=label)
+
+
+def why_blank(frame: pd.DataFrame) -> str:
+    """Why a table has blank numbers, in a few words; empty if it has none."""
+    if not frame.select_dtypes("number").isna().any(axis=None):
+        return ""
+    if "source" in frame:
+        return " · blank: not measured, or not published"
+    if frame.get("note", pd.Series(dtype=str)).fillna("").astype(str).ne("").any():
+        return " · blank: no value, for the reason in the column note"
+    return " · blank: not measured, or no value"
 
 
 def source(file: str) -> Markup:
@@ -51,7 +64,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(UNDEFINED=UNDEFINED, table_html=table_html, source=source)
+    environment.globals.update(LONG=LONG, table_html=table_html, why_blank=why_blank, source=source)
     return environment
 
 

@@ -27,9 +27,16 @@ class TableItem:
     note: str = ""
     """Notes on reading the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
-    """Tables that the terminal and the notebook show instead, such as parts of a wide table; no
-    table if empty, and the table itself if None.
-    """
+    """Tables that the terminal and the notebook show instead, such as parts of a wide table;
+    nothing if empty, the table itself if None."""
+    display: pd.DataFrame | None = None
+    """What the page shows instead, such as numbers with their intervals as text, or only the
+    columns that can be compared."""
+
+    @property
+    def on_page(self) -> pd.DataFrame:
+        """The table that the page shows."""
+        return self.frame if self.display is None else self.display
 
     @property
     def shown(self) -> Sequence[Titled]:
@@ -100,24 +107,53 @@ class Section:
     items: tuple[Item, ...] = ()
 
 
+MOST_SENTENCES, MOST_WORDS = 5, 25
+"""Most sentences on the first screen, and most words in each."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """The first screen of a page (`interp.report.glance`)."""
+
+    asked: str
+    """The question, the models, and how much was measured."""
+    sentences: tuple[str, ...]
+    """At most `MOST_SENTENCES` of at most `MOST_WORDS`; each can be quoted alone and says its n."""
+    items: tuple[TableItem | FigureItem, ...] = ()
+    """One row of headline numbers per model, and the figure that carries the main result."""
+    legend: str = ""
+    """What the models are, if that must be known to read the page."""
+
+
 @dataclass(frozen=True)
 class Report:
     """The content of a report page."""
 
     title: str
     text: str
-    """Plain text; an empty line ends a paragraph."""
+    """How to read the numbers: plain text; an empty line ends a paragraph."""
     sections: tuple[Section, ...]
     record: Mapping[str, object] = field(default_factory=dict)
     """Facts from run.json."""
     problems: tuple[str, ...] = ()
     """Missing parts, such as unfinished shards; shown before everything else."""
-    answer: str = ""
-    """Text that the command also prints after running the study; usually empty."""
+    glance: Glance | None = None
+    """The first screen."""
     paper: str = ""
     """Works to cite along with interp if the report repeats a paper's study."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Terms of this report, with their meanings and other names."""
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Everything that the page shows, the first screen first."""
+        first: tuple[Item, ...] = self.glance.items if self.glance else ()
+        return (*first, *(item for section in self.sections for item in section.items))
+
+    @property
+    def answer(self) -> str:
+        """The sentences of the first screen, which a study's command prints."""
+        return "\n".join(self.glance.sentences) if self.glance else ""
 
 
 MOST_PROMPTS = 2000

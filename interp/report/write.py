@@ -21,6 +21,7 @@ import matplotlib as mpl
 import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from interp.errors import UserError
 from interp.files import make_folder, reason_of, write_whole
@@ -50,9 +51,8 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
             folder is not writable.
     """
-    items = [item for section in report.sections for item in section.items]
-    tables = [item for item in items if isinstance(item, TableItem)]
-    figures = [item for item in items if isinstance(item, FigureItem)]
+    tables = [item for item in report.items if isinstance(item, TableItem)]
+    figures = [item for item in report.items if isinstance(item, FigureItem)]
     _check_names(tables)
     _check_names(figures)
     _make_folder(folder)
@@ -91,12 +91,15 @@ _KINDS = {
 def _words(report: Report) -> Iterator[str]:
     """The texts of a report and the headings of its tables."""
     yield report.text
+    if report.glance:
+        yield from (report.glance.asked, report.glance.legend, *report.glance.sentences)
     for section in report.sections:
         yield from (section.title, section.text)
-        for item in section.items:
-            yield from (item.title, item.note)
-            if isinstance(item, TableItem | PromptsItem):
-                yield from (heading(str(name)) for name in item.frame.columns)
+    for item in report.items:
+        yield from (item.title, item.note)
+        frame = item.on_page if isinstance(item, TableItem) else getattr(item, "frame", None)
+        if frame is not None:
+            yield from (heading(str(name)) for name in frame.columns)
 
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
@@ -144,7 +147,7 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
     with house_style():
         figure = item.draw().get_figure(root=True)
         assert isinstance(figure, Figure)
-        shown = figure_svg(figure, name=item.name)
+        shown, least = figure_svg(figure, name=item.name), _least_width(figure)
         with_caption(figure, title=item.title, text=item.note)
         png = io.BytesIO()
         figure.savefig(png, format="png")
@@ -152,7 +155,22 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
             f"figures/{item.name}.svg": figure_svg(figure, name=item.name).encode("utf-8"),
             f"figures/{item.name}.png": png.getvalue(),
         }
-    return inline_svg(shown, name=item.name, label=item.title), files
+    return inline_svg(shown, name=item.name, label=item.title, least=least), files
+
+
+LEAST_LETTERS = 9.0
+"""Least size of a figure's letters on the page, in pixels; a narrower box scrolls."""
+
+
+def _least_width(figure: Figure) -> float:
+    """Width in pixels at which the smallest letters of a figure are `LEAST_LETTERS` high."""
+    sizes = [
+        float(text.get_fontsize())
+        for text in figure.findobj(Text)
+        if text.get_visible() and text.get_text().strip()
+    ]
+    inches = float(figure.get_size_inches()[0])
+    return inches * 72 * LEAST_LETTERS / min(sizes, default=LEAST_LETTERS)
 
 
 def figure_svg(figure: Figure, *, name: str) -> str:
@@ -164,18 +182,21 @@ def figure_svg(figure: Figure, *, name: str) -> str:
     return file.getvalue()
 
 
-def inline_svg(svg: str, *, name: str, label: str) -> Markup:
+def inline_svg(svg: str, *, name: str, label: str, least: float) -> Markup:
     """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
 
-    Matplotlib numbers ids from one in each file, so a figure would use clip paths and markers of
-    another figure on the page; its style sheet would apply to the whole page.
+    It is never narrower than `least` pixels.
+
+    Matplotlib numbers ids from one in each file, so on one page a figure would take clip paths and
+    markers from another; its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
         r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", element, flags=re.S
     )
     element = re.sub(r'((?:\bid="|href="#|url\(#))', rf"\g<1>{name}-", element)
-    labelled = f'<svg role="img" aria-label="{escape(label)}" '
+    style = f"min-width: {least:.0f}px"
+    labelled = f'<svg role="img" aria-label="{escape(label)}" style="{style}" '
     return Markup(element.replace("<svg ", labelled, 1))
 
 

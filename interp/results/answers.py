@@ -7,16 +7,21 @@ from typing import ClassVar
 import pandas as pd
 
 from interp.analysis.accuracy import (
+    accuracy_by,
     accuracy_table,
     notes_without_answer,
     outcome_table,
     thought_table,
 )
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
+from interp.report.glance import headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
+_FEW_SIDES = 3
+"""With more sides, such as the settings of a question, only accuracy over whole groups is shown."""
+
 _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
@@ -25,6 +30,8 @@ class Answered(Result):
 
     answered: ClassVar[str] = "answers"
     """The table of the answers."""
+
+    question: ClassVar[str] = "How often do the models answer correctly?"
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -54,10 +61,45 @@ class Answered(Result):
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
-    def headline(self) -> str:
-        """The extent of the measurement, with the highest and the lowest paired accuracy."""
-        accuracies = accuracy_table(self._own_answers, self._own_prompts)
-        return f"{super().headline()} {headline(accuracies)}"
+    def headline(self) -> pd.DataFrame:
+        """Accuracy over whole pairs and, if there are few sides, on each, with their intervals."""
+        prompts, cluster = self.prompts, self.cluster
+        answers = self._own_answers[self._own_answers["correct"].notna()]
+        sides = tuple(map(str, prompts["side"].unique()))
+        by_pair = prompts.groupby("pair_id")
+        alike = [
+            name for name in (cluster, "weight") if name and by_pair[name].nunique().max() == 1
+        ]
+        table = accuracy_by(
+            answers,
+            prompts,
+            factors=(),
+            sides=sides,
+            cluster=cluster if cluster in alike else None,
+            weight="weight" if "weight" in alike else None,
+        )
+        measures = ("paired", *(sides if 1 < len(sides) <= _FEW_SIDES else ()))
+        rows = [table[table["measure"] == measure].set_index("model") for measure in measures]
+        return pd.concat(
+            headline(
+                self._every_model(own),
+                f"{measure.replace('_', '-')} accuracy",
+                value="accuracy",
+                n="pairs",
+                unit="pairs",
+            )
+            for measure, own in zip(measures, rows, strict=True)
+        )
+
+    def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows with one for each model, also for those without a judged answer."""
+        models = pd.Index(self._own_answers["model"].unique(), name="model")
+        reason = "no answer was judged"
+        return (
+            rows.reindex(models)
+            .assign(note=lambda own: own["accuracy"].isna().map({True: reason, False: ""}))
+            .reset_index()
+        )
 
     def sections(self) -> Iterator[Section]:
         """The items, and the prompts with all answers."""
@@ -123,18 +165,3 @@ class Completions(Answered):
 
     def _note(self) -> str:
         return ""
-
-
-def headline(accuracies: pd.DataFrame) -> str:
-    """The finding in one sentence: the highest and the lowest paired accuracy.
-
-    Args:
-        accuracies: a table from `accuracy_table`.
-    """
-    judged = accuracies.dropna(subset="paired_accuracy").sort_values("paired_accuracy")
-    if judged.empty:
-        return "No answers were judged."
-    texts = [f"{row.paired_accuracy:.3f} ({row.model})" for row in judged.itertuples()]
-    if len(texts) == 1:
-        return f"Paired accuracy is {texts[0]}."
-    return f"Paired accuracy is highest at {texts[-1]} and lowest at {texts[0]}."

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
-from interp.analysis.ratios import attribution_table
+from interp.analysis.ratios import attribution_table, ratio_table
 from interp.analysis.segments import (
     DECISIVE_COLUMNS,
     EFFECT_COLUMNS,
@@ -25,15 +25,21 @@ from interp.errors import UserError
 from interp.prompts.thought import is_part
 from interp.report.console import mean_with_sd
 from interp.report.formatting import accuracy_columns, ratio_title, segment_label
+from interp.report.glance import dots, headline
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
 from interp.results.answers import Answered
 from interp.results.result import Result, chosen, errors_by_model, figure_of, summarize
+from interp.statistics.clusters import cluster_mean_table
+from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+MOST_NUMBERS = 5
+"""Most headline numbers of a model."""
 
 HEAT_MAP_PAIRS = 4
 """Number of pairs shown token by token on a page."""
@@ -41,6 +47,8 @@ HEAT_MAP_PAIRS = 4
 
 class Attributions(Answered):
     """Answers of models to prompts, and their attributions."""
+
+    question: ClassVar[str] = "On which segments do the models' answers rest?"
 
     @property
     def option_probabilities(self) -> pd.DataFrame:
@@ -203,6 +211,56 @@ class Attributions(Answered):
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
 
+    def headline(self) -> pd.DataFrame:
+        """Paired accuracy, and ratios of the compared segments by method, or shares of segments."""
+        accuracy = super().headline()
+        accuracy = accuracy[accuracy["number"] == "paired accuracy"]
+        cluster = self.cluster or "pair_id"
+        clusters = self.prompts[["prompt_id", "weight", cluster]]
+        if self.ratio is not None:
+            table = ratio_table(self._ratios, clusters, cluster=cluster)
+            table = table[table["ratio"] == "ratio"]
+            parts = [
+                headline(
+                    rows,
+                    f"{ratio_title(self.ratio)} by {method}",
+                    value="geometric",
+                    interval=("geometric_low", "geometric_high"),
+                    n="prompts",
+                    unit="prompts",
+                )
+                for method, rows in table.groupby("method", sort=False)
+            ]
+        else:
+            scores = self.table(
+                "segment_scores", ["model", "method", "segment", "prompt_id", "share"]
+            )
+            first = scores[scores["method"] == scores["method"].iloc[0]].dropna(subset="share")
+            rows = first.merge(clusters, on="prompt_id")
+            by = ["model", "segment"]
+            # As in `segment_table`, each prompt counts once.
+            table = proportions(rows, values=["share"], by=by, cluster=cluster)
+            largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
+            parts = [
+                headline(
+                    table[table["segment"] == name].drop(columns="note"),
+                    f"share of {segment_label(name)} by {scores['method'].iloc[0]}",
+                    value="share",
+                    n="n",
+                    unit="prompts",
+                )
+                for name in largest
+            ]
+        return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem:
+        """The ratios or the shares, without the accuracy."""
+        of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
+        note = "Dots with 95% intervals; n counts prompts."
+        if self.ratio is not None:
+            note = f"Geometric means over prompts; 1: both segments have as much per token. {note}"
+        return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
+
     def sections(self) -> Iterator[Section]:
         """The items with the heat maps, and the prompts with all answers."""
         results, *others = super().sections()
@@ -280,6 +338,26 @@ def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
 
 class SegmentEffects(Result):
     """The effect of each segment on the answers of models."""
+
+    question: ClassVar[str] = "How much does each segment change the answer, in logits?"
+
+    def headline(self) -> pd.DataFrame:
+        """Mean Shapley values of the segments with the largest, in logits."""
+        effects = self.table("segment_effects", EFFECT_COLUMNS)
+        effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
+        effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]
+        cluster = self.cluster or "pair_id"
+        # As in `segment_effect_table`, each prompt counts once.
+        rows = effects.merge(self.prompts[["prompt_id", cluster]], on="prompt_id").assign(weight=1)
+        sizes = rows["shapley"].abs().groupby(rows["segment"]).mean().sort_values(ascending=False)
+        parts = []
+        for segment in sizes.index[:MOST_NUMBERS]:
+            own = rows[rows["segment"] == segment]
+            table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
+            name = f"effect of {segment_label(segment)} in logits"
+            table = table.drop(columns="note")
+            parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
+        return pd.concat(parts, ignore_index=True) if parts else super().headline()
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import ClassVar
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from interp.analysis.phrasings import component_table
 from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.prompts.own.layout import PHRASING
+from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, note_errors
 from interp.statistics.summaries import grouped
@@ -50,6 +52,8 @@ by random orders of the phrasings, corrected for the number of edges."""
 
 class EdgeEffects(Result):
     """The effects of edges on the answers of models."""
+
+    question: ClassVar[str] = "Which edges between components carry the answer?"
 
     @property
     def edges(self) -> pd.DataFrame:
@@ -112,10 +116,30 @@ class EdgeEffects(Result):
             for model, rows in self.pairs.groupby("model", sort=False)
         }
 
-    def headline(self) -> str:
-        """The extent of the measurement."""
+    def extent(self) -> str:
+        """The numbers of pairs and models."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The largest edges of each model, by the first method."""
+        table = self._effects
+        table = table[table["method"] == table["method"].iloc[:1].max()]
+        parts = []
+        for place in (1, 2, 3):
+            rows = table[table["rank"] == place]
+            where = rows["writer"] + " → " + rows["reader"] + ":"
+            parts.append(
+                headline(
+                    rows.assign(label=where),
+                    f"largest edge {place} in logits",
+                    value="effect",
+                    interval=("effect_low", "effect_high"),
+                    n="pairs",
+                    unit="pairs",
+                )
+            )
+        return pd.concat(parts, ignore_index=True)
 
     @cached_property
     def _effects(self) -> pd.DataFrame:

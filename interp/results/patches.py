@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import pandas as pd
 
@@ -20,9 +20,12 @@ from interp.analysis.patching_guarantee import guarantee_tables
 from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
+from interp.report.formatting import segment_label
+from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem, Titled
 from interp.results.attributions import Attributions
 from interp.results.result import Result, chosen, figure_of, note_errors
+from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ _NUMBER = 8
 
 class Patches(Result):
     """The effects of patches on the answers of models."""
+
+    question: ClassVar[str] = "Where do activations of the other prompt change the answer?"
 
     @property
     def patches(self) -> pd.DataFrame:
@@ -161,10 +166,44 @@ class Patches(Result):
             summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
         return summary
 
-    def headline(self) -> str:
+    def extent(self) -> str:
         """The numbers of pairs and models."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The pairs that each model recognizes, and its largest effects over all pairs."""
+        recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
+        shares = proportions(recognized, values=["recognized"], by=["model"], cluster="cluster")
+        parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
+        effects = self._effects
+        effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
+        for site, rows in effects.groupby("site", sort=False):
+            first = rows.loc[rows["effect"].abs().groupby(rows["model"], sort=False).idxmax()]
+            heads = first["head"].map(lambda head: "" if pd.isna(head) else f" head {head:.0f}")
+            where = (
+                "layer "
+                + first["layer"].astype(str)
+                + heads
+                + ", "
+                + first["role"].map(segment_label)
+                + ":"
+            )
+            parts.append(
+                headline(
+                    first.assign(label=where, note=""),
+                    f"largest effect at {site} in logits",
+                    value="effect",
+                    interval=("effect_low", "effect_high"),
+                    n="pairs",
+                    unit="pairs",
+                )
+            )
+        return pd.concat(parts[:5], ignore_index=True)
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The first heat map."""
+        return next((item for item in self.shown if isinstance(item, FigureItem)), None)
 
     @property
     def _parameters(self) -> Mapping[str, object]:

@@ -6,9 +6,10 @@ notebooks show them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pandas as pd
 
@@ -18,7 +19,8 @@ from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
 from interp.plugins import named
-from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.glance import COLUMNS, extremes, glance
+from interp.report.page import MOST_SENTENCES, FigureItem, Glance, Report, Section, TableItem
 from interp.results.measured import InFolder, MeasuredTables
 from interp.runs.folder import RunFolder
 
@@ -38,6 +40,9 @@ class Result:
 
     A spec names its subclass as `result`; `items` defines what is shown.
     """
+
+    question: ClassVar[str] = ""
+    """What the measurement asks, for the first screen."""
 
     def __init__(self, measured: MeasuredTables) -> None:
         """Create a result from the tables of a run folder or in memory."""
@@ -138,18 +143,38 @@ class Result:
                 f"{about.measurement} has neither a summary table nor a figure; its tables are "
                 "the Parquet files of the run"
             )
+        first = self.glance()
+        there = set(map(id, first.items))
+        kept = tuple(item for item in sections[0].items if id(item) not in there)
         return Report(
             title=f"{about.measurement} {about.system}",
-            text=self.headline(),
-            sections=sections,
+            text="",
+            sections=(replace(sections[0], items=kept), *sections[1:]),
             record=self.measured.record(),
             problems=self.measured.problems(),
+            glance=first,
         )
 
-    def headline(self) -> str:
-        """The beginning of the page: the extent of the measurement, and the finding."""
+    def glance(self) -> Glance:
+        """The first screen of the page."""
+        numbers = self.headline()
+        names = numbers["number"].unique()[:MOST_SENTENCES]
+        sentences = [extremes(numbers, str(name)) for name in names]
+        asked = f"{self.question} {self.extent()}".strip()
+        return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
+
+    def extent(self) -> str:
+        """How much was measured, in a sentence."""
         prompts = len(self.table("prompts", ["prompt_id"]))
         return f"{counted(prompts, 'prompt')}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The headline numbers of each model (`interp.report.glance.headline`); none by default."""
+        return pd.DataFrame(columns=COLUMNS)
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The item that carries the main result; None to draw the headline numbers."""
+        return None
 
     def sections(self) -> Iterator[Section]:
         """The sections of the page."""

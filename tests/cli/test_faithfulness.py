@@ -11,6 +11,8 @@ from interp.faithfulness.study import METHODS, Faithfulness
 from interp.prompts.own.pairs import EXAMPLE
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor
+from interp.studies.folder import StudyFolder
+from tests.support.pages import check_first_screen
 
 METHODS_ASKED = ["input_gradient", "input_x_gradient", "leave_one_out:donor", "captum:kernel_shap"]
 
@@ -30,16 +32,16 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert main(command(folder)) == 0
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
-    assert "organism/phi3-shallow: nothing was tested, since fewer than 10 clusters" in said.out
-    assert "Values on premise 1 and premise 2 in 10 prompts from 5 clusters (entity_b)" in said.out
+    assert said.out.startswith("Nothing was tested on 1 of 1 model: 5 clusters of prompts, 10 are")
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
-    assert "leave_one_out:donor 1.00" in said.out
     # Of random weights' answers nothing is said.
     assert "not an answer option" not in said.err
     page = (folder / "report.html").read_text()
     assert "The judged segments are premise 1 and premise 2; the rest of each prompt" in page
-    assert "(organism/...) are small models made for this project" in page
+    assert "10 prompts from 5 clusters (entity_b)" in page
+    assert "leave_one_out:donor 1.00" in page
+    check_first_screen(Faithfulness().report(StudyFolder.read(folder)), page)
     assert "tau needs three segments" in page
     assert "The share of premise 2 in the absolute scores of premise 1 and premise 2" in page
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
@@ -52,7 +54,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert (shares["exact_share"] < 0.15).all()
     anew = pd.read_csv(folder / "tables" / "reinitialized.csv")
     assert set(anew["method"]) == {"input_gradient", "input_x_gradient"}
-    for name in ("methods_by_metrics_1", "shares_by_method"):
+    for name in ("methods_by_metrics_1", "share_distances"):
         assert (folder / "figures" / f"{name}.png").stat().st_size > 10_000
     # A second call finds nothing to measure, and changes no table.
     before = (folder / "tables" / "metrics.csv").read_bytes()
@@ -69,9 +71,9 @@ def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
     options[options.index("--model") + 1] = "organism/llama-logic"
     assert main(["run", "faithfulness", *options]) == 0
     first = capsys.readouterr().out
-    assert "of 10 prompts" in first
-    assert "from 5 clusters (interpretation)" in first
+    assert "5 clusters of prompts, 10 are needed" in first
     page = (folder / "report.html").read_bytes()
+    assert b"from 5 clusters (interpretation)" in page
     assert main(["faithfulness", *options]) == 0
     assert capsys.readouterr().out == first
     assert (folder / "report.html").read_bytes() == page

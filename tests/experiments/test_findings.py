@@ -1,13 +1,8 @@
 import pandas as pd
 import pytest
 
-from interp_experiments.findings import (
-    in_brief,
-    in_full,
-    listed,
-    organisms,
-    organisms_in_brief,
-)
+from interp.report.page import TableItem
+from interp_experiments.findings import in_brief, listed, matrix, model_matrix, named_section
 
 
 def test_names_as_in_a_sentence():
@@ -17,23 +12,6 @@ def test_names_as_in_a_sentence():
         "a and b",
         "a, b and c",
     ]
-
-
-def test_organisms_are_told_from_other_models():
-    assert organisms(["owner/model"]) == []
-    (some,) = organisms(["owner/model", "organism/gemma2"])
-    assert some.startswith("Organisms: organism/gemma2. They are small models trained for this")
-    (every,) = organisms(["organism/gemma2", "organism/mistral"])
-    assert every.startswith("All models here are organisms. They are small models")
-
-
-def test_the_same_in_brief():
-    assert organisms_in_brief(["owner/model"]) == []
-    (some,) = organisms_in_brief(["owner/model", "organism/gemma2"])
-    assert some.startswith("1 of 2 models here is an organism, trained for this project")
-    (every,) = organisms_in_brief(["organism/gemma2", "organism/mistral"])
-    assert every.startswith("All models here are organisms")
-    assert max(len(line.split()) for line in (some, every)) <= 25
 
 
 NAN = float("nan")
@@ -54,35 +32,71 @@ FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
 
 
 @pytest.mark.parametrize(
-    ("rows", "brief", "full"),
+    ("rows", "brief"),
     [
         (
             (UP, DOWN, WIDE),
             "A: 1 of 3 above, 1 below; largest up: +0.50 [+0.40, +0.60], p < 0.0001, 40 theories.",
-            "A: a difference is shown for up (+0.50 [+0.40, +0.60], p < 0.0001, 40 theories) and "
-            "down (−0.30 [−0.40, −0.20], p 0.0004, 30 theories); a difference of 0.1 or "
-            "more is not excluded for wide (−0.070 to +0.270).",
         ),
         (
             (NARROW, WIDE, SAME, FEW),
             "A: no difference shown in 3 comparisons; −0.07 to +0.27 not excluded, p ≥ 0.200, 20 "
             "theories.",
-            "A: no difference is shown; a difference of 0.1 or more is excluded for narrow (−0.040 "
-            "to +0.060) and same (−0.020 to +0.020); a difference of 0.1 or more is not excluded "
-            "for wide (−0.070 to +0.270); too few to test few.",
         ),
-        (
-            (DOWN,),
-            "A: down, −0.30 [−0.40, −0.20], p 0.0004, 30 theories.",
-            "A: a difference is shown for down (−0.30 [−0.40, −0.20], p 0.0004, 30 theories).",
-        ),
-        (
-            (FEW,),
-            "A: not tested, with too few in 1 comparison.",
-            "A: nothing was tested; too few to test few.",
-        ),
+        ((DOWN,), "A: down, −0.30 [−0.40, −0.20], p 0.0004, 30 theories."),
+        ((FEW, FEW), "A: too few clusters to test 2 comparisons of at most 6 theories."),
     ],
 )
-def test_a_sentence_says_what_is_shown_and_what_is_excluded(rows, brief, full):
+def test_a_sentence_says_what_is_shown_and_what_is_excluded(rows, brief):
     assert in_brief(compared(*rows), "A") == brief
-    assert in_full(compared(*rows), "A") == full
+
+
+def test_between_models_no_direction_is_counted():
+    said = in_brief(compared(UP, DOWN, WIDE), "A", ordered=False)
+    assert said.startswith("A: 2 of 3 differ; largest up: +0.50 [")
+
+
+def texts_of(item):
+    """The texts in the cells of a matrix by row and column."""
+    ax = item.draw()
+    ticks = ax.get_yticklabels(), ax.get_xticklabels()
+    rows, columns = ([tick.get_text() for tick in own] for own in ticks)
+    return {
+        (rows[round(y)], columns[round(x)]): text.get_text()
+        for text in ax.texts
+        for x, y in [text.get_position()]
+    }, ax
+
+
+def test_every_pair_of_models_is_a_cell_row_less_column():
+    rows = compared(UP, NARROW, FEW).assign(contrast=["a - b", "a - c", "b - c"])
+    texts, ax = texts_of(model_matrix("models", "Models", rows, ["a", "b", "c"]))
+    assert texts == {
+        ("a", "b"): "+0.50",
+        ("b", "a"): "−0.50",
+        ("a", "c"): "+0.01",
+        ("c", "a"): "−0.01",
+        ("b", "c"): "·",
+        ("c", "b"): "·",
+    }
+    # Only what is shown is coloured.
+    (image,) = ax.get_images()
+    assert image.get_array().compressed().tolist() == [0.5, -0.5]
+    assert ax.get_xlabel() == "row less column (n = 40)"
+    assert model_matrix("models", "Models", rows, ["a"]) is None
+
+
+def test_differences_within_models_have_a_row_for_each_model():
+    rows = compared(UP, DOWN).assign(model=["a", "b"], sets="C-CS")
+    texts, _ = texts_of(matrix("within", "Within", rows, x="sets"))
+    assert texts == {("a", "C-CS"): "+0.50", ("b", "C-CS"): "−0.30"}
+    assert matrix("within", "Within", rows[:0], x="sets") is None
+
+
+def test_the_section_of_findings_has_matrices_and_no_list_of_differences():
+    rows = compared(UP, FEW).assign(model="a", sets=["C-CS", "D-CS"])
+    drawn = [None, matrix("within", "Within", rows, x="sets")]
+    section = named_section(rows, TableItem("named", "Named", rows), drawn)
+    assert [item.name for item in section.items] == ["within", "named"]
+    assert section.text.endswith("2 comparisons were named, 1 could be tested.")
+    assert "+0.50" not in section.text

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.faithfulness.page import methods_by_metrics, shares_by_method
+from interp.faithfulness.figures import methods_by_metrics, methods_found, share_distances
 
 
 def test_every_cell_of_methods_by_metrics_holds_its_value():
@@ -20,18 +20,38 @@ def test_every_cell_of_methods_by_metrics_holds_its_value():
     assert image.norm.vcenter == 0
 
 
-def test_every_method_has_a_panel_and_every_model_its_points():
+def test_every_method_has_a_row_and_every_model_a_dot():
     table = pd.DataFrame(
         {
-            "contender": ["a", "a", "b", "b", "b"],
-            "model": ["m", "n", "m", "n", "n"],
-            "share": [0.1, 0.2, 0.3, 0.4, np.nan],
-            "exact_share": [0.0, 1.0, 0.0, 1.0, 1.0],
+            "contender": ["a", "b", "a", "b"],
+            "model": ["m", "m", "n", "n"],
+            "distance": [0.4, 0.1, 0.2, 0.3],
+            "low": [0.3, 0.0, 0.1, 0.2],
+            "high": [0.5, 0.2, 0.3, 0.4],
+            "prompts": [24, 24, 22, 22],
         }
     )
-    first = shares_by_method(table)
-    panels = first.get_figure().axes
-    assert [panel.get_title(loc="left") for panel in panels] == ["a", "b"]
-    points = [np.asarray(own.get_offsets()).tolist() for own in panels[1].collections]
-    assert points == [[[0.0, 0.3]], [[1.0, 0.4]]]
-    assert first.get_legend_handles_labels()[1] == ["m (n = 1)", "n (n = 1)"]
+    ax = share_distances(table)
+    rows = [label.get_text() for label in ax.get_yticklabels()]
+    # The nearest to the exact shares is on top.
+    assert rows == ["b\nn = 24, 22", "a\nn = 24, 22"]
+    dots = [line.get_xdata().tolist() for line in ax.lines if len(line.get_xdata()) == 2]
+    assert dots == [[0.1, 0.4], [0.3, 0.2]]
+
+
+def test_methods_are_sorted_by_how_often_they_find_the_top_segment():
+    table = pd.DataFrame(
+        {
+            "contender": ["gim", "attention", "length"],
+            "kind": ["model", "model", "control"],
+            "value": [0.4, 0.9, 0.6],
+            "low": [0.2, np.nan, 0.5],
+            "high": [0.6, np.nan, 0.7],
+            "chance": 0.5,
+            "prompts": 22,
+        }
+    )
+    ax = methods_found(table, kinds={"model": "of the model", "control": "control"})
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["attention", "length", "gim"]
+    assert ax.get_legend_handles_labels()[1] == ["of the model", "control"]
+    assert ax.get_xlabel() == "top segment found (n = 22)"

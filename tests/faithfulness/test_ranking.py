@@ -6,24 +6,24 @@ import pytest
 
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.faithfulness import ranking
-from interp.faithfulness.page import blanks, standings
+from interp.faithfulness.first_screen import first_screen
+from interp.faithfulness.page import beyond, blanks, distances_of, standings, verdict_matrix
 from interp.faithfulness.ranking import (
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.faithfulness.results import described, segments_of
+from interp.faithfulness.results import ModelResults, described, segments_of, shares_of
 from interp.faithfulness.trials import CONTROL, Contender, Tables, trials_of
 from interp.faithfulness.verdicts import (
     REFUTED,
     TRUST,
     UNDECIDED,
-    across_models,
-    advice,
     at_worst,
     verdict_table,
 )
+from interp.report.page import MOST_WORDS
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
 KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
@@ -136,43 +136,19 @@ def test_the_best_method_and_those_that_may_be_it(tables):
     assert rows["corrected"].between(0.98, 1).all()
 
 
-def test_verdicts_and_advice(tables):
+def test_verdicts(tables):
     metrics, checks, differences = tables
     table = verdict_table(metrics, checks, differences)
     verdicts = table.set_index(["method", "score"])["verdict"]
     assert verdicts[KNOWS, "sum"] == TRUST
     assert verdicts[GUESSES, "sum"] == REFUTED
     assert table["may_be_best"].tolist() == [True, True, True, False, False]
-    text = advice("m", "60 prompts", table, metrics, NONE)
-    assert f"Of the methods that read only the model, trust {KNOWS} 1.00 [0." in text
-    assert "With 95% confidence, the best of these 4 is one of the 2 not shown to be" in text
-    told = f"Refuted, being worse than the best and not shown to be above chance: {GUESSES}"
-    assert told in text
-    assert "Beware" not in text
-    assert "random weights" not in text
-    long = metrics.assign(low=metrics["low"].mask(metrics["method"] == LENGTH, 0.6))
-    told = advice("m", "p", table, long, NONE)
-    assert "Beware: a control that does not read the model is also above chance" in told
-    own = metrics[(metrics["metric"] == "top_segment") & (metrics["score"] == "sum")]
-    warning = advice("m", "p", table, metrics, own)
-    assert f"may read the prompt rather than the model: {KNOWS} 1.00" in warning
-    # Nothing more is said about a refuted method.
-    assert GUESSES not in warning[warning.index("With random weights") :]
-
-
-def test_each_method_that_reads_donors_has_its_own_verdict(tables):
-    table = verdict_table(*tables)
-    row = table[table["method"] == KNOWS_TOO]
-    others = [
-        row.assign(method="context_cite", value=0.7, may_be_best=False, verdict=REFUTED),
-        row.assign(method="captum:lime", value=0.8, verdict=UNDECIDED),
-    ]
-    text = advice("m", "60 prompts", pd.concat([table, *others]), tables[0], NONE)
-    text = text[text.index("read donors' prompts") :]
-    assert f"trust {KNOWS_TOO} 1.00 [0." in text
-    assert "the best of these 3 is one of the 2 not shown" in text
-    assert "not shown to be above chance: context_cite 0.70." in text
-    assert "nor to be worse than the best: captum:lime 0.80." in text
+    wide = verdict_matrix(pd.concat([table.assign(model="m"), table.assign(model="n")]))
+    assert wide.columns.tolist() == ["method", "league", "m", "n"]
+    assert wide["league"].tolist() == ["model", "model", "coalitions", "model", "model"]
+    shown = wide.set_index("method")["n"]
+    assert shown[KNOWS].startswith("1.00 [0.") and shown[KNOWS].endswith("1.00] trust")
+    assert shown[GUESSES].endswith(" refuted")
 
 
 def of_two_models(metrics, **changed):
@@ -181,40 +157,64 @@ def of_two_models(metrics, **changed):
     return pd.concat([one, one.assign(model="n", **changed)], ignore_index=True)
 
 
-def test_several_models_are_summed_up_by_where_a_method_does_worst(tables):
+def screen(judged, metrics, random_weights=NONE):
+    """The first screen of two models that have the same trials."""
+    trials, judgements = judged
+    checks = check_table(judgements)
+    results = [
+        ModelResults(model, tuple(trials), 60, metrics, checks, NONE, NONE, random_weights, "")
+        for model in metrics["model"].unique()
+    ]
+    return first_screen(results, metrics, random_weights)
+
+
+def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tables):
     metrics, _, _ = tables
-    assert across_models(of_two_models(metrics).query("model == 'm'"), NONE) == ""
-    text = across_models(of_two_models(metrics), NONE)
-    assert text.startswith("Over all models, methods are judged by the top segment; values are")
-    model, donors = text.split(" Of the methods that read donors' prompts, like the truth, ")
-    assert f"above a random order on every model: {KNOWS} 1.00 (m), {KNOWS} (mean" in model
-    assert f"not shown to be: {GUESSES}" in model
-    assert donors.startswith(f"above a random order on every model: {KNOWS_TOO} 1.00 (m).")
-    text = across_models(of_two_models(metrics, low=0.0), NONE)
-    assert "that read only the model, above a random order on every model: none; not" in text
-    gone = of_two_models(metrics).query("model == 'm'").assign(model="o")
-    # A control has a value there, but no method has.
-    gone["value"] = gone["value"].where(gone["score"] == CONTROL)
-    text = across_models(pd.concat([of_two_models(metrics), gone]), NONE)
-    assert text.startswith("Over all models but o, where it is undefined, methods are judged")
-    assert f"{KNOWS} 1.00 (m)" in text
+    first = screen(judged, of_two_models(metrics))
+    model, donors = first.sentences
+    assert model.startswith(
+        f"2 of 4 scores that read only the model are above chance on every model; first: {KNOWS}, "
+        "1.00 [0."
+    )
+    assert model.endswith("; n = 60 prompts.")
+    assert donors.startswith("1 of 1 scores that read donors' prompts too are above chance")
+    numbers = first.items[0].frame.set_index(["model", "number"])
+    best = numbers.loc[("n", "best that reads only the model")]
+    assert (best["label"], best["value"], best["n"]) == (KNOWS, 1.0, 60)
+    assert numbers.loc[("m", "random order"), "value"] == pytest.approx(1 / 3)
+    assert numbers.loc[("m", "best control"), "label"] in (LENGTH, "position")
+    assert max(len(line.split()) for line in first.sentences) <= MOST_WORDS
+    # What is above chance on one model only is not above chance on every model.
+    first = screen(judged, of_two_models(metrics, low=0.0))
+    assert first.sentences[0].startswith("0 of 4 scores that read only the model")
+    assert first.sentences[1].startswith("0 of 1 scores that read donors' prompts too")
 
 
-def test_controls_and_random_weights_are_not_counted_among_methods(tables):
+def test_controls_and_random_weights_are_warned_of(judged, tables):
     metrics, _, _ = tables
     rows = of_two_models(metrics)
-    text = across_models(rows, NONE)
-    for control in (ORACLE, REVERSED, LENGTH):
-        assert control not in text
     rows["low"] = rows["low"].mask(rows["method"] == LENGTH, 0.9)
-    text = across_models(rows, NONE)
-    methods, control = text.split(" Beware: a control that does not read the model is also above")
-    assert LENGTH not in methods
-    assert control.startswith(f" chance on every model ({LENGTH} ")
     random_weights = rows[rows["score"] == "sum"].query("model == 'm'")
-    text = across_models(rows, random_weights)
-    assert text.endswith(f"than the model: {KNOWS} 1.00 (m), {KNOWS_TOO} 1.00 (m).")
+    *_, control, again = screen(judged, rows, random_weights).sentences
+    assert control.startswith(f"Beware: {LENGTH}, which reads no model, is above chance on every")
+    # Nothing more is said about methods that are not above chance.
+    assert again.startswith("With random weights, 2 of these 3 are above chance too and may read")
+    assert {len(line.split()) <= MOST_WORDS for line in (control, again)} == {True}
     assert set(at_worst(rows)["method"]) >= {ORACLE, LENGTH, KNOWS}
+
+
+def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judged, tables):
+    metrics, _, _ = tables
+    trials, judgements = judged
+    wrong = check_table(judgements).assign(problem="gim is above the oracle")
+    rows = of_two_models(metrics)
+    results = [
+        ModelResults("m", tuple(trials), 60, rows, wrong, NONE, NONE, NONE, ""),
+        ModelResults("n", tuple(trials), 60, rows, wrong.assign(problem=""), NONE, NONE, NONE, ""),
+    ]
+    first = first_screen(results, rows, NONE)
+    assert first.sentences[0].startswith("On 1 of 2 models the top segment ranks known controls")
+    assert "Blank: m: gim is above the oracle." in first.items[0].note
 
 
 def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
@@ -246,16 +246,11 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
         notes["top_segment"].iloc[0] == "not tested: there are 5 clusters; at least 10 are needed"
     )
     verdicts = verdict_table(metrics, checks, differences)
-    text = advice("m", "20 prompts of 5 clusters", verdicts, metrics, NONE)
-    assert text.startswith("m: nothing was tested, since fewer than 10 clusters of prompts have")
-    assert "trust" not in text
-    assert "shown" not in text
-    assert f"of methods that read only the model: {KNOWS} 1.00, " in text
-    assert f"; of methods that read donors' prompts, like the truth: {KNOWS_TOO} 1.00." in text
-    text = across_models(of_two_models(metrics), NONE)
-    assert text.startswith("On m, n nothing was tested")
-    assert "none; " not in text
-    assert f"Methods that read only the model: {KNOWS} 1.00 (m)" in text
+    assert (verdicts["verdict"] == UNDECIDED).all()
+    first = screen((trials, judgements), of_two_models(metrics))
+    (only,) = first.sentences
+    assert only.startswith("Nothing was tested on 2 of 2 models: 5 clusters of prompts, 10 are")
+    assert f"{KNOWS} 1.00" in first.items[0].on_page.iloc[0, 1]
 
 
 def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
@@ -278,7 +273,30 @@ def test_no_verdict_without_a_metric_that_can_be_used(tables):
     metrics, checks, differences = tables
     nothing = verdict_table(metrics, checks.assign(used=False), differences)
     assert nothing.empty
-    assert "no advice" in advice("m", "60 prompts", nothing, metrics, NONE)
+
+
+def test_ratios_with_tiny_denominators_are_not_coloured(tables):
+    metrics, checks, _ = tables
+    assert beyond(metrics) == []
+    assert "cpr_of_means" in set(standings(metrics, checks)["metric"])
+    large = metrics.assign(value=metrics["value"].mask(metrics["metric"] == "cpr_of_means", -4.9))
+    assert beyond(large) == ["cpr_of_means"]
+    assert "cpr_of_means" not in set(standings(large, checks)["metric"])
+    # What is no ratio may have any value.
+    assert beyond(metrics.assign(value=metrics["value"].mask(metrics["metric"] == "lds", 3))) == []
+
+
+def test_distances_from_the_exact_share_are_means_over_prompts(judged):
+    trials, _ = judged
+    own = ModelResults("m", tuple(trials), 60, NONE, NONE, NONE, NONE, NONE, "")
+    shares = shares_of("m", trials)
+    shares = shares.assign(contender=shares["method"] + " " + shares["score"])
+    table = distances_of(shares, [own]).set_index("contender")
+    expected = (shares["share"] - shares["exact_share"]).abs().groupby(shares["contender"]).mean()
+    assert table["distance"].to_dict() == pytest.approx(expected.to_dict())
+    assert table.loc[f"{KNOWS} sum", "distance"] == pytest.approx(0, abs=1e-9)
+    assert table.loc[f"{GUESSES} sum", "low"] > 0.05
+    assert set(table["prompts"]) == {60} and set(table["clusters"]) == {20}
 
 
 def test_what_is_undefined_is_blank_with_a_reason(tables):

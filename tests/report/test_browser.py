@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.html import token_heat_map
+from interp.report.glance import dots, glance, headline
+from interp.report.html import LONG, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Report, Section, TableItem, prompts_item
-from interp.report.write import write_report
+from interp.report.write import LEAST_LETTERS, write_report
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import ANSWERS, PROMPTS
 
@@ -29,6 +31,10 @@ TABLE = pd.DataFrame(
         "all": "all",
         "n": [24, 0, 1200, 3, 7],
     }
+)
+
+FIRST = pd.DataFrame(
+    {"model": ["owner/a-long-name-of-a-model"], "share": 0.5, "low": 0.4, "high": 0.6, "n": 24}
 )
 
 BY_CITY = pd.DataFrame(
@@ -68,9 +74,17 @@ def file(attributions, pair, tmp_path_factory) -> Path:
         FigureItem("bars", "Bars", draw),
         HeatMapItem("A pair", html),
         TableItem("by_city", "By city", BY_CITY),
+        TableItem("long", "Long", pd.DataFrame({"model": "m", "n": range(LONG + 1)})),
         prompts_item(PROMPTS, ANSWERS),
     )
-    report = Report("Study", "", (Section("All", "", items),), {"command": HOSTILE})
+    numbers = headline(FIRST, "accuracy", value="share", n="n", unit="pairs")
+    report = Report(
+        "Study",
+        "",
+        (Section("All", "", items),),
+        {"command": HOSTILE},
+        glance=glance("What is asked?", numbers, ["Accuracy is 0.50; n = 24 pairs."]),
+    )
     return write_report(report, tmp_path_factory.mktemp("report"))
 
 
@@ -154,6 +168,63 @@ def test_the_page_does_not_scroll_sideways_but_a_wide_table_does(page, width):
     assert page.evaluate("document.documentElement.scrollWidth") == width
     box = page.locator("#table-wide .table-box")
     assert box.evaluate("element => element.scrollWidth > element.clientWidth")
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("name", ["bars", "at_a_glance"])
+def test_letters_of_figures_can_be_read_at_any_width(page, name, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    svg = page.locator(f"#figure-{name} svg")
+    # The picture is as wide as its view box, in points, times its scale.
+    scale = svg.evaluate("svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width")
+    draw = {"bars": partial(grouped_bars, TABLE, x="all", y="accuracy", hue="model", n="n")}
+    numbers = headline(FIRST, "accuracy", value="share", n="n", unit="pairs")
+    ax = draw.get(name, partial(dots, numbers))()
+    texts = ax.get_figure().findobj(Text)
+    smallest = min(text.get_fontsize() for text in texts if text.get_text().strip())
+    assert smallest * scale >= LEAST_LETTERS - 0.05
+    if name == "at_a_glance":  # which is so narrow that it never scrolls
+        box = page.locator(f"#figure-{name} .figure-box")
+        assert box.evaluate("element => element.scrollWidth <= element.clientWidth")
+
+
+def test_a_wide_table_keeps_its_first_column_and_shows_that_it_goes_on(page):
+    page.set_viewport_size({"width": 390, "height": 900})
+    box = page.locator("#table-wide .table-box")
+    before = box.locator("tbody td").first.bounding_box()["x"]
+    box.evaluate("element => { element.scrollLeft = 300; }")
+    assert box.locator("tbody td").first.bounding_box()["x"] == before
+    assert box.locator("tbody td").nth(1).bounding_box()["x"] < before
+    background = box.evaluate("element => getComputedStyle(element).backgroundImage")
+    assert background.count("linear-gradient") == 4
+
+
+def test_a_long_table_is_folded_until_it_is_asked_for(page):
+    table = page.locator("#table-long tbody")
+    assert not table.is_visible()
+    page.locator("#table-long summary").click()
+    assert table.is_visible()
+    assert table.locator("tr").count() == LONG + 1
+    assert page.locator("#table-accuracy details").count() == 0
+
+
+def test_figures_are_dark_on_a_dark_page_and_white_on_paper(page):
+    style = "svg => getComputedStyle(svg).filter"
+    svg = page.locator("#figure-bars svg")
+    assert svg.evaluate(style) == "none"
+    page.emulate_media(color_scheme="dark")
+    assert "invert" in svg.evaluate(style)
+    page.emulate_media(color_scheme="dark", media="print")
+    assert svg.evaluate(style) == "none"
+
+
+def test_the_first_screen_is_above_everything_else(page):
+    places = [
+        page.locator(selector).first.bounding_box()["y"]
+        for selector in (".asked", "#table-at_a_glance", ".sentences li", "main")
+    ]
+    assert places == sorted(places)
+    assert places[2] < 900
 
 
 def test_printing_keeps_every_row_and_column(page):

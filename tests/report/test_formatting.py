@@ -38,9 +38,9 @@ def test_other_names_with_a_p_are_no_p_values(name):
     assert texts([1e-9], name) == ["1.0e−09"]
 
 
-def test_missing_numbers_are_undefined_and_missing_texts_empty():
-    assert texts([np.nan, 0.5]) == ["undefined", "0.500"]
-    assert texts(pd.array([None, 3], dtype="Int64")) == ["undefined", "3"]
+def test_what_is_missing_is_blank():
+    assert texts([np.nan, 0.5]) == ["", "0.500"]
+    assert texts(pd.array([None, 3], dtype="Int64")) == ["", "3"]
     assert texts(["a", None]) == ["a", ""]
     assert texts([float("inf"), float("-inf")]) == ["∞", "−∞"]
 

@@ -1,8 +1,6 @@
 import json
 import shutil
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from interp.cli import main
@@ -10,9 +8,10 @@ from interp.measurements.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.prompts.own.pairs import EXAMPLE
 from interp.report.page import HeatMapItem
-from interp.results.answers import Scores, headline
+from interp.results.answers import Scores
 from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
+from tests.support.pages import check_first_screen
 
 
 @pytest.fixture
@@ -55,17 +54,17 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     results, prompts = report.sections
     assert [item.name for item in results.items] == ["accuracy_table"]
     (accuracy,) = results.items[0].frame["paired_accuracy"]
-    assert report.text == (f"8 prompts, 1 model. Paired accuracy is {accuracy:.3f} ({DEFAULT}).")
+    assert report.glance.asked == "How often do the models answer correctly? 8 prompts, 1 model."
+    assert main(["report", str(folder)]) == 0
+    check_first_screen(report, (folder / "report.html").read_text())
+    numbers = report.glance.items[0].frame.set_index("number")["value"]
+    own = results.items[0].frame.iloc[0]
+    assert numbers["paired accuracy"] == pytest.approx(accuracy)
+    assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
+    assert report.answer.startswith(f"Paired accuracy is {accuracy:.2f} [")
     marks = prompts.items[0].frame[DEFAULT].str[-1]
     correct = RunFolder.read(folder).table("answers")["correct"]
     assert marks.eq("✓").tolist() == correct.tolist()
-
-
-def test_a_headline_names_the_ends():
-    table = pd.DataFrame({"model": ["a", "b", "c"], "paired_accuracy": [0.5, 0.25, np.nan]})
-    assert headline(table) == "Paired accuracy is highest at 0.500 (a) and lowest at 0.250 (b)."
-    assert headline(table[2:]) == "No answers were judged."
-    assert headline(table[:1]) == "Paired accuracy is 0.500 (a)."
 
 
 def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):

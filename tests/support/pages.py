@@ -1,10 +1,11 @@
-"""The prompts and names on a study's page."""
+"""The prompts, the names and the first screen of a page."""
 
+import re
 from html import unescape
 
 import pandas as pd
 
-from interp.report.page import RIGHT, PromptsItem, Report
+from interp.report.page import MOST_SENTENCES, MOST_WORDS, RIGHT, PromptsItem, Report, TableItem
 
 
 def prompts_of(report: Report) -> PromptsItem:
@@ -23,3 +24,36 @@ def unused_names(report: Report, page: str) -> list[str]:
     """Names that the page explains but does not use."""
     text = unescape(page.partition('id="names"')[0]).replace("_", " ").lower()
     return [name for name in report.names if name.lower() not in text]
+
+
+N = re.compile(
+    r"n = \d|\d (pairs|prompts|texts|cities|models|questions|rules|theories|statements|clusters"
+    r"|interpretations|entity pairs)\b"
+)
+"""What counts as saying n."""
+
+
+def check_first_screen(report: Report, page: str) -> None:
+    """The rules of every first screen: sentences, one table, one figure before all others."""
+    assert report.glance is not None
+    sentences = report.glance.sentences
+    assert 0 < len(sentences) <= MOST_SENTENCES, sentences
+    assert [one for one in sentences if len(one.split()) > MOST_WORDS] == []
+    assert [one for one in sentences if not N.search(one) or not one.endswith(".")] == []
+    assert not [one for one in sentences if re.search(r"\bnan\b|undefined|None", one)]
+    first, *figure = report.glance.items
+    assert isinstance(first, TableItem) and first.name == "at_a_glance"
+    numbers = first.frame
+    assert 1 <= numbers["number"].nunique() <= 5
+    assert not numbers.duplicated(["model", "number"]).any()
+    # Every blank cell has its reason below the title.
+    blank = numbers[numbers["value"].isna()]
+    assert ("Blank: " in first.note) == bool(len(blank))
+    assert all(note.rstrip(".") in first.note for note in blank["note"] if note)
+    assert "undefined" not in first.on_page.astype(str).to_numpy()
+    head = page.partition("</header>")[0]
+    assert head.index('id="table-at_a_glance"') < head.index("</table>")
+    assert len(figure) == head.count("<svg")
+    assert all(f'id="figure-{one.name}"' in head for one in figure)
+    assert head.count("organisms, small models") <= 1
+    assert page.count("organisms, small models") <= 1

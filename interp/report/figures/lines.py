@@ -1,11 +1,18 @@
 """Lines with bands, such as over layers, and grids of shares."""
 
+import textwrap
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import MaxNLocator
 
 from interp.report.figures.style import (
+    DIVERGING,
+    PALE,
+    QUIET,
     Interval,
     add_legend,
     distinct,
@@ -15,6 +22,7 @@ from interp.report.figures.style import (
     new_axes,
 )
 from interp.report.formatting import heading, number_text
+from interp.statistics.decisions import DIFFERENT, UNTESTED
 
 
 def lines(
@@ -104,4 +112,50 @@ def matrix(
         ax.tick_params(length=0)
         ax.grid(visible=False)
         ax.set_xlabel(f"{heading(value)} by {heading(x)} ({n_of(table[n])})")
+        return ax
+
+
+_WRAPPED = 20
+"""Letters after which the name of a column continues on a new line."""
+
+
+def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
+    """A grid of differences: coloured if shown, white if not, a point if not tested.
+
+    Args:
+        table: one row per cell, with difference, verdict (`interp.statistics.decisions`) and
+            clusters; rows and columns keep their order of appearance.
+        x: column of the grid's columns.
+        y: column of the grid's rows.
+        ax: where to draw; a new figure if None.
+    """
+    with house_style():
+        columns, rows = distinct(table[x]), distinct(table[y])
+        columns = rows if set(rows) == set(columns) else columns
+        shown = table.assign(place=table[y].map(rows.index), across=table[x].map(columns.index))
+        grid = np.full((len(rows), len(columns)), np.nan)
+        for row in shown[shown["verdict"] == DIFFERENT].to_dict("records"):
+            grid[row["place"], row["across"]] = row["difference"]
+        ax = ax or new_axes(width=2.4 + 0.72 * len(columns), height=1.9 + 0.34 * len(rows))
+        ax.imshow(
+            np.ma.masked_invalid(grid), cmap=DIVERGING, norm=TwoSlopeNorm(0, -1, 1), aspect="auto"
+        )
+        for row in shown.to_dict("records"):
+            tested = row["verdict"] != UNTESTED
+            text = f"{row['difference']:+.2f}".replace("-", "−") if tested else "·"
+            strong = row["verdict"] == DIFFERENT
+            ink = QUIET if not strong else "white" if abs(row["difference"]) > 0.6 else "black"
+            weight = "bold" if strong else "normal"
+            how: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
+            ax.text(row["across"], row["place"], text, color=ink, fontweight=weight, **how)
+        wrapped = [textwrap.fill(str(name), _WRAPPED) for name in columns]
+        ax.set_xticks(range(len(columns)), wrapped, rotation=30, ha="right")
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+        ax.grid(visible=False)
+        ax.grid(visible=True, which="minor", axis="both", color=PALE)
+        ax.tick_params(which="both", length=0)
+        tested = table.loc[table["verdict"] != UNTESTED, "clusters"]
+        ax.set_xlabel(f"row less column ({n_of(tested)})" if y == "row" else f"({n_of(tested)})")
         return ax

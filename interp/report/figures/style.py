@@ -170,11 +170,13 @@ def add_legend(ax: Axes, groups: Sequence[object]) -> None:
     if not groups:
         return
     longest = max(len(str(group)) for group in groups)
+    figure = ax.get_figure(root=True)
+    room = int(12 * (7.5 if figure is None else figure.get_size_inches()[0]))
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1.01),
         borderaxespad=0,
-        ncols=max(1, min(len(groups), 90 // (longest + 7))),
+        ncols=max(1, min(len(groups), room // (longest + 7))),
         handlelength=2,
     )
 

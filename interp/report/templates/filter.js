@@ -111,7 +111,7 @@ if (prompts) {
       if (!/(^|_)accuracy$/.test(name)) return;
       for (const row of table.tBodies[0].rows) {
         const cell = row.cells[index];
-        if (cell.classList.contains("undefined") || !isAnswered(row, columns, filter)) continue;
+        if (cell.textContent === "" || !isAnswered(row, columns, filter)) continue;
         const button = document.createElement("button");
         button.type = "button";
         button.className = "drill";

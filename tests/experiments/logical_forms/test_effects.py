@@ -7,7 +7,6 @@ import statsmodels.formula.api as smf
 from scipy import stats
 
 from interp.statistics.mixed.linear import MIN_GROUPS
-from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import (
     FACTORS,
     confirmatory,
@@ -16,7 +15,7 @@ from interp_experiments.logical_forms.effects import (
     means_by_model,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.findings import findings
+from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.sections import perplexity_section
 from interp_experiments.logical_forms.tables import perplexity_correlations
 from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
@@ -27,12 +26,8 @@ def of_rows(rows):
 
 
 def said(results):
-    return findings(
-        results,
-        valid=confirmatory(results),
-        affirmation=tables.affirmation(results),
-        correlations=perplexity_correlations(results),
-    )
+    valid, correlations = confirmatory(results), perplexity_correlations(results)
+    return "\n".join(first_screen(results, valid=valid, correlations=correlations).sentences)
 
 
 def mediated():
@@ -51,7 +46,8 @@ def test_a_difference_that_goes_through_perplexity_is_found():
     row = tests.loc["or", "mp"]
     assert row["difference"] == pytest.approx(-0.03, abs=0.01)
     assert row["p_holm"] < 0.001
-    assert "or - mp −0.0" in said(results)
+    forms = said(results).partition("Soft accuracy by argument form, valid forms: ")[2]
+    assert "of 3 differ; " in forms and "mp" in forms.partition("largest ")[2].partition(":")[0]
     # The paper's model takes it for perplexity.
     adjusted = effects(results.pooled("questions", valid=True), response="soft_accuracy").tests
     assert adjusted.set_index(["first", "second"]).loc[("or", "mp"), "p_holm"] > 0.05
@@ -106,10 +102,10 @@ def test_of_several_models_each_is_one_observation(results):
     interval = stats.t.interval(0.95, 4, means["none"].mean(), stats.sem(means["none"]))
     assert (level["low"], level["high"]) == pytest.approx(interval)
     assert level["models"] == 5
-    assert "The observations are 5 models" in said(results)
+    assert ", 5 models." in said(results)
     # Two models are too few to be a sample.
     two = of_rows(results.scores["questions"].query("model in ['model 0', 'model 1']"))
-    assert "This holds for these two models only." in said(two)
+    assert " interpretations." in said(two) and "2 models." not in said(two)
 
 
 def test_contrasts_are_of_each_model_and_then_pooled(results):
@@ -137,11 +133,13 @@ def test_contrasts_are_of_each_model_and_then_pooled(results):
 def test_where_no_difference_is_shown_it_is_said_what_is_excluded():
     rng = np.random.default_rng(0)
     rows = made_up(1)
-    text = said(of_rows(rows.assign(soft_accuracy=0.6 + rng.normal(0, 0.05, len(rows)))))
-    assert "After Holm's correction 0 of 3 pairs differ." in text
-    assert "a difference of 0.1 or more is excluded for none - box (" in text
+    narrow = of_rows(rows.assign(soft_accuracy=0.6 + rng.normal(0, 0.05, len(rows))))
+    assert (
+        "Soft accuracy by modality, valid forms: no difference shown in 3 comparisons; −0.0"
+        in said(narrow)
+    )
+    assert set(confirmatory(narrow).tests["verdict"]) == {"smaller"}
     noisy = of_rows(rows.assign(soft_accuracy=0.5 + rng.normal(0, 1.0, len(rows))))
-    assert "a difference of 0.1 or more is not excluded for none - box (" in said(noisy)
     assert set(confirmatory(noisy).tests["verdict"]) == {"open"}
 
 
@@ -151,20 +149,9 @@ def test_answers_that_never_vary_have_no_test_of_rounding():
     assert (found.tests["difference"] == 0).all()
     assert found.tests["p"].isna().all()
     assert set(found.tests["verdict"]) == {"not tested"}
-    assert "None could be tested" in said(of_rows(rows))
-
-
-def test_an_inclination_is_said_with_its_direction():
-    rows = made_up(1)
-    shares = rows["modality"].map({"none": 0.8, "box": 0.2, "diamond": 0.5}).astype(float)
-    noise = np.random.default_rng(0).normal(0, 0.01, len(rows))
-    text = said(of_rows(rows.assign(relative_positive=shares + noise))).rpartition("\n\n")[2]
-    in_order = [text.index(f"{name} ") for name in ("none", "box", "diamond")]
-    assert in_order == sorted(in_order)
-    none, box, diamond = text.partition(": ")[2].split("; ")
-    assert "a leaning to Yes" in none
-    assert "a leaning to No" in box
-    assert "no leaning shown" in diamond
+    assert "Soft accuracy by modality, valid forms: too few clusters to test 3 comparisons" in said(
+        of_rows(rows)
+    )
 
 
 def test_rows_that_lack_a_modality_are_a_reason_not_a_crash():

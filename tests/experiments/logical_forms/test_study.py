@@ -17,7 +17,7 @@ from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import mixed_model
 from interp_experiments.logical_forms.effects import confirmatory, effects
-from interp_experiments.logical_forms.findings import findings
+from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import clustered_means, read_results
 from interp_experiments.logical_forms.sections import affirmation_section, model_section
@@ -31,7 +31,7 @@ from tests.experiments.logical_forms.made_up import (
     made_up,
     with_vocabulary,
 )
-from tests.support.pages import prompts_of, right, unused_names
+from tests.support.pages import check_first_screen, prompts_of, right, unused_names
 from tests.support.runs import ANY_ERRORS
 from tests.support.tiny import tiny_model
 
@@ -233,30 +233,36 @@ def test_a_line_at_one_half_is_drawn_only_where_it_is_chance(results):
     }
 
 
-def test_findings_follow_from_the_numbers():
+def screen(results):
+    return first_screen(
+        results, valid=confirmatory(results), correlations=perplexity_correlations(results)
+    )
+
+
+def test_the_first_screen_follows_from_the_numbers():
     lost = made_up(1).assign(model="lost", perplexity=5_000.0)
     rows = pd.concat([made_up(1), lost])
-    results = with_vocabulary({"questions": rows, "nonsense": rows})
-    text = findings(
-        results,
-        valid=confirmatory(results),
-        affirmation=tables.affirmation(results),
-        correlations=perplexity_correlations(results),
+    first = screen(with_vocabulary({"questions": rows, "nonsense": rows}))
+    read, accuracy, modality, form, perplexity = first.sentences
+    assert read.startswith("1 of 2 models answer Yes or No and read the questions; the others")
+    assert accuracy.startswith("Soft accuracy is 0.")
+    assert modality.startswith(
+        "Soft accuracy by modality, valid forms: 3 of 3 differ; largest none − box"
     )
-    assert text.startswith(
-        "1 of 2 models answer the questions and read them: model 0. Left out: lost."
-    )
-    assert "After Holm's correction 3 of 3 pairs differ: none - box 0.2" in text
-    assert "This holds for one model only." in text
-    nobody = with_vocabulary({"questions": lost, "nonsense": lost})
-    text = findings(
-        nobody,
-        valid="nobody",
-        affirmation=tables.affirmation(nobody),
-        correlations=perplexity_correlations(nobody),
-    )
-    assert text.startswith("0 of 1 models answer the questions and read them: none.")
-    assert "\n\n" not in text
+    assert modality.endswith(" 30 interpretations.") and form.endswith(" 30 interpretations.")
+    assert perplexity.startswith("Within a form, perplexity and soft accuracy have a rank corr")
+    numbers = first.items[0].frame.set_index(["model", "number"])
+    own = made_up(1).set_index("gold")["soft_accuracy"]
+    assert numbers.loc[("model 0", "soft accuracy"), "value"] == pytest.approx(own.mean())
+    valid = numbers.loc[("model 0", "soft accuracy on valid forms"), "value"]
+    assert valid == pytest.approx(own["Yes"].mean())
+    blank = numbers.loc["lost"]
+    assert blank["value"].isna().all()
+    assert blank["note"].str.contains("perplexity is above that of guessing").all()
+    nobody = screen(with_vocabulary({"questions": lost, "nonsense": lost}))
+    (only,) = nobody.sentences
+    assert only.startswith("0 of 1 model answer Yes or No")
+    assert len(nobody.items) == 1
 
 
 def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
@@ -350,12 +356,12 @@ def test_the_report_is_written(folder):
     report = LogicalFormsStudy().report(study_folder)
     page = write_report(report, folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
+    check_first_screen(report, page.read_text(encoding="utf-8"))
     assert page.stat().st_size > 100_000
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
     assert {"table1_intervals", "table_a2_intervals", "affirmation", "detection"} <= names
     assert {"adjusted_fit", "valid_tests", "yes_tests", "planted_llama-logic"} <= names
-    assert "What was found" in page.read_text(encoding="utf-8")
     a3 = pd.read_csv(folder / "tables" / "table_a3.csv")
     assert {"soft_accuracy_low", "relative_positive_high", "hard_accuracy"} <= set(a3)
     figures = {path.stem for path in (folder / "figures").glob("*.svg")}

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from interp.prompts.systems import Contrast
+from interp.report.page import MOST_SENTENCES, MOST_WORDS
 from interp.statistics.contrasts import contrast_table
-from interp_experiments.findings import named_in_brief, named_in_full
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
     AGAINST_GUESS,
@@ -15,8 +15,8 @@ from interp_experiments.robustlr.comparisons import (
     BETWEEN_SETS,
     TEST_SPLIT,
     comparisons,
-    kinds,
 )
+from interp_experiments.robustlr.findings import finding_section, first_screen
 from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores
 from interp_experiments.robustlr.system import bare, system
 
@@ -113,17 +113,20 @@ def test_sets_and_models_are_compared_and_all_is_one_family(stages):
 
 
 def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
-    found = kinds(comparisons(stages))
-    short, full = (
-        said(Results(stages, []).models, found) for said in (named_in_brief, named_in_full)
+    compared = comparisons(stages)
+    first = first_screen(Results(stages, []), compared)
+    assert len(first.sentences) == MOST_SENTENCES
+    assert all(len(line.split()) <= MOST_WORDS for line in first.sentences), first.sentences
+    f1, *short = first.sentences
+    assert f1.startswith("Weighted F1 of contrast sets is highest for able, 0.")
+    assert "best constant guess" in set(first.items[0].frame["model"])
+    assert short[0].startswith(
+        "F1 of the bare test split against guessing: 2 of 2 above, 0 below; "
     )
-    assert len(short) <= 5
-    assert all(len(sentence.split()) <= 25 for sentence in short), short
-    assert short[0].startswith("Bare test split against a constant guess: 2 of 2 above, 0 below; ")
     assert all(" theories" in line or " statements" in line for line in short)
-    contrast = next(line for line in full if line.startswith("Contrast sets against"))
-    assert "a difference of 0.1 or more is excluded for unknown, C-CS (−0.0" in contrast
-    assert "no difference" not in " ".join(line for line in full if "excluded" in line)
+    section = finding_section(Results(stages, []), compared)
+    names = ["against_a_guess", "between_sets", "models_1", "models_2", "comparisons"]
+    assert [item.name for item in section.items] == names
 
 
 def test_fewer_than_ten_theories_are_not_tested(stages):

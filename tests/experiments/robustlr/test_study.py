@@ -15,19 +15,21 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
+from interp_experiments.robustlr.findings import headline_numbers
 from interp_experiments.robustlr.results import (
     BARE,
     BASELINES,
     OF_BASE,
     SETS,
     SHORT,
+    Results,
     answered,
     read_results,
 )
 from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
-from tests.support.pages import prompts_of, right, unused_names
+from tests.support.pages import check_first_screen, prompts_of, right, unused_names
 from tests.support.runs import ANY_ERRORS
 
 EACH = 4
@@ -141,6 +143,30 @@ def test_a_theory_of_which_a_member_is_not_measured_is_left_out(prompts):
     assert left["pair_id"].nunique() == prompts["pair_id"].nunique() - 1
 
 
+def test_headline_numbers_are_the_means_of_the_tables(rows):
+    bare = rows.assign(pair_id=rows["prompt_id"])
+    numbers = headline_numbers(Results({SETS: rows, BARE: bare}, ())).set_index(["model", "number"])
+    for kind in tables.SETS:
+        means = tables.averages(rows, kind).set_index("model")
+        for model in ("right", "same"):
+            own = numbers.loc[(model, f"weighted F1 of {kind} sets")]
+            expected = means.loc[model, ["f1", "f1_low", "f1_high"]].tolist()
+            assert own[["value", "low", "high"]].tolist() == pytest.approx(expected)
+            assert own["n"] == EACH * 3
+    assert numbers.loc[("right", "consistency of contrast sets"), "value"] == 1.0
+    assert numbers.loc[("same", "consistency of contrast sets"), "value"] == 0.0
+    guess = numbers.loc["best constant guess"]["value"]
+    labels = tables.scores(rows).query("model.str.startswith('always ') and source == 'baseline'")
+    constant = labels[~labels["model"].isin(OF_BASE)]
+    best = constant.groupby("set")["f1"].max()
+    for kind, names in tables.SETS.items():
+        assert guess[f"weighted F1 of {kind} sets"] == pytest.approx(best[list(names)].mean())
+    fewer = rows[rows["set"] != "N-CS"]
+    blank = headline_numbers(Results({SETS: fewer}, ())).set_index(["model", "number"])
+    lacking = blank.loc[("right", "weighted F1 of contrast sets")]
+    assert pd.isna(lacking["value"]) and lacking["note"] == "a set of this kind has no theories"
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path, name = tmp_path_factory.mktemp("study") / "out", "organism/llama-shallow"
@@ -161,6 +187,7 @@ def test_the_report_is_written(folder):
     report = RobustLRStudy().report(study)
     page = write_report(report, folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
+    check_first_screen(report, page.read_text(encoding="utf-8"))
     asked = prompts_of(report)
     assert set(asked.frame["set"]) == {name for names in tables.SETS.values() for name in names}
     rows = read_results(study).rows[SETS]
@@ -187,7 +214,8 @@ def test_the_report_is_written(folder):
     assert published[columns[:-1]].isna().all(axis=None)
     assert published[tables.WHOLE].notna().all()
     figures = {path.stem for path in (folder / "figures").glob("*.png")}
-    assert figures == {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
+    assert figures >= {"at_a_glance", "against_a_guess", "between_sets"}
+    assert figures >= {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
     by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
     assert set(by_label["gold"].astype(str)) <= {"True", "False"}  # what is Unknown has no proof
     assert set(by_label["method"]) == {*CHEAP_METHODS, LENGTH, POSITION}

@@ -9,10 +9,12 @@ import pytest
 
 from interp.errors import UserError
 from interp.prompts.systems import Contrast, dependence_factor, load_prompts
+from interp.report.page import MOST_SENTENCES, MOST_WORDS
 from interp.runs.folder import RunFolder
 from interp.statistics.contrasts import CONFIRMATORY, contrast_table
 from interp.studies.folder import StudyFolder
-from interp_experiments.findings import named_in_brief, named_in_full
+from interp_experiments.findings import in_brief
+from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
 from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
 from interp_experiments.rulebench.results import (
@@ -21,7 +23,6 @@ from interp_experiments.rulebench.results import (
     Results,
     comparisons,
     followed,
-    kinds,
     kinds_tested,
     read_results,
 )
@@ -137,12 +138,16 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     assert golden.loc["able", "verdict"] == "different" and golden.loc["able", "difference"] > 0.5
     assert golden.loc["guess", "difference"] == 0 and golden.loc["guess", "p_holm"] == 1
     assert verdicts["able − guess, kinship, golden"] == "different"
-    models = ["able", "guess"]
-    short = named_in_brief(models, kinds_tested(table))
-    full = named_in_full(models, kinds(table))
-    assert short[0].startswith("Golden rule against none: 1 of 2 above, 0 below; largest able, ")
-    assert all(len(sentence.split()) <= 25 for sentence in short) and len(short) <= 5
-    assert "; a difference of 0.1 or more is excluded for guess, kinship (−0.0" in full[1]
+    score, *short = first_screen(results, table).sentences
+    assert score.startswith("Executing score is highest for ")
+    assert short[0].startswith(
+        "Accuracy, golden rule against none: 1 of 2 above, 0 below; largest able, "
+    )
+    assert all(len(sentence.split()) <= MOST_WORDS for sentence in short)
+    assert len(short) < MOST_SENTENCES
+    items = finding_section(results, table).items
+    names = ["between_settings", "models_1", "models_2", "comparisons"]
+    assert [item.name for item in items] == names
 
 
 def test_p_is_corrected_over_all_comparisons_together(results):
@@ -166,8 +171,8 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     rows = [texts("m", rules, [1, 0, 1], rule=range(3)) for rules in ("no", "golden")]
     table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
     assert table["p"].isna().all()
-    assert named_in_brief(["m"], kinds_tested(table)) == []
-    assert named_in_full(["m"], kinds(table))[-1].endswith("too few to test m, kinship.")
+    assert kinds_tested(table) == {}
+    assert in_brief(table, "Named").startswith("Named: too few clusters to test ")
 
 
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():

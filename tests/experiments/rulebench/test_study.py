@@ -20,13 +20,14 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.training.folder import RECORD
 from interp_experiments.rulebench import tables
+from interp_experiments.rulebench.findings import headline_numbers, unreadable
 from interp_experiments.rulebench.layout import DATA, RULES
-from interp_experiments.rulebench.page import dimension_section, tuning_sections, unreadable
+from interp_experiments.rulebench.page import dimension_section, tuning_sections
 from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy
 from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import measured_and_published
-from tests.support.pages import prompts_of, right, unused_names
+from tests.support.pages import check_first_screen, prompts_of, right, unused_names
 from tests.support.tiny import CONFIGS, ids_of, random_model
 from tests.support.tokenizers import byte_level
 from tests.support.training import write_training
@@ -267,9 +268,9 @@ def test_a_set_whose_texts_are_not_parsed_is_named_first():
         ]
     )
     (sentence,) = unreadable(texts)
-    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts by a and b.")
+    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts by 2 models,")
     (sentence,) = unreadable(texts[texts["model"] != "c"])
-    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts. ")
+    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts, so")
     assert not unreadable(texts[texts["model"] == "c"])
 
 
@@ -323,17 +324,20 @@ def test_published_numbers():
         assert ((numbers >= 0) & (numbers <= 1)).all().all()
 
 
-def test_the_radar_shows_each_score_where_it_is():
-    measured = [name for name in tables.DIMENSIONS if name != "applying"]
-    scores, counts = [0.1, 0.2, 0.3, 0.5], [10, 20, 30, 50]
-    table = pd.DataFrame({"model": "m", "dimension": measured, "score": scores, "n": counts})
-    ax = tables.radar(table)
-    (line,) = ax.get_lines()
-    np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.2, 0.3, np.nan, 0.5, 0.1])
-    assert [tick.get_text() for tick in ax.get_xticklabels()][2:4] == [
-        "formal\nn = 30",
-        "applying\nnot measured",
-    ]
+def test_each_dimension_is_a_headline_number_and_blank_with_a_reason_if_not_measured():
+    asked = [text("uncle", rules="golden", correct=n == 0, model="a") for n in range(4)]
+    results = results_of(*asked, text("uncle", rules="all", model="b"))
+    numbers = headline_numbers(results).set_index(["model", "number"])
+    table = tables.dimensions(results).set_index(["model", "dimension"])
+    own = numbers.loc[("a", "executing score")]
+    assert own[["value", "low", "high"]].tolist() == (
+        table.loc[("a", "executing"), ["score", "low", "high"]].tolist()
+    )
+    assert (own["value"], own["n"]) == (0.25, 4)
+    blank = numbers.loc[("b", "executing score")]
+    assert np.isnan(blank["value"]) and blank["n"] == 0
+    assert blank["note"] == "no prompt that shows only the golden rule could be measured"
+    assert numbers["value"].notna().sum() == 2 and len(numbers) == 10
 
 
 def model() -> Model:
@@ -395,15 +399,16 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     report = study.report(folder)
     assert any("item 3: its output is 'x'" in line for line in report.problems)
     for sentence in unreadable(results.texts):
-        assert f"\n\n{sentence}" in report.text and sentence in report.answer
+        assert sentence in report.answer
     page = write_report(report, folder.folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
+    check_first_screen(report, page.read_text(encoding="utf-8"))
     asked = prompts_of(report)
     assert len(asked.frame) == len(results.texts)
     assert right(asked).sum().sum() == results.texts["correct"].sum()
     assert {"set", "rules", "form", "shots", "thought", "version"} <= set(asked.filters)
     for name in (
-        *("figure2_dimensions", "figure4_rules", "figure5_thought", "figure6_failures"),
+        *("at_a_glance", "figure4_rules", "figure5_thought", "figure6_failures"),
         "golden_rule",
     ):
         assert (folder.folder / "figures" / f"{name}.png").exists()

@@ -41,10 +41,17 @@ from interp_experiments.rulebreakers.entity_tables import (
     extremes,
     names_within,
 )
-from interp_experiments.rulebreakers.findings import findings, first_letters
+from interp_experiments.rulebreakers.findings import (
+    finding_section,
+    finding_table,
+    first_letters,
+    first_screen,
+)
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.rulebreakers.study import RulebreakersStudy
 from interp_probes.linear import linear_probes
+from tests.support.pages import check_first_screen
 
 pytestmark = pytest.mark.slow
 
@@ -120,7 +127,9 @@ def test_every_table_and_figure_is_made(folder, capsys):
         assert main(["run", "rulebreakers", *options]) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")} == before
     # What was found is also printed.
-    assert "\nConfirmatory: " in capsys.readouterr().out
+    assert "Paired accuracy between models: " in capsys.readouterr().out
+    report = RulebreakersStudy().report(StudyFolder.read(folder))
+    check_first_screen(report, page)
 
 
 DECISIVE = {
@@ -147,6 +156,7 @@ def test_what_was_found_is_on_the_screen(folder):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.goto((folder / "report.html").as_uri())
+        page.evaluate("document.querySelectorAll('.long').forEach(one => one.open = true)")
         for table, column in DECISIVE.items():
             box = page.locator(f"#table-{table} .table-box")
             heading = box.locator("th", has_text=re.compile(rf"^\s*{column}\s*$"))
@@ -342,17 +352,28 @@ def test_names_within_are_not_tested_for_lack_of_power(results):
     assert table["note"].str.startswith("not tested, for lack of power").all()
 
 
-def test_the_summary_says_what_the_tables_say(results):
-    told = " ".join(findings(results))
-    assert told.startswith("All models here are organisms")
-    tested = contrasts(results).query("status == 'confirmatory' and p.notna()")
-    assert f"Confirmatory: {len(tested)} contrasts of paired accuracy were named" in told
-    assert told.index("Confirmatory: ") < told.index("Exploratory: ") < told.index("Familiarity: ")
-    table = familiarity(results).query("cities == 'all'")
-    named = table.loc[table["finding"] == "recognized more familiar", "model"]
-    assert f"recognized cities are more familiar than failed ones to {' and '.join(named)};" in told
+def test_the_first_screen_says_what_the_tables_say(results):
+    first = first_screen(results)
+    numbers = first.items[0].frame.set_index(["number", "model"])["value"]
+    by_side = accuracy(results).set_index(["measure", "model"])["accuracy"]
+    for number, measure in (("paired accuracy", "paired"), ("rulebreakers rejected", SIDES[0])):
+        assert numbers[number].to_dict() == pytest.approx(by_side[measure].to_dict())
+    assert first.legend.startswith("All models here are organisms")
+    highest = by_side["paired"].idxmax()
+    assert first.sentences[0].startswith(f"Paired accuracy is highest for {highest}, ")
+    told = finding_table(results).set_index("model")
+    named = familiarity(results).query("cities == 'all'").set_index("model")
+    more = named.index[named["finding"] == "recognized more familiar"]
+    assert told.loc[more, "familiarity"].str.startswith("recognized more familiar, ").all()
+    assert f"more familiar than failed ones to {len(more)} of 6 models" in first.sentences[-1]
+    table = contrasts(results).query("status == 'confirmatory'")
+    section = finding_section(results)
+    tested = table["p"].notna().sum()
+    assert f"{len(table)} comparisons were named, {tested} could be tested." in section.text
+    assert "Exploratory: " in section.text
+    assert [item.name for item in section.items] == ["between_models", "within_models", "findings"]
     one = dataclasses.replace(results, answers=results.answers.assign(answer="", correct=False))
-    assert "organism/gemma2 cannot be asked this way" in " ".join(findings(one))
+    assert finding_table(one)["cannot_be_asked"].ne("").all()
     letters = first_letters(shared_first_tokens(results))
     assert "such as its first letter" in letters
 

@@ -1,0 +1,117 @@
+"""The first screen of the study of RobustLR, and the comparisons that were named in advance."""
+
+import pandas as pd
+
+from interp.console import counted
+from interp.report.glance import extremes, glance, headline
+from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
+from interp.statistics.proportions import proportions
+from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
+from interp_experiments.robustlr import tables
+from interp_experiments.robustlr.comparisons import (
+    AGAINST_GUESS,
+    BETWEEN_MODELS,
+    BETWEEN_SETS,
+    GUESS,
+    best_guesses,
+    kinds,
+)
+from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores, with_baselines
+
+_NAMES = {"f1": "weighted F1", "consistent": "consistency"}
+
+
+def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
+    """The mean scores of each model next to the best constant guess."""
+    rows = results.rows[SETS]
+    theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
+    numbers = headline_numbers(results)
+    mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
+    guess = numbers["model"] == GUESS
+    asked = (
+        "Does a model follow minimal edits and paraphrases of a theory? "
+        f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
+        f"theories in all, {_each(rows)} in each, and their variants."
+    )
+    said = [
+        in_brief(own, subject, ordered=not subject.startswith("Between"))
+        for subject, own in list(kinds(compared).items())[: MOST_SENTENCES - 1]
+    ]
+    return glance(asked, numbers, [extremes(numbers[~guess], mean), *said])
+
+
+def headline_numbers(results: Results) -> pd.DataFrame:
+    """Weighted F1 and consistency by kind of sets, and F1 of the bare test split.
+
+    The last model is the best constant guess for each set.
+    """
+    kind_of = {name: kind for kind, names in tables.SETS.items() for name in names}
+    scored = _with_guess(results.rows[SETS], results.models)
+    scored = tables.with_equal_sets(scored.assign(kind=scored["set"].map(kind_of)))
+    parts = []
+    for kind, names in tables.SETS.items():
+        own = scored[scored["kind"] == kind]
+        for measure, words in _NAMES.items():
+            table = _means(own, measure, lacking=len(names) - own["set"].nunique())
+            number = f"{words} of {kind} sets"
+            parts.append(headline(table, number, value="share", n="theories", unit="theories"))
+    if BARE in results.rows:
+        table = _means(_with_guess(results.rows[BARE].assign(set=BARE), results.models), "f1")
+        number = f"{_NAMES['f1']} of the bare test split"
+        parts.append(headline(table, number, value="share", n="theories", unit="statements"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
+    """Scores by theory of the models and of the best constant guess for each set."""
+    scored = theory_scores(with_baselines(rows), ["model", "set"])
+    both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
+    return both.reset_index(drop=True).assign(weight=1.0)
+
+
+def _means(scored: pd.DataFrame, measure: str, *, lacking: int = 0) -> pd.DataFrame:
+    """The mean of a score by model, with its interval; blank if a set has no theories."""
+    by = ["model"]
+    table = proportions(scored, values=[measure], by=by, cluster="pair_id", weight="weight")
+    counts = scored.groupby("model")["pair_id"].nunique()
+    table = table.assign(theories=table["model"].map(counts), note="")
+    if lacking:
+        table[["share", "low", "high"]] = float("nan")
+        table["note"] = "a set of this kind has no theories"
+    return table
+
+
+def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+    """The results of the comparisons that were named in advance."""
+    of_kind = {kind: compared[compared["kind"] == kind] for kind in compared["kind"].unique()}
+    against, between = (of_kind.get(kind, compared[:0]) for kind in (AGAINST_GUESS, BETWEEN_SETS))
+    models = of_kind.get(BETWEEN_MODELS, compared[:0])
+    title = "Differences in weighted F1"
+    return named_section(
+        compared,
+        TableItem(
+            "comparisons",
+            "Differences in weighted F1 that were named in advance",
+            compared,
+            "The best constant guess for a set is the label that scores highest if every "
+            "statement gets it. All sets of a mean count the same. clusters: theories; in the "
+            "bare test split, statements, each with only the sentences that decide it, so its "
+            "F1 is the share of right answers.",
+        ),
+        (
+            matrix("against_a_guess", f"{title} from the best constant guess", against, x="sets"),
+            matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
+            *(
+                model_matrix(
+                    f"models_{place}", f"{title} between models, {name}", own, results.models
+                )
+                for place, (name, own) in enumerate(models.groupby("sets", sort=False), start=1)
+            ),
+        ),
+    )
+
+
+def _each(rows: pd.DataFrame) -> str:
+    """The number of theories in a set, as in a sentence."""
+    low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

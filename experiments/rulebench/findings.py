@@ -1,0 +1,110 @@
+"""The first screen of the study of RuleBench, and the comparisons that were named in advance."""
+
+import pandas as pd
+
+from interp.console import counted
+from interp.report.glance import extremes, glance, headline
+from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
+from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
+from interp_experiments.rulebench import tables
+from interp_experiments.rulebench.results import (
+    MODELS,
+    RULE,
+    Results,
+    kinds_tested,
+)
+
+UNREADABLE = 0.9
+"""Share of unparsed texts of a set from which a sentence says so first."""
+
+
+def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
+    """The five dimensions of rule following (Figure 2), and what the named comparisons show."""
+    numbers = headline_numbers(results)
+    tested = kinds_tested(compared) or {"Comparisons named in advance": compared}
+    said = [
+        *unreadable(results.texts),
+        extremes(numbers, f"{next(iter(tables.DIMENSIONS))} score"),
+        *(
+            in_brief(
+                rows, f"Accuracy, {subject[:1].lower()}{subject[1:]}", ordered=subject != MODELS
+            )
+            for subject, rows in tested.items()
+        ),
+    ]
+    asked = (
+        "Does a model follow the rule that it is given? "
+        f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}; "
+        f"{sizes(results.texts)}."
+    )
+    return glance(asked, numbers, said[:MOST_SENTENCES])
+
+
+def headline_numbers(results: Results) -> pd.DataFrame:
+    """The score in each dimension; blank, with the reason, if it was not measured."""
+    table = tables.dimensions(results)
+    parts = []
+    for name, does in tables.DIMENSIONS.items():
+        own = table[table["dimension"] == name].set_index("model").reindex(results.models)
+        missing = f"no prompt that {does} could be measured"
+        own = own.assign(note=own["score"].isna().map({True: missing, False: ""}))
+        own = own.rename_axis("model").reset_index()
+        parts.append(headline(own, f"{name} score", value="score", n="n", unit="questions"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def sizes(texts: pd.DataFrame) -> str:
+    """The number of questions in each set, and of their golden rules."""
+    counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
+    return "; ".join(
+        f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
+        for name, (questions, rules) in counts.iterrows()
+    )
+
+
+def unreadable(texts: pd.DataFrame) -> list[str]:
+    """A sentence for each set in which hardly any text of some model could be parsed."""
+    unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
+    counts = unparsed.agg(["sum", "size"]).reset_index()
+    sentences = []
+    for name, rows in counts.groupby("set", sort=False):
+        found = rows[rows["sum"] >= UNREADABLE * rows["size"]]
+        if len(found):
+            by = "" if len(found) == len(rows) else f" by {counted(len(found), 'model')}"
+            sentences.append(
+                f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
+                f"{found['size'].sum():,} texts{by}, so accuracy there says little."
+            )
+    return sentences
+
+
+def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+    """The results of the comparisons that were named in advance."""
+    of_models = (compared["subject"] == MODELS).astype(bool)
+    within = compared[~of_models]
+    within = within.assign(where=within["subject"] + ", " + within["set"])
+    rules = compared.loc[of_models, "name"].str.rpartition(", ")[2]
+    title = "Differences in accuracy"
+    between = compared[of_models].assign(rules=rules).groupby(["set", "rules"], sort=False)
+    return named_section(
+        compared,
+        TableItem(
+            "comparisons",
+            "Differences in accuracy that were named in advance",
+            compared,
+            "Each covers the questions that were asked both times; a text without an answer "
+            "counts as wrong. clusters: golden rules.",
+        ),
+        (
+            matrix("between_settings", f"{title} between settings", within, x="model", y="where"),
+            *(
+                model_matrix(
+                    f"models_{place}",
+                    f"{title} between models: {name}, {rules} rules",
+                    rows,
+                    results.models,
+                )
+                for place, ((name, rules), rows) in enumerate(between, start=1)
+            ),
+        ),
+    )

@@ -1,0 +1,128 @@
+"""The figures of the page."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+
+from interp.report.figures.points import interval_points
+from interp.report.figures.style import (
+    DIVERGING,
+    PALE,
+    QUIET,
+    add_legend,
+    distinct,
+    house_style,
+    look,
+    n_of,
+    new_axes,
+)
+from interp.report.glance import WIDTH
+
+
+def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
+    """How often each method finds the top segment: a dot with its interval, the best on top.
+
+    The line is a random order.
+
+    Args:
+        table: contender, kind, value, low, high, chance, prompts; one row per contender.
+        kinds: the kinds of contenders, with their labels.
+    """
+    with house_style():
+        ax = new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
+        table = table.sort_values("value", ascending=False, kind="stable")
+        places = np.arange(len(table))
+        for index, (kind, label) in enumerate(kinds.items()):
+            own = (table["kind"] == kind).to_numpy()
+            rows, style = table[own], look(index)
+            ends = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
+            ax.errorbar(
+                rows["value"],
+                places[own],
+                xerr=np.nan_to_num(np.asarray(ends, dtype=float)),
+                fmt=style.marker,
+                color=style.colour,
+                label=label,
+            )
+        ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
+        ax.set_yticks(places, table["contender"])
+        ax.set_ylim(len(table) - 0.4, -0.6)
+        ax.set_xlim(-0.02, 1.02)
+        ax.grid(visible=True, axis="x")
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel(f"top segment found ({n_of(table['prompts'])})")
+        add_legend(ax, [label for kind, label in kinds.items() if (table["kind"] == kind).any()])
+        return ax
+
+
+def share_distances(table: pd.DataFrame) -> Axes:
+    """How far each method's shares lie from the exact ones: a row per method, a dot per model.
+
+    Args:
+        table: contender, model, distance, low, high, prompts.
+    """
+    order = table.groupby("contender", sort=False)["distance"].mean().sort_values().index
+    rows = table.set_index("contender").loc[order].reset_index()
+    rows = rows.rename(columns={"distance": "mean distance from the exact share"})
+    models = len(distinct(rows["model"]))
+    height = 1.2 + 0.2 * models + len(order) * max(0.42, 0.15 * models)
+    return interval_points(
+        rows,
+        x="mean distance from the exact share",
+        y="contender",
+        hue="model",
+        n="prompts",
+        interval=("low", "high"),
+        ax=new_axes(width=6.5, height=height),
+    )
+
+
+def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """A cell for each contender and metric: its value, coloured from a random order to the oracle.
+
+    Args:
+        table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for
+            the oracle).
+        ax: where to draw; a new figure if None.
+    """
+    rows, columns = table["contender"].unique(), table["metric"].unique()
+    shown, standing = (
+        table.pivot(index="contender", columns="metric", values=name).loc[rows, columns]
+        for name in ("value", "standing")
+    )
+    with house_style():
+        ax = ax or new_axes(width=3.2 + 0.72 * len(columns), height=1.6 + 0.27 * len(rows))
+        ax.grid(visible=False)
+        ax.tick_params(length=0)
+        ax.set_facecolor(PALE)
+        image = ax.imshow(
+            np.ma.masked_invalid(standing.to_numpy(float)),
+            cmap=DIVERGING,
+            norm=TwoSlopeNorm(0, -1, 1),
+            aspect="auto",
+        )
+        ax.figure.colorbar(
+            image, ax=ax, shrink=0.7, pad=0.02, label="0: random order, 1: oracle", extend="both"
+        )
+        _write(ax, shown.to_numpy(float), standing.to_numpy(float))
+        ax.set_yticks(range(len(rows)), list(rows))
+        ax.set_xticks(range(len(columns)), [str(name).replace("_", "\n") for name in columns])
+        ax.xaxis.tick_top()
+        return ax
+
+
+def _write(
+    ax: Axes,
+    values: Float[np.ndarray, "contender metric"],
+    standing: Float[np.ndarray, "contender metric"],
+) -> None:
+    """Each value into its cell."""
+    for (row, column), value in np.ndenumerate(values):
+        dark = np.nan_to_num(abs(standing[row, column])) > 0.6
+        text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""
+        colour = "w" if dark else "k"
+        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)

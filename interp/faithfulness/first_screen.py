@@ -1,0 +1,163 @@
+"""The first screen of the page: the best methods of each model, and how sure that is."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pandas as pd
+
+from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
+from interp.console import counted
+from interp.faithfulness.figures import methods_found
+from interp.faithfulness.ranking import COALITIONS, MODEL, league_of
+from interp.faithfulness.results import ModelResults, segments_of
+from interp.faithfulness.trials import CONTROL
+from interp.faithfulness.verdicts import ADVISING, above_chance, at_worst, labels
+from interp.report.glance import glance, headline, with_interval
+from interp.report.page import FigureItem, Glance
+from interp.statistics.clusters import FEWEST
+
+_KINDS = {
+    MODEL: "reads only the model",
+    COALITIONS: "reads donors' prompts, as the truth does",
+    CONTROL: "control that reads no model",
+}
+
+_KNOWN = (ORACLE, REVERSED, RANDOM)
+
+
+def first_screen(
+    results: Sequence[ModelResults], metrics: pd.DataFrame, random_weights: pd.DataFrame
+) -> Glance:
+    """The first screen.
+
+    Args:
+        results: the models.
+        metrics: rows of `metric_table` with their model.
+        random_weights: the same for scores of models with random weights; may be empty.
+    """
+    top = with_kinds(metrics[metrics["metric"] == ADVISING[0]])
+    problems = {own.model: _problem(own) for own in results}
+    numbers = headline_numbers(top, problems)
+    judged = top[top["model"].map(problems).eq("") & ~top["method"].isin(_KNOWN)]
+    clusters = min(own.clusters for own in results)
+    prompts = sum(own.prompts for own in results)
+    trials = [own for model in results for own in model.trials]
+    asked = (
+        f"Which attribution finds the segment that the answer rests on, of {segments_of(trials)}? "
+        f"{counted(len(results), 'model')}, {prompts:,} judged prompts."
+    )
+    figure = None
+    worst = at_worst(judged) if len(judged) else judged
+    if len(worst):
+        sums = worst["score"].isin(["sum", CONTROL])
+        rows = worst[sums].assign(contender=labels(worst[sums]))
+        figure = FigureItem(
+            "at_a_glance",
+            "How often each method finds the segment with the largest effect",
+            partial(methods_found, rows, kinds=_KINDS),
+            "Dots: on the model where this is least often, with 95% intervals that hold for all "
+            "methods together. Dashed: a random order. n counts prompts.",
+        )
+    told = [
+        *_untested(top, problems, clusters),
+        *_leagues(worst),
+        *_controls(worst),
+        *_random_weights(worst, random_weights),
+    ]
+    return glance(asked, numbers, told, figure=figure)
+
+
+def with_kinds(top: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `kind`: the league of a method, or a control."""
+    kinds = [
+        CONTROL if score == CONTROL else league_of(method)
+        for method, score in zip(top["method"], top["score"], strict=True)
+    ]
+    return top.assign(kind=kinds)
+
+
+def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFrame:
+    """The best method of each league and the best control for each model, and a random order.
+
+    Args:
+        top: how often the top segment is found, with kind.
+        problems: why this says nothing about a model; empty if it does.
+    """
+    parts = []
+    for kind, words in {**_KINDS, RANDOM: "random order"}.items():
+        own = top[top["method"] == RANDOM] if kind == RANDOM else top[top["kind"] == kind]
+        own = own if kind == RANDOM else own[~own["method"].isin(_KNOWN)]
+        best = own.loc[own["value"].fillna(-1.0).groupby(own["model"], sort=False).idxmax()]
+        note = best["model"].map(problems)
+        values = {name: best[name].where(note == "") for name in ("value", "low", "high")}
+        label = pd.Series("", best.index) if kind == RANDOM else pd.Series(labels(best), best.index)
+        shown = best.assign(**values, label=label.where(note == "", ""), note=note)
+        name = (
+            words if kind == RANDOM else f"best that {words}" if kind != CONTROL else "best control"
+        )
+        parts.append(headline(shown, name, value="value", n="prompts", unit="prompts"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _problem(own: ModelResults) -> str:
+    """Why the top segment cannot be used to judge methods on a model; mostly empty."""
+    return str(own.checks.set_index("metric").loc[ADVISING[0], "problem"])
+
+
+def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
+    """A sentence if nothing was tested, or nothing can be judged."""
+    prompts = int(top["prompts"].max())
+    known = top[~top["method"].isin(_KNOWN)]
+    untested = known["low"].isna().groupby(known["model"]).all()
+    if untested.any():
+        yield (
+            f"Nothing was tested on {untested.sum()} of {counted(len(untested), 'model')}: "
+            f"{clusters} clusters of prompts, {FEWEST} are needed; n = {prompts:,} prompts."
+        )
+    if unusable := sum(map(bool, problems.values())):
+        yield (
+            f"On {unusable} of {counted(len(problems), 'model')} the top segment ranks known "
+            f"controls wrongly and judges no method; n = {prompts:,} prompts."
+        )
+
+
+def _leagues(worst: pd.DataFrame) -> Iterator[str]:
+    """How many methods of a league are above chance on every model, and the first of them."""
+    for kind, words in (
+        (MODEL, "that read only the model"),
+        (COALITIONS, "that read donors' prompts too"),
+    ):
+        rows = worst[worst["kind"] == kind] if len(worst) else worst
+        if rows.empty or rows["low"].isna().all():
+            continue
+        first = rows.iloc[0]
+        value = with_interval(float(first["value"]), float(first["low"]), float(first["high"]))
+        yield (
+            f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance on every model; "
+            f"first: {first['method']}, {value}; n = {first['prompts']:,} prompts."
+        )
+
+
+def _controls(worst: pd.DataFrame) -> Iterator[str]:
+    """A warning if a control that reads no model is above chance on every model."""
+    rows = worst[worst["method"].isin((LENGTH, POSITION)) & worst["above"]] if len(worst) else worst
+    for row in rows.head(1).to_dict("records"):
+        value = with_interval(row["value"], row["low"], row["high"])
+        yield (
+            f"Beware: {row['method']}, which reads no model, is above chance on every model too, "
+            f"{value}; n = {row['prompts']:,} prompts."
+        )
+
+
+def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterator[str]:
+    """A warning if scores are above chance with random weights, too."""
+    if random_weights.empty or worst.empty:
+        return
+    sure = worst[worst["above"] & (worst["score"] != CONTROL)]
+    key = ["method", "score"]
+    found = above_chance(random_weights).merge(sure[key], on=key).drop_duplicates(key)
+    if len(found):
+        yield (
+            f"With random weights, {len(found)} of these {len(sure)} are above chance too and may "
+            f"read the prompt, not the model; n = {int(found['prompts'].max()):,} prompts."
+        )

@@ -1,0 +1,202 @@
+"""The first screen of a page: headline numbers of each model, one figure, sentences to quote.
+
+Every page is made by `glance`, so the four studies, faithfulness and single runs begin alike.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interp.models.organisms import PREFIX
+from interp.report.page import FigureItem, Glance, TableItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMNS = ["model", "number", "value", "low", "high", "n", "unit", "label", "note"]
+"""Columns of headline numbers: the model and what is measured; the value with its 95% interval; how
+many units it is over; a word before the value; why there is no value."""
+
+TITLE = "At a glance"
+
+WIDTH = 4.9
+"""Width of the figure in inches: its labels can still be read on a phone."""
+
+
+def headline(
+    table: pd.DataFrame,
+    number: str,
+    *,
+    value: str,
+    n: str,
+    unit: str,
+    interval: tuple[str, str] = ("low", "high"),
+) -> pd.DataFrame:
+    """One headline number of each model: rows with `COLUMNS`.
+
+    Args:
+        table: one row per model, with the columns named below; a column note or label is kept.
+        number: the number in words, such as "paired accuracy".
+        value: column of the values.
+        n: column of their counts.
+        unit: what is counted, such as "pairs".
+        interval: columns with the ends of the 95% intervals, NaN if there is none.
+    """
+    low, high = interval
+    names = {value: "value", low: "low", high: "high", n: "n"}
+    rows = table[["model", *names]].rename(columns=names)
+    words = {name: table.get(name, pd.Series("", table.index)) for name in ("label", "note")}
+    return rows.assign(number=number, unit=unit, **words)[COLUMNS].fillna({"n": 0})
+
+
+def glance(
+    asked: str,
+    numbers: pd.DataFrame,
+    sentences: Sequence[str],
+    *,
+    figure: FigureItem | None = None,
+    drawn: Sequence[str] | None = None,
+) -> Glance:
+    """The first screen of a page.
+
+    Args:
+        asked: one or two sentences: the question, the models, and how much was measured.
+        numbers: three to five headline numbers of each model, rows of `headline`.
+        sentences: at most five, of at most 25 words, each with its n.
+        figure: the figure that carries the main result; by default, the numbers with their
+            intervals.
+        drawn: the numbers in the default figure, which must have one scale; all if None.
+    """
+    items: list[TableItem | FigureItem] = []
+    if len(numbers):
+        wide = _wide(numbers)
+        note = "Brackets: 95% intervals. " + _why_blank(numbers)
+        table = TableItem("at_a_glance", TITLE, numbers, note.strip(), [(TITLE, wide)], wide)
+        items.append(table)
+        shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
+        if figure is None and len(shown):
+            note = "Dots with 95% intervals; n counts what the table says."
+            figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
+    if figure is not None:
+        items.append(figure)
+    legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
+    return Glance(asked, tuple(sentences), tuple(items), legend)
+
+
+def organisms(models: Sequence[str]) -> str:
+    """The limits of models made for this project, if any of the models is one."""
+    made = [model for model in models if model.startswith(PREFIX)]
+    which = "All models here are organisms" if len(made) == len(models) else f"{PREFIX}…: organisms"
+    return (
+        f"{which}, small models trained for this project with known causes planted in them. They "
+        "show whether a method finds these causes, and nothing about published models."
+        if made
+        else ""
+    )
+
+
+def extremes(numbers: pd.DataFrame, number: str) -> str:
+    """A sentence on the highest and the lowest value, or on the largest labelled one.
+
+    It has at most 25 words if the number's name has at most five.
+
+    Args:
+        numbers: rows of `headline`.
+        number: which of the numbers.
+    """
+    rows = numbers[numbers["number"] == number].dropna(subset="value")
+    if rows.empty:
+        asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
+        return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
+    if (rows["label"] != "").any():  # such as the place of an effect: only the largest is named
+        most = rows.iloc[int(rows["value"].abs().argmax())].to_dict()
+        n = f"n = {int(most['n']):,} {most['unit']}"
+        return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."
+    rows = rows.sort_values("value", kind="stable")
+    texts = [f"{row['model']}, {_cell(row)}" for row in rows.to_dict("records")]
+    counts = sorted({int(rows["n"].iloc[0]), int(rows["n"].iloc[-1])})
+    n = f"n = {' to '.join(f'{count:,}' for count in counts)} {rows['unit'].iloc[0]}"
+    if len(texts) == 1:
+        return (
+            f"{_begin(number)} is {_cell(rows.iloc[0].to_dict())} for {rows['model'].iloc[0]}; {n}."
+        )
+    return f"{_begin(number)} is highest for {texts[-1]}, and lowest for {texts[0]}; {n}."
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """A number with its interval, such as "0.83 [0.76, 0.89]"; empty without a value."""
+    if not np.isfinite(value):
+        return ""
+    ends = f" [{_short(low)}, {_short(high)}]" if np.isfinite([low, high]).all() else ""
+    return f"{_short(value)}{ends}"
+
+
+def dots(numbers: pd.DataFrame) -> "Axes":
+    """The numbers as dots with intervals: a row for each model, a colour for each number."""
+    from interp.report.figures.points import interval_points
+    from interp.report.figures.style import new_axes
+
+    rows = numbers.assign(
+        model=numbers["model"].str.replace("/", "/\n", n=1), n=numbers["n"].astype(int)
+    )
+    groups, names = rows["number"].nunique(), rows["model"].nunique()
+    height = names * max(0.62, 0.2 * groups) + 1.0 + 0.2 * groups
+    ax = interval_points(
+        rows, x="value", y="model", hue="number", n="n", interval=("low", "high"),
+        ax=new_axes(width=WIDTH, height=height),
+    )  # fmt: skip
+    ends = rows[["value", "low", "high"]].to_numpy(dtype=float)
+    if np.nanmin(ends) >= 0 and np.nanmax(ends) <= 1:
+        ax.set_xlim(-0.02, 1.02)
+    ax.set_xlabel("")
+    return ax
+
+
+def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and one column per number, as text."""
+    models = numbers["model"].drop_duplicates()
+    wide = pd.DataFrame({"model": models.to_numpy()})
+    for number, rows in numbers.groupby("number", sort=False):
+        counts = rows.loc[rows["value"].notna(), "n"].astype(int).unique()
+        alike, unit = len(counts) == 1, rows["unit"].iloc[0]
+        cells = {
+            row["model"]: _cell(row)
+            + (f" ({int(row['n']):,})" * (not alike and pd.notna(row["value"])))
+            for row in rows.to_dict("records")
+        }
+        # No line break within "n = 12".
+        n = f"n = {counts[0]:,}".replace(" ", "\N{NO-BREAK SPACE}") if alike else ""
+        heading = f"{number}, {n} {unit}" if alike else f"{number} (n {unit})"
+        wide[heading] = [cells.get(model, "") for model in models]
+    return wide
+
+
+def _why_blank(numbers: pd.DataFrame) -> str:
+    """Why cells are blank, each reason once."""
+    blank = numbers[numbers["value"].isna()]
+    reasons = []
+    for note, rows in blank.groupby(blank["note"].replace("", "not measured"), sort=False):
+        models = rows["model"].unique()
+        what = rows["number"].unique()
+        named = ", ".join(models) if len(models) <= 3 else f"{len(models)} models"
+        if len(what) < numbers["number"].nunique():
+            named += f" ({', '.join(what)})"
+        reasons.append(f"{named}: {str(note).rstrip('.')}")
+    return f"Blank: {'; '.join(reasons)}." if reasons else ""
+
+
+def _cell(row: Mapping[Hashable, object]) -> str:
+    """A value with its interval, after its label."""
+    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    return f"{row['label']} {with_interval(value, low, high)}".strip()
+
+
+def _short(number: float) -> str:
+    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def _begin(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,137 @@
+"""The first screen: headline numbers, why they are blank, sentences with their n."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.report.glance import dots, extremes, glance, headline, organisms, with_interval
+from interp.report.page import MOST_WORDS, FigureItem, Report, Section, TableItem
+from interp.report.write import write_report
+from tests.support.pages import check_first_screen
+
+NAN = float("nan")
+
+ROWS = pd.DataFrame(
+    {
+        "model": ["a", "organism/b", "c"],
+        "share": [0.5, 0.123, NAN],
+        "low": [0.4, 0.0, NAN],
+        "high": [0.6, 0.3, NAN],
+        "pairs": [24, 24, 0],
+        "note": ["", "", "the weights are not finite"],
+    }
+)
+
+
+def numbers(name="paired accuracy", rows=ROWS):
+    return headline(rows, name, value="share", n="pairs", unit="pairs")
+
+
+def test_a_headline_number_keeps_value_interval_n_and_reason():
+    rows = numbers().to_dict("records")
+    assert rows[1] == {
+        "model": "organism/b",
+        "number": "paired accuracy",
+        "value": 0.123,
+        "low": 0.0,
+        "high": 0.3,
+        "n": 24,
+        "unit": "pairs",
+        "label": "",
+        "note": "",
+    }
+    assert rows[2]["note"] == "the weights are not finite"
+
+
+def test_the_table_has_a_row_for_each_model_and_says_why_a_cell_is_blank():
+    both = pd.concat([numbers(), numbers("concordance", ROWS.assign(pairs=[24, 12, 0]))])
+    (table, figure) = glance("Asked.", both, []).items
+    assert isinstance(table, TableItem) and isinstance(figure, FigureItem)
+    shown = table.on_page
+    alike, apart = shown.columns[1:]
+    assert alike.replace("\N{NO-BREAK SPACE}", " ") == "paired accuracy, n = 24 pairs"
+    assert apart == "concordance (n pairs)"
+    assert shown[alike].tolist() == ["0.50 [0.40, 0.60]", "0.12 [0.00, 0.30]", ""]
+    assert shown[apart].tolist() == ["0.50 [0.40, 0.60] (24)", "0.12 [0.00, 0.30] (12)", ""]
+    assert table.note == "Brackets: 95% intervals. Blank: c: the weights are not finite."
+    # The file has the numbers, unrounded.
+    assert table.frame["value"].tolist()[1] == 0.123
+    one = pd.concat([numbers(), numbers("concordance", ROWS.fillna({"share": 0.1}))])
+    assert "Blank: c (paired accuracy): the" in glance("Asked.", one, []).items[0].note
+
+
+def test_a_cell_without_a_reason_was_not_measured():
+    rows = numbers().assign(note="")
+    assert glance("Asked.", rows, []).items[0].note.endswith("Blank: c: not measured.")
+
+
+def test_a_label_stands_before_its_value():
+    rows = numbers().assign(label=["gim", "attention", ""])
+    assert glance("Asked.", rows, []).items[0].on_page.iloc[0, 1] == "gim 0.50 [0.40, 0.60]"
+
+
+def test_the_ends_are_named_with_their_intervals_and_n():
+    assert extremes(numbers(), "paired accuracy") == (
+        "Paired accuracy is highest for a, 0.50 [0.40, 0.60], and lowest for organism/b, 0.12 "
+        "[0.00, 0.30]; n = 24 pairs."
+    )
+    one = numbers(rows=ROWS[:1])
+    assert extremes(one, "paired accuracy") == (
+        "Paired accuracy is 0.50 [0.40, 0.60] for a; n = 24 pairs."
+    )
+    assert extremes(numbers(rows=ROWS[2:]), "paired accuracy").endswith("any model; n = 0.")
+    differing = numbers(rows=ROWS.assign(pairs=[24, 6, 0]))
+    assert extremes(differing, "paired accuracy").endswith("; n = 6 to 24 pairs.")
+    long = numbers("one two three four five")
+    assert len(extremes(long, "one two three four five").split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ((0.5, NAN, NAN), "0.50"),
+        ((NAN, NAN, NAN), ""),
+        ((-0.001, -0.256, 0.25), "0.00 [−0.26, 0.25]"),
+    ],
+)
+def test_numbers_are_written_with_two_decimals(number, text):
+    assert with_interval(*number) == text
+
+
+def test_organisms_are_explained_once_and_only_if_there_are_any():
+    assert organisms(["a", "owner/b"]) == ""
+    assert organisms(["a", "organism/b"]).startswith("organism/…: organisms, small models trained")
+    assert organisms(["organism/b"]).startswith("All models here are organisms, small models")
+    assert glance("Asked.", numbers(), []).legend == organisms(["a", "organism/b"])
+
+
+def test_the_dots_are_the_numbers_with_their_intervals():
+    ax = dots(numbers().dropna(subset="value"))
+    (line,) = [one for one in ax.lines if len(one.get_xdata()) == 2]
+    assert line.get_xdata().tolist() == [0.5, 0.123]
+    (whiskers,) = ax.collections
+    assert np.array(whiskers.get_segments())[:, :, 0].tolist() == [[0.4, 0.6], [0.0, 0.3]]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "a\nn = 24",
+        "organism/\nb\nn = 24",
+    ]
+    assert ax.get_xlim() == pytest.approx((-0.02, 1.02))
+    logits = dots(numbers().dropna(subset="value").assign(value=-3.0, low=-4.0))
+    assert logits.get_xlim()[0] < -3
+
+
+def test_a_page_begins_with_it(tmp_path):
+    first = glance("Which is better?", numbers(), [extremes(numbers(), "paired accuracy")])
+    report = Report("Study", "How to read.", (Section("All"),), glance=first)
+    html = write_report(report, tmp_path).read_text("utf-8")
+    check_first_screen(report, html)
+    assert html.index("Which is better?") < html.index("highest for a") < html.index("How to read.")
+    assert report.answer == first.sentences[0]
+    csv = pd.read_csv(tmp_path / "tables" / "at_a_glance.csv")
+    assert csv["low"].tolist()[:2] == [0.4, 0.0]
+    assert (tmp_path / "figures" / "at_a_glance.svg").exists()
+
+
+def test_without_any_number_there_are_only_sentences():
+    nothing = glance("Asked.", numbers()[:0], ["Nothing was measured; n = 0."])
+    assert (nothing.items, nothing.legend) == ((), "")

@@ -1,0 +1,89 @@
+"""The first screen of the page of every measurement, on a packaged organism."""
+
+import pytest
+
+import interp
+from interp.measurements.specs import Edges, Effects, Evaluate, Generate, Patch
+from interp.prompts.systems import load_facts
+from interp.report.page import FigureItem
+from interp.report.write import write_report
+from interp_probes.specs import Familiarity, Knowledge
+from tests.support.pages import check_first_screen
+
+PAIRS = 3
+
+
+@pytest.fixture(scope="module")
+def measured():
+    model = interp.load_model("organism/phi3-shallow", device="cpu")
+    prompts = interp.load_prompts(limit=PAIRS)
+    facts = load_facts("rulebreakers")[:4]
+    asked = {
+        "evaluate": (Evaluate(), prompts),
+        "generate": (Generate(max_new_tokens=2), prompts),
+        "effects": (Effects(), prompts),
+        "patch": (Patch(), prompts),
+        "edges": (Edges(methods=("gradient",)), prompts),
+        "familiarity": (Familiarity(), facts),
+        "knowledge": (Knowledge(), facts),
+    }
+    found = {
+        name: interp.run(spec, models=model, prompts=own) for name, (spec, own) in asked.items()
+    }
+    return {**found, "attribute": interp.attribute(model, prompts)}
+
+
+NUMBERS = {
+    "evaluate": ["paired accuracy", "rulebreaker accuracy", "non-rulebreaker accuracy"],
+    "generate": ["paired accuracy", "rulebreaker accuracy", "non-rulebreaker accuracy"],
+    "attribute": [
+        "paired accuracy",
+        "Premise 2 over premise 1 by gradient",
+        "Premise 2 over premise 1 by attention",
+    ],
+    "familiarity": ["familiarity", "familiarity of the whole name"],
+    "knowledge": ["facts known"],
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["evaluate", "generate", "attribute", "effects", "patch", "edges", "familiarity", "knowledge"],
+)
+def test_every_page_begins_with_numbers_and_sentences(measured, tmp_path, name):
+    report = measured[name].report()
+    page = write_report(report, tmp_path).read_text("utf-8")
+    check_first_screen(report, page)
+    found = report.glance.items[0].frame["number"].tolist()
+    assert found == NUMBERS.get(name, found)
+    assert report.glance.asked.endswith("1 model.")
+
+
+def test_the_numbers_are_those_of_the_tables(measured):
+    def numbers(name):
+        return measured[name].headline().set_index("number")["value"]
+
+    accuracy = measured["evaluate"].summary().iloc[0]
+    assert numbers("evaluate")["paired accuracy"] == pytest.approx(accuracy["paired_accuracy"])
+    table = measured["attribute"].summary().iloc[0]
+    ratio = numbers("attribute")["Premise 2 over premise 1 by gradient"]
+    assert ratio == pytest.approx(table["gradient_geometric"])
+    effects = measured["effects"].derived()["segment_effect_table"].set_index("segment")
+    own = effects[(effects["other_segment"] == "") & (effects["donor_kind"] == "instance")]
+    for segment in ("premise1", "premise2"):
+        name = f"effect of premise {segment[-1]} in logits"
+        assert numbers("effects")[name] == pytest.approx(own.loc[segment, "shapley"])
+    cells = measured["patch"].summary().query("recognized == 'all' and source == 'counterpart'")
+    (largest,) = [n for n in numbers("patch").index if n.startswith("largest effect")]
+    assert abs(numbers("patch")[largest]) == pytest.approx(cells["effect"].abs().max())
+    edges = measured["edges"].derived()["edge_table"]
+    first = numbers("edges")["largest edge 1 in logits"]
+    assert abs(first) == pytest.approx(edges["effect"].abs().max())
+    known = measured["knowledge"].table("knowledge")["known"]
+    assert numbers("knowledge")["facts known"] == pytest.approx(known.astype(float).mean())
+
+
+def test_a_figure_of_the_first_screen_is_on_the_page_once(measured):
+    report = measured["patch"].report()
+    (figure,) = [item for item in report.glance.items if isinstance(item, FigureItem)]
+    assert [item.name for item in report.items].count(figure.name) == 1
