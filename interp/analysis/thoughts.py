@@ -40,19 +40,11 @@ def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str)
     each = compared.groupby(["model", "prompt_id", "reading"], sort=False)[columns].mean()
     trials = each.reset_index().merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
     trials = _sorted(trials, "reading", READINGS)
-    shares = proportions(
-        trials,
-        values=["answered", "same"],
-        by=["model", "reading"],
-        cluster=cluster,
-        weight="weight",
-    )
-    found = shares.set_index(["model", "reading", "measure"])
     rows = [
         {
             **cell,
-            **_ends("accuracy", found.loc[(*cell.values(), "answered")]),
-            **_ends("same_answer", found.loc[(*cell.values(), "same")]),
+            **_share("accuracy", members, "answered", cluster),
+            **_share("same_answer", members, "same", cluster),
             "value": _mean(members, "value"),
             "prompts": len(members),
             "clusters": members[cluster].nunique(),
@@ -62,8 +54,11 @@ def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str)
     return pd.DataFrame(rows)
 
 
-def _ends(name: str, row: pd.Series) -> dict[str, float]:
-    return {name: row["share"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
+def _share(name: str, trials: pd.DataFrame, value: str, cluster: str) -> dict[str, float]:
+    """The share of true values, with its interval; nothing if none is known."""
+    found = proportions(trials, values=[value], by=[], cluster=cluster, weight="weight")
+    names = {"share": name, "low": f"{name}_low", "high": f"{name}_high"}
+    return {names[key]: float(row[key]) for _, row in found.iterrows() for key in names}
 
 
 def _mean(trials: pd.DataFrame, value: str) -> float:
