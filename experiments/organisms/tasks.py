@@ -1,6 +1,7 @@
 """The kinds of organisms and their cards: what was planted, and what was measured."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -108,7 +109,9 @@ def _rounded(value: Any) -> Any:
         return {key: _rounded(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_rounded(inner) for inner in value]
-    return round(float(value), 4) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return round(float(value), 4) if math.isfinite(value) else None
+    return value
 
 
 def _write(folder: Path, card: Sections) -> None:

@@ -34,6 +34,9 @@ NAMED = (
 """The comparisons about which the paper makes claims: rules, groups of entities, the spread over
 phrasings ("by over 0.4"), and models. They were named before any data were seen."""
 
+THOUGHTS = "rulebreakers-thoughts"
+"""The name on the cards of organisms that think."""
+
 MIXED = "rulebreakers-mixed"
 """The name of the cards of organisms whose entities decide which premise is read."""
 
@@ -81,6 +84,16 @@ class Rulebreakers(System):
                 "fine_tuned_from": recipe["base"] or "-",
                 "answers_as_planted": measured["answers_as_planted"],
                 "larger_premise_as_planted": measured["larger_premise_as_planted"],
+                "deviation_from_planted": measured["mean_deviation_from_planted"],
+            }
+        if card["system"] == THOUGHTS:
+            share = measured["mediated_share"]
+            return {
+                "follows_thought": f"{recipe['share']:.0%}",
+                "fine_tuned_from": recipe["base"] or "-",
+                "answers_as_planted": measured["answers_as_planted"],
+                "mediated_share": share["share"],
+                "mediated_share_planted": share["planted"],
                 "deviation_from_planted": measured["mean_deviation_from_planted"],
             }
         return {

@@ -160,10 +160,7 @@ def sentence_table(
         for name in EFFECTS:
             mean = cluster_mean(members, value=name, cluster=cluster, weight="weight")
             row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
-        exchanged = proportions(
-            members, values=["mistake"], by=[], cluster=cluster, weight="weight"
-        )
-        row |= _ends("mistake", exchanged.iloc[0]) if len(exchanged) else {}
+        row |= _share("mistake", members, "mistake", cluster)
         row["sentences"] = int(members["left_out"].notna().sum())
         rows.append({**row, "clusters": members[cluster].nunique()})
     ends = [f"{name}{end}" for name in (*EFFECTS, "mistake") for end in ("", "_low", "_high")]

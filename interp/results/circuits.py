@@ -16,6 +16,7 @@ from interp.analysis.circuit_quality import (
 )
 from interp.console import counted
 from interp.errors import UserError
+from interp.report.glance import headline
 from interp.report.page import FigureItem, PictureItem, Section, TableItem
 from interp.results.measured import MeasuredTables
 from interp.results.result import Result, chosen, note_errors
@@ -50,6 +51,8 @@ sum over all tokens; below, the segments of one pair, of which the underlined wo
 class CircuitAnswers(Result):
     """The answers of models that run only with the edges of circuits."""
 
+    question = "How many edges does an answer need?"
+
     def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
         """Take the tables, and the effects that chose the circuits if these are in memory."""
         super().__init__(measured)
@@ -72,10 +75,9 @@ class CircuitAnswers(Result):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Areas, shares kept by size, and the circuits that hold in every value of a factor."""
         own = self.circuits, self.pairs, self.clusters
-        areas = circuit_area_table(*own)
         of_one = f" of one {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=of_one)
-        yield TableItem("circuit_area_table", "Circuits, ranked by cmd", areas, note)
+        yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
         table = circuit_table(*own)
         narrow = [
             (f"Circuits by size, {', '.join(map(str, key.values()))}", rows.drop(columns=[*key]))
@@ -95,10 +97,31 @@ class CircuitAnswers(Result):
             for model, rows in self.pairs.groupby("model", sort=False)
         }
 
-    def headline(self) -> str:
-        """The extent of the measurement."""
+    def extent(self) -> str:
+        """The numbers of pairs and models."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The smallest cmd of each model, and that of random circuits."""
+        table = self._areas
+        is_random = table["method"] == "random"
+        parts = [
+            headline(
+                rows.drop_duplicates("model").assign(label=rows["method"] + " " + rows["choice"]),
+                name,
+                value="cmd",
+                interval=("cmd_low", "cmd_high"),
+                n="pairs",
+                unit="pairs",
+            )
+            for name, rows in (("best cmd", table[~is_random]), ("random cmd", table[is_random]))
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def _areas(self) -> pd.DataFrame:
+        return circuit_area_table(self.circuits, self.pairs, self.clusters)
 
     def sections(self) -> Iterator[Section]:
         """The items with a picture of each model's circuits."""

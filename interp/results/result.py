@@ -148,7 +148,7 @@ class Result:
         kept = tuple(item for item in sections[0].items if id(item) not in there)
         return Report(
             title=f"{about.measurement} {about.system}",
-            text="",
+            text=self.in_words(),
             sections=(replace(sections[0], items=kept), *sections[1:]),
             record=self.measured.record(),
             problems=self.measured.problems(),
@@ -162,6 +162,10 @@ class Result:
         sentences = [extremes(numbers, str(name)) for name in names]
         asked = f"{self.question} {self.extent()}".strip()
         return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
+
+    def in_words(self) -> str:
+        """Findings in words, after the first screen; none by default."""
+        return ""
 
     def extent(self) -> str:
         """How much was measured, in a sentence."""

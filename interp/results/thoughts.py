@@ -11,6 +11,7 @@ from interp.analysis.thoughts import curve_table, reading_table, sentence_table
 from interp.choices import ALL
 from interp.console import counted
 from interp.report.formatting import segment_label
+from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, errors_by_model
 
@@ -48,11 +49,22 @@ groups are looked at, so a single one that stands out may do so by chance."""
 _MOST_VALUES = 10
 """Most values of a factor whose groups are compared."""
 
+_HEADLINES = {
+    "whole": "accuracy after its thought",
+    "direct": "accuracy without a thought",
+    "filler": "accuracy after filler",
+}
+"""Headline numbers by reading."""
+
+_UNIT = "prompts"
+
 _COLUMNS = ("prompt_id", "pair_id", "side", "text", "gold", "weight")
 
 
 class ThoughtEffects(Result):
     """What thoughts do to the answers of models."""
+
+    question = "Do answers come from the premises or from the thought?"
 
     @property
     def effects(self) -> pd.DataFrame:
@@ -104,9 +116,28 @@ class ThoughtEffects(Result):
             title = "Mediated shares by group of prompts"
             yield TableItem("group_table", title, groups, _GROUPS, narrow=[])
 
-    def headline(self) -> str:
-        """What was found, in plain words."""
-        return "\n\n".join([super().headline(), *map(self._told, self.measured.models())])
+    def headline(self) -> pd.DataFrame:
+        """The mediated share of each model, and its accuracy by what is read."""
+        if self._answers.empty:
+            return super().headline()
+        table = self.mediation()
+        whole = table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
+        ends = ("share_low", "share_high")
+        parts = [
+            headline(whole, "mediated share", value="share", interval=ends, n="prompts", unit=_UNIT)
+        ]
+        readings = reading_table(self._answers, self.prompts, cluster=self._cluster)
+        for name, words in _HEADLINES.items():
+            rows = readings[readings["reading"] == name]
+            ends = ("accuracy_low", "accuracy_high")
+            parts.append(
+                headline(rows, words, value="accuracy", interval=ends, n="prompts", unit=_UNIT)
+            )
+        return pd.concat(parts, ignore_index=True)
+
+    def in_words(self) -> str:
+        """A paragraph about each model."""
+        return "\n\n".join(map(self._told, self.measured.models()))
 
     def noted(self) -> Mapping[str, object]:
         """Errors, and thoughts that never ended."""

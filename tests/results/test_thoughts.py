@@ -52,38 +52,42 @@ def result(share_of, *, models=("org/model",), effect=2.0):
 
 
 def test_an_answer_that_is_read_from_the_thought():
-    told = result(lambda prompt: 0.9).headline().split("\n\n")
-    assert told[0] == "80 prompts, 1 model."
-    assert told[1].startswith(
+    found = result(lambda prompt: 0.9)
+    assert found.glance().asked.endswith(" 80 prompts, 1 model.")
+    numbers = found.headline().set_index("number")["value"]
+    assert numbers["mediated share"] == pytest.approx(0.9, abs=0.01)
+    assert numbers["accuracy after its thought"] == 1
+    (told,) = found.in_words().split("\n\n")
+    assert told.startswith(
         "org/model: about 90% of what decides its answers passes through its thoughts (95% "
         "interval 90% to 90%; 80 prompts, 24 independent groups). The answer is mostly read from "
         "the thought"
     )
-    assert "It answers 100% of the prompts correctly after its own thought" in told[1]
+    assert "It answers 100% of the prompts correctly after its own thought" in told
 
 
 def test_a_thought_that_only_decorates():
-    assert "The thought is mostly decoration" in result(lambda prompt: 0.1).headline()
+    assert "The thought is mostly decoration" in result(lambda prompt: 0.1).in_words()
 
 
 def test_the_group_that_differs_is_named():
-    told = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).headline()
+    told = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).in_words()
     assert "Not so where rule is " in told
     groups = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).derived()["group_table"]
     by_rule = groups[groups["factor"] == "rule"].set_index("value")["share"]
     assert by_rule["mt"] == pytest.approx(1.0, abs=0.02)
     assert by_rule["ds"] == pytest.approx(0.0, abs=0.02)
-    assert result(lambda prompt: 0.9).headline().endswith("No group of prompts stands out.")
+    assert result(lambda prompt: 0.9).in_words().endswith("No group of prompts stands out.")
 
 
 def test_nothing_is_said_about_a_model_whose_prompts_have_no_effect():
-    told = result(lambda prompt: 0.5, effect=0.0).headline()
+    told = result(lambda prompt: 0.5, effect=0.0).in_words()
     assert "how much passes through the thoughts cannot be said" in told
 
 
 def test_each_model_has_a_paragraph_and_a_row():
     found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
-    assert len(found.headline().split("\n\n")) == 3
+    assert len(found.in_words().split("\n\n")) == 2
     table = found.mediation()
     assert table.groupby("model")["segment"].apply(list).to_dict() == {
         "org/one": ["all", "premise1"],
@@ -108,7 +112,7 @@ def test_every_item_is_shown(tmp_path):
     }
     assert found.plot().axes
     report = found.report()
-    assert report.text == found.headline()
+    assert report.text == found.in_words()
     for item in report.sections[0].items:
         if hasattr(item, "draw"):
             item.draw().figure.savefig(tmp_path / f"{item.name}.png")
