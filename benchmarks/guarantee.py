@@ -118,11 +118,13 @@ def edge_coverage_table(model: interp.Model, pairs: int, splits: int) -> pd.Data
                 covered.append((scores[~checked] <= margins[-1]).mean())
         known = {"estimate": estimate, "level": level, "edges": sample or "all"}
         finite = np.isfinite(margins)
+        bounds = pd.DataFrame({"coverage": covered, "margin": margins})[finite]
         numbers = {
             "draws with a bound": finite.mean(),
-            "coverage": np.mean(np.array(covered)[finite]),
+            "coverage": bounds["coverage"].mean(),
+            "margin": bounds["margin"].median(),
         }
-        rows.append({**known, **numbers, "margin": np.median(np.array(margins)[finite])})
+        rows.append({**known, **numbers})
     return pd.DataFrame(rows).round(3)
 
 

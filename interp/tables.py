@@ -257,8 +257,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "thought_answers": table(
-        "One row per model, prompt, draw and reading: the answer after a thought, or after what "
-        "stands in its place. Readings: `direct` (as with `--thinking off`), `empty` (the marks "
+        "One row per model, prompt, draw and reading. A reading is the answer after a thought, or "
+        "after what stands in its place: `direct` (as with `--thinking off`), `empty` (the marks "
         "alone), `whole` (the model's own thought), `first` (its first sentences), `mistake` (one "
         "sentence from the thought about another prompt; first thought that ended), `placebo` (the "
         "whole thought about another prompt) and `filler` (dots, about as many tokens). Thoughts "
@@ -301,8 +301,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "sentence_effects": table(
-        "One row per model, prompt and sentence of the first thought that ended: what the sentence "
-        "adds to the logit of the correct answer minus that of the other.",
+        "One row per model, prompt and sentence of the first thought that ended. Effects are on "
+        "the logit of the correct answer minus that of the other.",
         *_PROMPT,
         column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
         column("sentences", INTEGER, "sentences of the thought", "sentences"),
@@ -310,14 +310,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("left_out", "change when it is left out", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
-            "change when the sentence in the same place of another draw replaces it; null if all "
-            "draws have the same",
+            "change when another draw's sentence replaces it; null if all agree",
             _SUPPORTS_CORRECT,
         ),
         _logits(
             "resampled",
-            "mean value of thoughts that are written anew after the sentence, minus that of "
-            "thoughts written anew from the sentence on; null where none ended",
+            "mean of continuations with the sentence minus without; null if none ended",
             _SUPPORTS_CORRECT,
         ),
         ERROR,

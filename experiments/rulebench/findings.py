@@ -83,7 +83,7 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     of_models = (compared["subject"] == MODELS).astype(bool)
     within = compared[~of_models]
     within = within.assign(where=within["subject"] + ", " + within["set"])
-    rules = compared.loc[of_models, "name"].str.rpartition(", ")[2]
+    rules = compared.loc[of_models, "name"].str.rsplit(", ", n=1).str[-1]
     title = "Differences in accuracy"
     between = compared[of_models].assign(rules=rules).groupby(["set", "rules"], sort=False)
     return named_section(

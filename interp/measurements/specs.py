@@ -218,7 +218,7 @@ class Effects(Spec):
         own = self.segments and tuple(name for name in self.segments if not is_part(name))
         arranged = with_donors(prompts, count=self.donors, segments=own)
         for donor in arranged[0].donors[:1]:
-            if not donor.segments:
+            if not donor.segments and not self.segments:
                 raise UserError(
                     "the prompts have no segment that donors could replace; mark some in the text, "
                     "as <premise1>It rains.</premise1>, or give each a column"

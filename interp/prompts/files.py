@@ -74,7 +74,7 @@ def read_rows(
 
     Raises:
         UserError: the source cannot be read, a file lacks a column, there are no rows, or a cell
-            holds a list or an object.
+            holds a list or an object, unless `nested`.
     """
     asked = Columns(columns, optional, unnamed, others, nested)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
@@ -247,7 +247,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
         raise UserError(f"cannot read {shown}: {_reason(error)}") from error
     for place, cells in rows:
         for column, value in cells.items():
-            if not isinstance(value, str | int | float | None):
+            if not columns.nested and not isinstance(value, str | int | float | None):
                 joined = ""
                 if isinstance(value, list) and all(isinstance(one, str) for one in value):
                     joined = f", such as {_quoted('|'.join(value))}"

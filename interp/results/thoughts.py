@@ -1,8 +1,8 @@
 """Thoughts: how much of a model's answers passes through them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -208,7 +208,7 @@ class ThoughtEffects(Result):
             ]
         )
 
-    def _exceptions(self, model: str, row: Mapping[str, float]) -> Iterator[str]:
+    def _exceptions(self, model: str, row: Mapping[Hashable, Any]) -> Iterator[str]:
         """The group of prompts that differs most from the rest, if its interval excludes theirs."""
         if self._groups.empty:
             return
@@ -217,7 +217,9 @@ class ThoughtEffects(Result):
         if outside.empty:
             yield "No group of prompts stands out."
             return
-        found = outside.loc[(outside["share"] - row["share"]).abs().idxmax()]
+        found = outside.sort_values("share", key=lambda share: (share - row["share"]).abs()).iloc[
+            -1
+        ]
         yield (
             f"Not so where {segment_label(str(found['factor']))} is {found['value']}: there it is "
             f"{_percent(found['share'])} ({_percent(found['share_low'])} to "
@@ -225,7 +227,7 @@ class ThoughtEffects(Result):
         )
 
 
-def _meaning(row: Mapping[str, float]) -> str:
+def _meaning(row: Mapping[Hashable, Any]) -> str:
     if row["share_low"] > 0.5:
         return (
             "The answer is mostly read from the thought: if the premises are exchanged and the "

@@ -19,7 +19,7 @@ def test_activations_are_printed_written_and_resumed(tmp_path, monkeypatch, caps
     assert main([*command, "--model", MODELS[0], "--limit", "2"]) == 0
     shown = capsys.readouterr()
     assert "Vectors of each layer, by model and site" in shown.out
-    assert "which row of which tensor each vector is" in shown.err
+    assert "activations.parquet lists the tensor and the row of each vector" in shown.err
     assert main([*command, "--model", *MODELS, "--limit", "3"]) == 0
     index = pd.read_parquet(folder / "activations.parquet")
     assert set(index["model"]) == set(MODELS)

@@ -36,14 +36,14 @@ def test_an_unknown_segment_and_no_donors_are_refused(tmp_path, capsys):
 
 
 def test_more_segments_than_can_be_combined_are_refused_before_a_model_is_loaded():
-    names = [f"s{number}" for number in range(7)]
+    names = [f"premise{number}" for number in range(1, 8)]
     rows = [
         {"pair": pair, "side": side, "gold": (side == "a" and "Yes") or "No"}
-        | {name: f"{name} of {pair}{side if name == 's0' else ''}." for name in names}
+        | {name: f"{name} of {pair}{side if name == 'premise1' else ''}." for name in names}
         for pair in "xyz"
         for side in "ab"
     ]
     prompts = read_pairs(pd.DataFrame(rows))
     with pytest.raises(UserError, match=r"replace 7 segments; expected at most 6.*--segments"):
         Effects().arranged(prompts)
-    assert Effects(segments=("s0", "s1")).arranged(prompts)[0].donors
+    assert Effects(segments=("premise1", "premise2")).arranged(prompts)[0].donors

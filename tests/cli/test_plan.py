@@ -29,7 +29,7 @@ def test_the_plan_of_a_study(capsys):
     assert "geographical - categorical" in out
     assert "best - worst" in out
     assert "only one among 7 tests of 2 models" in out
-    assert "a correlation of 0.8 at one level" in out
+    assert "a correlation of 0.8 between answers about one entity_b" in out
 
 
 def test_a_difference_that_cannot_exist_is_none(capsys):
@@ -46,7 +46,7 @@ def test_a_pilot_says_what_its_models_do(pilot, capsys):
     out = printed(capsys)
     assert "organism/llama-shallow - organism/mistral" in out
     assert "only one among 7 tests of 2 models" in out
-    assert "those of" in out
+    assert "accuracies and correlations are from" in out
     # Three contrasts of each model, and one between them.
     assert len(re.findall(r"^ organism/\S+ +(?:rule|entity_group|phrasing) ", out, re.M)) >= 6
 

@@ -149,7 +149,7 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     out = ["--out", str(tmp_path / "run")]
     assert main([*OPTIONS, *out]) == 2
     told = capsys.readouterr().err
-    assert "--fail-on-error allows a share of 0.1" in told
+    assert "--fail-on-error allows a share of up to 0.1" in told
     assert "reads at most 65" in told
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()

@@ -74,5 +74,5 @@ def test_a_tekken_json_alone_is_refused(saved, tekken):
 def test_a_model_in_memory_needs_an_embedding_for_every_token():
     hf = make_tiny("llama", byte_level()).hf
     hf.config.vocab_size = 100
-    with pytest.raises(UserError, match="ids up to 699, the model has 100 embeddings"):
+    with pytest.raises(UserError, match="ids up to 699, but the model has 100 embeddings"):
         interp.Model("other", hf, byte_level())

@@ -109,6 +109,10 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
         "before": "",
         "after": "",
         "answer_opening": "",
+        "direct": "",
+        "end_of_thought": None,
+        "options": {},
+        "thinking": "off",
         "templated": False,
     }
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2

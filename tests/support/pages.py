@@ -27,8 +27,8 @@ def unused_names(report: Report, page: str) -> list[str]:
 
 
 N = re.compile(
-    r"n = \d|\d (pairs|prompts|texts|cities|models|questions|rules|theories|statements|clusters"
-    r"|interpretations|entity pairs)\b"
+    r"n = \d|\d (pair|prompt|text|city|citie|model|question|rule|theory|theorie|statement|cluster"
+    r"|interpretation|entity pair)s?\b"
 )
 """What counts as saying n."""
 

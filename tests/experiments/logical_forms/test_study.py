@@ -247,7 +247,7 @@ def test_the_first_screen_follows_from_the_numbers():
     assert read.startswith("1 of 2 models answer Yes or No and read the questions; the others")
     assert accuracy.startswith("Soft accuracy is 0.")
     assert modality.startswith(
-        "Soft accuracy by modality, valid forms: 3 of 3 differ; largest none − box"
+        "Soft accuracy by modality, valid forms: 3 of 3 differ; largest box − diamond: −0."
     )
     assert modality.endswith(" 30 interpretations.") and form.endswith(" 30 interpretations.")
     assert perplexity.startswith("Within a form, perplexity and soft accuracy have a rank corr")

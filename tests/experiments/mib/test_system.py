@@ -87,7 +87,9 @@ def test_rows_of_another_form_are_refused(tmp_path):
     rows = ioi.dataset(seed=0).head(4)
     file = tmp_path / "rows.jsonl"
     write_table(rows.assign(metadata="Anna"), file)
-    with pytest.raises(UserError, match=r"4 wrong rows.*\n.*line 1: not a row of MIB: .*metadata"):
+    with pytest.raises(
+        UserError, match=r"4 invalid rows.*\n.*line 1: not a row of MIB: .*metadata"
+    ):
         ioi.prompts(seed=0, data=str(file))
     write_table(rows.drop(columns="metadata"), file)
     with pytest.raises(UserError, match="lacks the columns metadata"):

@@ -231,5 +231,5 @@ def test_demonstrations_are_shown_on_request():
 
 def test_a_study_without_answers_is_refused(tmp_path):
     record = StudyRecord(study="robustlr", options={}, stages=[], models=[], history=[])
-    with pytest.raises(UserError, match="nothing of the stage 'sets' yet"):
+    with pytest.raises(UserError, match="no results of the stage 'sets' yet"):
         read_results(StudyFolder(tmp_path, record, {}))
