@@ -115,8 +115,11 @@ def matrix(
         return ax
 
 
-_WRAPPED = 20
-"""Letters after which the name of a column continues on a new line."""
+_WRAPPED = {"row": 34, "column": 20}
+"""Letters after which the name of a row or a column continues on a new line."""
+
+_LETTER = 0.085
+"""Width of a letter of a row's name in inches, rounded up."""
 
 
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
@@ -136,7 +139,15 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
         grid = np.full((len(rows), len(columns)), np.nan)
         for row in shown[shown["verdict"] == DIFFERENT].to_dict("records"):
             grid[row["place"], row["across"]] = row["difference"]
-        ax = ax or new_axes(width=2.4 + 0.72 * len(columns), height=1.9 + 0.34 * len(rows))
+        down, along = (
+            [textwrap.fill(str(name), _WRAPPED[kind]) for name in names]
+            for kind, names in (("row", rows), ("column", columns))
+        )
+        lines = [line for name in down for line in name.splitlines()]
+        ax = ax or new_axes(
+            width=1.2 + _LETTER * max(map(len, lines)) + 0.72 * len(columns),
+            height=1.9 + 0.34 * max(len(rows), 0.6 * len(lines)),
+        )
         ax.imshow(
             np.ma.masked_invalid(grid), cmap=DIVERGING, norm=TwoSlopeNorm(0, -1, 1), aspect="auto"
         )
@@ -148,9 +159,8 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
             weight = "bold" if strong else "normal"
             how: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
             ax.text(row["across"], row["place"], text, color=ink, fontweight=weight, **how)
-        wrapped = [textwrap.fill(str(name), _WRAPPED) for name in columns]
-        ax.set_xticks(range(len(columns)), wrapped, rotation=30, ha="right")
-        ax.set_yticks(range(len(rows)), rows)
+        ax.set_xticks(range(len(columns)), along, rotation=30, ha="right")
+        ax.set_yticks(range(len(rows)), down)
         ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
         ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
         ax.grid(visible=False)
