@@ -43,7 +43,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert "leave_one_out:donor 1.00" in page
     check_first_screen(Faithfulness().report(StudyFolder.read(folder)), page)
     assert "tau needs three segments" in page
-    assert "The share of premise 2 in the absolute scores of premise 1 and premise 2" in page
+    assert "The part of premise 2 in the absolute scores of premise 1 and premise 2" in page
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1

@@ -98,7 +98,7 @@ def test_effects_in_memory_choose_as_those_in_a_folder():
     other = interp.find_circuits(model, prompts, methods=["gradient"])
     pd.testing.assert_frame_equal(one.circuits, other.circuits)
     assert "circuit" in one._repr_html_().lower()
-    with pytest.raises(interp.UserError, match="both effects and edges were given"):
+    with pytest.raises(interp.UserError, match="got both effects and edges"):
         interp.find_circuits(model, prompts, effects=effects, edges="runs/edges")
 
 
