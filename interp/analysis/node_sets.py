@@ -9,6 +9,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.analysis.patching_effects import GROUPS, RESAMPLES, SHARED, about_pairs
+from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import grouped, percentile_interval
 
@@ -36,9 +37,9 @@ def node_set_table(
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the trapezoidal
     area under NS over the share of the cells in the set; cmd: the area under |1 - NS| (Mueller et
     al. 2025, who patch everything outside a circuit instead). cpr and cmd are means over pairs,
-    with percentile intervals (_low, _high) from a bootstrap over clusters. pairs, clusters;
-    left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which a set has no
-    finite metric; note: the reason why a number is undefined (NaN).
+    with percentile intervals (_low, _high) from a bootstrap over at least `FEWEST` clusters.
+    pairs, clusters; left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which
+    a set has no finite metric; note: the reason why a number is undefined (NaN).
 
     Args:
         sets: rows of the node_sets table.
@@ -50,7 +51,7 @@ def node_set_table(
         areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
         cpr, cmd = zip(*_with_intervals(areas, clusters), strict=True)
         count = clusters.nunique()
-        numbers = (*cpr, *cmd, len(curves), count, left_out, _NOTES.get(count, ""))
+        numbers = (*cpr, *cmd, len(curves), count, left_out, _note(count))
         rows.append({**cell, **dict(zip(_NUMBERS, numbers, strict=True))})
     return pd.DataFrame(rows, columns=[*_CURVE, "recognized", *_NUMBERS])
 
@@ -60,8 +61,11 @@ _NUMBERS = [
     *("pairs", "clusters", "left_out", "note"),
 ]
 
-_NOTES = {0: "no such pair with a difference of 0.1 logits", 1: "no interval: only one cluster"}
-"""The note about few clusters."""
+
+def _note(clusters: int) -> str:
+    if not clusters:
+        return f"no such pair with a difference of {LEAST_GAP:g} logits"
+    return too_few(clusters) if clusters < FEWEST else ""
 
 
 def node_set_curves(
@@ -129,7 +133,7 @@ def _with_intervals(
         return missing, missing, missing
     means = values.mean(axis=0)
     sums = pd.DataFrame(values).assign(n=1.0).groupby(clusters.to_numpy(), sort=False).sum()
-    if len(sums) < 2:
+    if len(sums) < FEWEST:
         return means, missing, missing
     resampled = bootstrap_sums(sums.to_numpy(float), resamples=RESAMPLES)
     ratios = resampled[:, :-1] / resampled[:, -1:]

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from interp.choices import CONTROL, COUNTERPART
 from interp.statistics.classical import spearman
+from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.decisions import holm
 from interp.statistics.resampling import bootstrap_sums, random_sign_sums, share_as_far
 from interp.statistics.summaries import grouped, percentile_interval
@@ -56,7 +57,8 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     cell: the counterpart's effect beyond that of disagreeing with the rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
-    over pairs in logits, with its percentile interval from a bootstrap over clusters; recovered,
+    over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
+    intervals nor p for fewer than `FEWEST` clusters); recovered,
     recovered_low, recovered_high: mean effect divided by the mean difference between the two
     prompts, for the pairs that the model recognizes, if the mean difference is at least the
     standard deviation of the differences; p: two-sided, for the hypothesis that effects are equally
@@ -192,7 +194,7 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
     values = clusters.to_numpy(dtype=float)
     resampled = _resampled(values)
     effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
-    few = "no interval: only one cluster" if len(values) == 1 else ""
+    few = too_few(len(values)) if len(values) < FEWEST else ""
     why = _why_no_share(rows["gap"]) if shared else _ONLY
     shares = (math.nan,) * 3
     if not why:
@@ -207,8 +209,8 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
 def _resampled(
     values: Float[np.ndarray, "clusters columns"],
 ) -> Float[np.ndarray, "resamples columns"]:
-    """Sums over resampled clusters; missing if there is only one cluster."""
-    if len(values) < 2:
+    """Sums over resampled clusters; missing for fewer than `FEWEST` clusters."""
+    if len(values) < FEWEST:
         return np.full((1, values.shape[1]), np.nan)
     return bootstrap_sums(values, resamples=RESAMPLES)
 
@@ -228,7 +230,7 @@ def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
 
     A few signs suffice if p is large, but small p-values require many.
     """
-    if len(sums) < 2:
+    if len(sums) < FEWEST:
         return math.nan
     for signs in (SIGNS // 10, SIGNS):
         p = share_as_far(random_sign_sums(sums, resamples=signs), float(sums.sum()))

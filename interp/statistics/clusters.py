@@ -207,7 +207,7 @@ def cluster_contrast(
     )
     fewest = min(found.clusters_a, found.clusters_b)
     if fewest < FEWEST:
-        return replace(found, note=too_few(fewest, "a group has"))
+        return replace(found, note=too_few(fewest, "a group has "))
     orders = permutation_sums(values, weights / weights.sum(axis=0), resamples=RESAMPLES)
     p = share_as_far(orders[:, 0] - orders[:, 1], found.difference)
     columns = np.column_stack([values[:, None] * weights, weights])
@@ -274,9 +274,10 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
     )
 
 
-def too_few(clusters: int, what: str = "there are") -> str:
+def too_few(clusters: int, before: str = "") -> str:
     """The reason why nothing is tested."""
-    return f"not tested: {what} {clusters:,} clusters; at least {FEWEST} are needed"
+    number = f"{clusters:,} cluster{'s' * (clusters != 1)}"
+    return f"not tested: {before}{number}; at least {FEWEST} are needed"
 
 
 def _two_means(sums: Float[np.ndarray, "resamples 4"]) -> Float[np.ndarray, "resamples 3"]:

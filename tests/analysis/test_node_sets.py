@@ -44,7 +44,7 @@ def test_areas_are_those_worked_out():
     assert row["cpr"] == pytest.approx(0.1 * 0.25 + 0.4 * 0.85 + 0.5 * 1.1)
     assert row["cmd"] == pytest.approx(0.1 * 0.75 + 0.4 * 0.35 + 0.5 * 0.1)
     assert np.isnan(row["cpr_low"])
-    assert row["note"] == "no interval: only one cluster"
+    assert row["note"] == "not tested: 1 cluster; at least 10 are needed"
 
 
 def test_pairs_whose_prompts_hardly_differ_are_left_out():
@@ -84,7 +84,7 @@ def test_clusters_are_resampled_whole():
 
 def test_the_mean_curve_has_the_mean_area():
     rng = np.random.default_rng(6)
-    sets, pairs = sets_of(rng.normal(0.7, 0.2, size=(8, 3))), pairs_of(np.full(8, 2.0))
+    sets, pairs = sets_of(rng.normal(0.7, 0.2, size=(12, 3))), pairs_of(np.full(12, 2.0))
     curves = node_set_curves(sets, pairs)
     curves = curves[curves["recognized"] == "yes"]
     area = np.trapezoid(curves["normalized"].astype(float), curves["share"].astype(float))

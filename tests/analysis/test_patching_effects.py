@@ -54,13 +54,13 @@ def only(table, recognized="all"):
 
 
 def test_means_shares_and_flips():
-    table = effect_table(patches_of([1.0, 2.0, 3.0]), pairs_of([2.0, 4.0, 6.0]))
+    table = effect_table(patches_of([1.0, 2.0, 3.0] * 4), pairs_of([2.0, 4.0, 6.0] * 4))
     row = only(table, "yes")
     assert row["effect"] == only(table)["effect"] == pytest.approx(2)
     assert row["recovered"] == pytest.approx(0.5)
     assert (row["recovered_low"], row["recovered_high"]) == pytest.approx((0.5, 0.5))
     assert row["flipped"] == pytest.approx(2 / 3)
-    assert row["pairs"] == row["clusters"] == 3
+    assert row["pairs"] == row["clusters"] == 12
     assert row["note"] == ""
     assert np.isnan(only(table)["recovered"])
     assert only(table)["note"] == "no recovered share: defined only for recognized pairs"
@@ -80,19 +80,19 @@ def test_what_a_counterpart_does_beyond_its_control():
     """Of the pairs in which the counterpart has something of its own to patch in."""
     patches = pd.concat(
         [
-            patches_of([-5.0, -4.0, -6.0, 0.0]),
-            patches_of([-4.0, -5.0, -5.0, -5.0], source="control"),
-            patches_of([3.0, 3.0, 3.0, 3.0], role="city"),
-            patches_of([0.0, 1.0, 0.0, -1.0], role="city", source="control"),
+            patches_of([-5.0, -4.0, -6.0, 0.0] * 4),
+            patches_of([-4.0, -5.0, -5.0, -5.0] * 4, source="control"),
+            patches_of([3.0, 3.0, 3.0, 3.0] * 4, role="city"),
+            patches_of([0.0, 1.0, 0.0, -1.0] * 4, role="city", source="control"),
         ]
     )
-    table = effect_table(patches, pairs_of([4.0, 4.0, 4.0, 4.0]))
+    table = effect_table(patches, pairs_of([4.0, 4.0, 4.0, 4.0] * 4))
     assert table["source"].unique().tolist() == ["counterpart", "control", "beyond control"]
     rows = table[table["recognized"] == "yes"].set_index(["role", "source"])
     assert rows.loc[("last", "counterpart"), "effect"] == pytest.approx(-15 / 4)
     assert rows.loc[("last", "control"), "effect"] == pytest.approx(-19 / 4)
     beyond = rows.loc[("last", "beyond control")]
-    alone = only(effect_table(patches_of([-1.0, 1.0, -1.0]), pairs_of([4.0, 4.0, 4.0])), "yes")
+    alone = only(effect_table(patches_of([-1.0, 1.0, -1.0] * 4), pairs_of([4.0] * 12)), "yes")
     numbers = ["effect", "effect_low", "effect_high", "p", "pairs"]
     assert beyond[numbers].tolist() == pytest.approx([alone[name] for name in numbers])
     assert rows.loc[("city", "beyond control"), "effect"] == pytest.approx(3.0)
@@ -149,12 +149,12 @@ def test_pairs_are_split_by_recognition():
     table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
     assert only(table, "yes")["effect"] == pytest.approx(1)
     assert only(table, "no")["effect"] == pytest.approx(5)
-    assert only(table, "yes")["note"] == "no interval: only one cluster"
+    assert only(table, "yes")["note"] == "not tested: 1 cluster; at least 10 are needed"
     assert np.isnan(only(table, "yes")["effect_low"])
 
 
 def test_what_is_undefined_is_said():
-    table = effect_table(patches_of([1.0, 2.0]), pairs_of([1.0, -1.0]))
+    table = effect_table(patches_of([1.0, 2.0] * 6), pairs_of([1.0, -1.0] * 6))
     row = only(table, "yes")
     assert np.isnan(row["recovered"])
     note = "no recovered share: the mean difference is below its standard deviation"

@@ -153,7 +153,7 @@ def test_a_summary_by_hand_with_weights():
     assert row["largest_share"] == pytest.approx(4 / 6.5)
     assert (row["prompts"], row["clusters"]) == (3, 2)
     assert np.isnan(row["geometric_low"])
-    assert row["note"] == "not tested: there are 2 clusters; at least 10 are needed"
+    assert row["note"] == "not tested: 2 clusters; at least 10 are needed"
 
 
 def test_without_weights_it_has_the_mean_and_deviation_of_the_published_tables():

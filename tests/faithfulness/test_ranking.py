@@ -242,9 +242,7 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     differences = difference_table(judgements)
     assert differences[["p", "corrected", "low", "high"]].isna().all(axis=None)
     notes = differences.set_index("metric")["note"]
-    assert (
-        notes["top_segment"].iloc[0] == "not tested: there are 5 clusters; at least 10 are needed"
-    )
+    assert notes["top_segment"].iloc[0] == "not tested: 5 clusters; at least 10 are needed"
     verdicts = verdict_table(metrics, checks, differences)
     assert (verdicts["verdict"] == UNDECIDED).all()
     first = screen((trials, judgements), of_two_models(metrics))

@@ -164,7 +164,7 @@ def test_a_difference_over_cities_by_hand():
     assert (found.clusters, found.clusters_a, found.clusters_b) == (2, 1, 2)
     assert (found.trials_a, found.trials_b) == (1, 2)
     assert np.isnan(found.p)
-    assert found.note == "not tested: a group has 1 clusters; at least 10 are needed"
+    assert found.note == "not tested: a group has 1 cluster; at least 10 are needed"
 
 
 def test_nothing_is_tested_below_ten_clusters():
@@ -172,7 +172,7 @@ def test_nothing_is_tested_below_ten_clusters():
     few = pd.DataFrame({"city": np.arange(9), "difference": rng.normal(5, 1, 9), "weight": 1.0})
     found = mean(few)
     assert np.isnan([found.low, found.high, found.p]).all()
-    assert found.note == "not tested: there are 9 clusters; at least 10 are needed"
+    assert found.note == "not tested: 9 clusters; at least 10 are needed"
     enough = pd.concat([few, few.assign(city=9).head(1)])
     assert mean(enough).p < 0.01
 

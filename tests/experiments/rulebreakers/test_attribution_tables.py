@@ -271,7 +271,7 @@ def test_nothing_is_tested_below_ten_entities():
     table = prompt_models(replace(few, prompts=few.prompts[nine]))
     assert table["estimate"].notna().any()
     assert table[["p", "p_holm", "low", "high"]].isna().all(axis=None)
-    assert set(table["note"]) == {"not tested: there are 9 clusters; at least 10 are needed"}
+    assert set(table["note"]) == {"not tested: 9 clusters; at least 10 are needed"}
 
 
 def test_a_model_without_usable_rows_is_left_out_with_the_reason():
