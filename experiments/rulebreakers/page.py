@@ -22,14 +22,6 @@ from interp_experiments.rulebreakers.findings import finding_section, first_scre
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.scaffold import paper_report
 
-DEFAULT_LIMIT = 1440
-"""Number of pairs: six rulebreakers for each verb, under both rules and in ten phrasings, so rules
-are
-compared within 72 entity pairs."""
-
-PROBED_PAIRS = 960
-"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
-
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
     "ds": "the rule disjunctive syllogism: P or Q; not P; therefore Q",

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from interp.studies.folder import StudyFolder
 
 DEFAULT_LIMIT = 1440
-"""Number of pairs: six rulebreakers for each verb, under both rules and in ten phrasings, so rules
-are
-compared within 72 entity pairs."""
+"""Number of pairs: six rulebreakers for each verb, under both rules and in ten phrasings, so
+rules are compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
 """Maximum number of pairs whose residual stream is stored: a vector per layer and position."""

@@ -25,12 +25,12 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
 
     Raises: UserError: a method does not support the model.
     """
-    attribute = Attributor(
+    attributor = Attributor(
         model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens
     )
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        predictions, attributions = attribute(batch)
+        predictions, attributions = attributor(batch)
         answers = answer_tables(model, batch, predictions)
         rows: list[PromptRows] = []
         for prompt, answer, found in zip(batch.prompts, answers, attributions, strict=True):
