@@ -6,9 +6,12 @@ tables with `table` and `column`.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = dict[str, Any]
 """One row, by column name; a missing column is null."""
@@ -516,6 +519,12 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
         if name not in index.names:
             index = index.append(PROMPTS.field(FACTOR).with_name(name))
     return index
+
+
+def factors_of(prompts: "pd.DataFrame") -> list[str]:
+    """The factors in a table of prompts: its columns of text that are not in every such table."""
+    own = [str(name) for name in prompts.columns if name not in PROMPTS.names]
+    return [name for name in own if prompts[name].dtype.kind not in "iuf"]
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:

@@ -1,3 +1,4 @@
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -6,7 +7,7 @@ from interp.measurements.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
 from interp.runs.shards import column_types
-from interp.tables import column, note, prompts_table, table
+from interp.tables import column, factors_of, note, prompts_table, table
 from tests.support.thinking import QWEN3, thinking_model
 
 EVERYTHING = {
@@ -75,6 +76,12 @@ def test_the_columns_that_data_name_are_described_by_what_they_are():
         "where a segment begins in `text`",
         "where the segment ends: the first character after it",
     ]
+
+
+def test_factors_are_texts_that_not_every_prompt_has():
+    prompts = pd.DataFrame({"prompt_id": ["a", "b"], "weight": 1.0, "verb": ["is", None]})
+    prompts = prompts.assign(premise1_start=[3, 4], premise2_end=[None, 5.0], text="It rains.")
+    assert factors_of(prompts) == ["verb"]
 
 
 def test_descriptions_change_no_value_and_no_type():

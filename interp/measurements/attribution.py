@@ -42,7 +42,7 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
         return rows
 
     errors = partial(answer_error, model)
-    return Measurement(model, spec, attribute.budget, measure_batch, errors)
+    return Measurement(model, spec, attributor.budget, measure_batch, errors)
 
 
 def reinitialized_attribution(

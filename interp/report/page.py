@@ -1,12 +1,13 @@
 """The content of a report page: sections of tables, figures, token heat maps and prompts."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from markupsafe import Markup
+
+from interp.tables import factors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,13 +169,11 @@ MOST_VALUES = 300
 RIGHT, WRONG = "✓", "✗"
 """Suffixes of answers."""
 
-_NO_FACTORS = ("prompt_id", "pair_id", "side", "text", "gold", "weight")
-
 
 def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
     """A table of prompts that the page can filter, from the prompts and answers tables."""
     shown = _spread(prompts)
-    factors = [name for name in prompts.columns if _is_factor(prompts[name])]
+    factors = [name for name in factors_of(prompts) if 1 < prompts[name].nunique() <= MOST_VALUES]
     models = answers["model"].unique().tolist()
     table = shown[["text", "gold"]].rename(columns={"text": "prompt"})
     for model in models:
@@ -199,14 +198,6 @@ def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
     characters = int(prompts["text"].str.len().sum())
     step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))
     return prompts[prompts["pair_id"].isin(pairs[:: max(1, step)])]
-
-
-def _is_factor(values: pd.Series) -> bool:
-    name = str(values.name)
-    if name in _NO_FACTORS or re.search(r"_(start|end)$", name):
-        return False
-    texts = pd.api.types.is_string_dtype(values) or pd.api.types.is_object_dtype(values)
-    return texts and 1 < values.nunique() <= MOST_VALUES
 
 
 def _outcomes(rows: pd.DataFrame) -> pd.Series:

@@ -14,6 +14,7 @@ from interp.report.formatting import segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, errors_by_model
+from interp.tables import factors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +58,6 @@ _HEADLINES = {
 """Headline numbers by reading."""
 
 _UNIT = "prompts"
-
-_COLUMNS = ("prompt_id", "pair_id", "side", "text", "gold", "weight")
 
 
 class ThoughtEffects(Result):
@@ -169,7 +168,7 @@ class ThoughtEffects(Result):
     def _groups(self) -> pd.DataFrame:
         """Mediated shares by factor and value."""
         prompts = self.prompts
-        factors = ["side", *(name for name in prompts.columns if name not in _COLUMNS)]
+        factors = ["side", *factors_of(prompts)]
         products = self._products
         whole = products[(products["segment"] == ALL) & (products["donor_kind"] == "instance")]
         tables = []
