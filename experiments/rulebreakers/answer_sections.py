@@ -155,10 +155,10 @@ def sensitivity_section(results: Results) -> Section:
 
 
 def contrast_section(results: Results) -> Section:
-    """Differences of paired accuracy; those named in advance come first."""
+    """Differences in paired accuracy; those named in advance come first."""
     return Section(
         "Contrasts",
-        "Differences of paired accuracy, weighted to the data set. The confirmatory ones were "
+        "Differences in paired accuracy, weighted to the data set. The confirmatory ones were "
         "named in the code before any run and are corrected together (p_holm): the chance of any "
         "false finding among them is at most 5%. The others are exploratory, as is the rest of "
         "this page. Tests and intervals take entity pairs as the unit. detectable is the "
