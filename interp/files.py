@@ -215,8 +215,11 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
     A lock ends with its process, however the process ends. If the file system has no locks, every
     request succeeds.
 
-    Args: folder: an existing folder. name: name of the lock. shared: whether to share the lock with
-        other sharing holders. wait: whether to wait while others hold the lock.
+    Args:
+        folder: an existing folder.
+        name: name of the lock.
+        shared: whether to share the lock with other sharing holders.
+        wait: whether to wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)

@@ -33,7 +33,8 @@ def probe_accuracy(table: pd.DataFrame) -> Axes:
     Args:
         table: the table from `linear_probes`.
 
-    Returns: The axes of the only or first panel.
+    Returns:
+        The axes of the only or first panel.
     """
     with house_style():
         if len(table[["model", "position"]].drop_duplicates()) > 1:

@@ -96,7 +96,8 @@ class _Index(BaseModel, strict=True):
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     """Check that a folder holds configuration, weights and tokenizer as regular files.
 
-    Raises: UserError: an item is missing, is not a file, or is a pickle that is not allowed.
+    Raises:
+        UserError: an item is missing, is not a file, or is a pickle that is not allowed.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -140,7 +141,8 @@ def check_regular(name: str, folder: Path) -> None:
 
     transformers would silently skip files that it cannot open.
 
-    Raises: UserError: the folder holds anything else.
+    Raises:
+        UserError: the folder holds anything else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"

@@ -62,7 +62,9 @@ DEFAULT_DATE = "2024-07-26"
 class ChatFormat:
     """Settings for writing messages to a model.
 
-    Raises: UserError: the date is invalid, or there is a system prompt but no template to write it.
+    Raises:
+        UserError: the date is invalid, or there is a system prompt but no template to
+    write it.
     """
 
     template: bool = True

@@ -85,7 +85,8 @@ class Model:
     def kind(self) -> Kind:
         """The way in which the model reads prompts and gives answers.
 
-        Raises: UserError: the model cannot answer, or is a classifier that is not an encoder.
+        Raises:
+            UserError: the model cannot answer, or is a classifier that is not an encoder.
         """
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
@@ -99,8 +100,9 @@ class Model:
     def architecture(self) -> Architecture:
         """The paths of the model's modules, for all code that inspects the model.
 
-        Raises: UserError: the architecture is not supported; answers, input gradients and attention
-                can still be read.
+        Raises:
+            UserError: the architecture is not supported; answers, input gradients and attention can
+                still be read.
         """
         return architecture_of(self.hf)
 
@@ -390,7 +392,8 @@ def gives_offsets(tokenizer: Any) -> bool:
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
     """Check that a tokenizer provides offsets, and only ids for which the model has embeddings.
 
-    Raises: UserError: the tokenizer provides no offsets, or ids without embeddings.
+    Raises:
+        UserError: the tokenizer provides no offsets, or ids without embeddings.
     """
     if not gives_offsets(tokenizer):
         raise UserError(

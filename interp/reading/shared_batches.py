@@ -54,8 +54,9 @@ def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     In the order of their tokens, neighbours that share most are joined first, into one family if
     this saves more tokens than their separate families.
 
-    Args: prompts: the tokens of each prompt. rest: the smallest number of tokens of a prompt after
-        those that its family shares.
+    Args:
+        prompts: the tokens of each prompt.
+        rest: the smallest number of tokens of a prompt after those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     shared = [

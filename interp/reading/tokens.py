@@ -42,8 +42,9 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     if `Model.chat` turns it off, the messages become plain text: each question with its answer,
     then an empty line; a single message is unchanged. Only causal language models read messages.
 
-    Raises: UserError: the template fails, or changes the message, which would lose the spans;
-        prompt and model each have a system prompt; or the model cannot read messages.
+    Raises:
+        UserError: the template fails, or changes the message, which would lose the spans; prompt
+            and model each have a system prompt; or the model cannot read messages.
     """
     _check_messages(prompt, model)
     messages = prompt.messages

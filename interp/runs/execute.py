@@ -186,7 +186,8 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
         execution: where to measure; by default in this process.
         job: the job of workers in other processes, as JSON.
 
-    Raises: UserError: the plan or a worker raised it, or workers ended before everything was done.
+    Raises:
+        UserError: the plan or a worker raised it, or workers ended before everything was done.
     """
     execution = execution or ExecutionOptions()
     runs = plan.open()

@@ -181,9 +181,11 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
 def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool:
     """Check that a run is the one in a folder, possibly with a larger limit.
 
-    Returns: Whether the run has a larger limit.
+    Returns:
+        Whether the run has a larger limit.
 
-    Raises: UserError: the run differs, or has a smaller limit.
+    Raises:
+        UserError: the run differs, or has a smaller limit.
     """
     if earlier.measurement == now.measurement:
         _check_parameters(folder, earlier, now)

@@ -87,10 +87,12 @@ def start(
 ) -> Start:
     """The start of a training run, without reading weights.
 
-    Args: name: a model or, from scratch, also a folder without weights or a built-in configuration.
-        loading: options of loading. from_scratch: whether to start from random weights. seed: seed
-        of random weights. prompts: the training prompts; the options of the first prompt are a
-        classifier's classes.
+    Args:
+        name: a model or, from scratch, also a folder without weights or a built-in configuration.
+        loading: options of loading.
+        from_scratch: whether to start from random weights.
+        seed: seed of random weights.
+        prompts: the training prompts; the options of the first prompt are a classifier's classes.
 
     Raises:
         UserError: the model cannot be found, or cannot learn such answers.
