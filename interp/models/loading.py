@@ -64,7 +64,7 @@ class ChatFormat:
 
     Raises:
         UserError: the date is invalid, or there is a system prompt but no template to
-    write it.
+            write it.
     """
 
     template: bool = True

@@ -290,9 +290,7 @@ def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                 return
             if len(cells) > 1 or "".join(cells).strip():
                 if len(cells) != len(header):
-                    raise ValueError(
-                        f"{place} has {len(cells)} cells, but the header has {len(header)}"
-                    )
+                    raise ValueError(f"{place} has {len(cells)} cells; expected {len(header)}")
                 row = dict(zip(header, cells, strict=True))
                 yield place, {column: row[column] for column in read}
 
