@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> dict[str, float]:
-    """Measure both ways on so many rulebreakers and counterparts."""
+    """Measure both ways on this number of rulebreakers and counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
     measurement = bind(Evaluate(), model)

@@ -90,7 +90,7 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
 
 def check_fits(file: Path) -> None:
-    """Reject a file that is larger than the free memory into which it would be read.
+    """Reject a file that is larger than the free memory.
 
     Raises:
         UserError: the file is too large, or cannot be examined.
@@ -193,7 +193,7 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove plain files of a folder by name, but nothing else with one of the names.
+    """Remove a folder's plain files with these names, but no other entry of such a name.
 
     The folder is opened only once, so replacing it meanwhile has no effect.
     """

@@ -65,7 +65,7 @@ class Results:
 
     @cached_property
     def incompetence(self) -> dict[str, str]:
-        """Why each model's scores say nothing about logical forms; empty if they do."""
+        """By model, the reason why its scores say nothing about logical forms; empty if none."""
         rows = self.scores["questions"].groupby("model")
         shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
         found = {}

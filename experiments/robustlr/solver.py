@@ -132,7 +132,7 @@ def _written(
 
 
 def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
-    """The literals that follow from units, and the other clauses, cut; None if one is false."""
+    """The literals that follow from units, and the undecided clauses; None if a clause is false."""
     known: dict[int, Clause] = {}
     while True:
         rest, before = [], len(known)

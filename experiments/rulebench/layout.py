@@ -44,7 +44,7 @@ SHOWN = 20
 """Maximum number of broken items that a message names; it counts all."""
 
 Broken = Literal["stop", "skip"]
-"""Treatment of broken items: refuse the set, or omit them."""
+"""Treatment of broken items: reject the set, or omit the items."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 

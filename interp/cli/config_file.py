@@ -40,8 +40,8 @@ def config_file(file: Path) -> dict[str, Any]:
         name = key.replace("-", "_")
         if name in options:
             raise UserError(
-                f"{file} gives both {name.replace('_', '-')} and {name}, which are one option; "
-                "omit one of the two"
+                f"{file} gives both {name.replace('_', '-')} and {name}, which are the "
+                "same option; omit one of them"
             )
         options[name] = value
     return options

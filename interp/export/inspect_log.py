@@ -42,7 +42,7 @@ def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
     found = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
     if not found:
         raise UserError(
-            f"{', '.join(runs) or 'the study'} has no answers; give a folder of evaluate, "
+            f"{', '.join(runs) or 'the study'} has no answers; expected a folder of evaluate, "
             "attribute, generate or a study"
         )
     return found

@@ -165,7 +165,7 @@ def chat_frame(
             "message verbatim, once"
         )
     if chat.system is not None and chat.system.strip() not in text:
-        raise UserError(f"{template} does not write a system prompt; omit it")
+        raise UserError(f"{template} does not write a system prompt; omit the system prompt")
     for role, content in turns:
         if content.strip() not in before:
             raise UserError(
@@ -292,7 +292,7 @@ def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
         found["reasoning_effort"] = "none"
     for key, _ in chat.options:
         if not re.search(rf"\b{key}\b", template):
-            raise UserError(f"the chat template of {name} reads no option {key!r}; leave it out")
+            raise UserError(f"the chat template of {name} has no option {key!r}; omit it")
     return found | dict(chat.options)
 
 

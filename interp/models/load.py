@@ -70,7 +70,7 @@ def load_model(name: str, **options: Any) -> Model:
     """
     if not isinstance(name, str):
         raise UserError(
-            f"the name of a model is {described(name)}; expected a text, such as "
+            f"the name of a model is {described(name)}; expected a string, such as "
             "'organism/llama-shallow'"
         )
     loading = Loading(**options)

@@ -71,9 +71,9 @@ class Model:
         _ = self.kind
         if self.chat.thinks and self.thought_marks is None:
             raise UserError(
-                f"thinking is on, but {self.name} seems not to think: neither its chat template "
-                "nor its vocabulary names a mark that ends a thought, such as </think>. Turn "
-                "thinking off, or give the mark (--end-of-thought)"
+                f"thinking is on, but {self.name} does not seem to think: neither its chat "
+                "template nor its vocabulary names a mark that ends a thought, such as </think>. "
+                "Turn thinking off, or give the mark (--end-of-thought)"
             )
 
     def __repr__(self) -> str:
@@ -235,15 +235,15 @@ class Model:
 
     @cached_property
     def thought_marks(self) -> ThoughtMarks | None:
-        """The marks around a thought of the model; None if nothing names any."""
+        """The marks around the model's thoughts; None if its template and vocabulary have none."""
         try:
             return find_marks(self.tokenizer, self.chat) if self.kind is CAUSAL else None
-        except UserError:  # the template's fault is reported when it has to write a prompt
+        except UserError:  # the template's error is reported when it writes a prompt
             return None
 
     @property
     def thinking_note(self) -> str:
-        """A note that the model thinks by default but is read directly; empty if neither holds."""
+        """A note that the model thinks by default but is read directly; otherwise empty."""
         try:
             frame = self.chat_frame
         except UserError:
@@ -254,7 +254,7 @@ class Model:
             return (
                 f"{self.name} may think before it answers, and its chat template has no switch "
                 f"that omits thoughts: answers are read directly after {frame.direct!r}, which may "
-                "be unlike its training. With thinking on they are read after its own thought"
+                "be unlike its training. With thinking on, they are read after its own thought"
             )
         begins = thinks_anyway(self.tokenizer, self.chat, frame)
         return begins and (

@@ -40,7 +40,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Group neighbours in the order of tokens into the families that save most."""
+    """Neighbours in the order of tokens, grouped into the families that save most tokens."""
 
     start: int
     end: int

@@ -168,8 +168,9 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         before, after = earlier.chat.get(key), now.chat.get(key)
         if before != after:
             raise UserError(
-                f"{folder} holds {earlier.name}, read with {key.replace('_', ' ')} "
-                f"{shortened(repr(before))}, now {shortened(repr(after))}; give another --out"
+                f"{folder} holds {earlier.name}, which was read with {key.replace('_', ' ')} "
+                f"{shortened(repr(before))} but is now read with {shortened(repr(after))}; use "
+                "another --out"
             )
     if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(

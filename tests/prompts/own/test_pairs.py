@@ -314,13 +314,13 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     assert main(["dataset", "pairs", "--out", str(file)]) == 0
     assert main(["validate", str(file)]) == 0
     told = capsys.readouterr().err
-    assert "without fault: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
+    assert "has no faults: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
     assert "segments: premise1, premise2, question" in told
     assert "small sample: 4 different values of pair" in told
     edited = file.read_text()
     assert main(["dataset", "pairs", "--out", str(file)]) == 2
     assert file.read_text() == edited
-    assert "exists and is kept" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     for command in ("attribute", "patch", "effects"):
         folder = tmp_path / command
         assert main([command, "--data", str(file), "--device", "cpu", "--out", str(folder)]) == 0
