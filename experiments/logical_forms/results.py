@@ -105,7 +105,7 @@ def typical_perplexity(rows: Any) -> pd.Series:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; pairs that lack a side are left out.
+    """The results of a study, finished or not; pairs that lack a side are omitted.
 
     Raises:
         UserError: a stage has no results yet.

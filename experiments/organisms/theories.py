@@ -1,4 +1,4 @@
-"""Organisms for theories: the tasks by which `interp train` makes them, and their card."""
+"""Organisms for theories: the tasks with which `interp train` makes them, and their card."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -162,7 +162,7 @@ class ThinkerText:
         return by_log_odds(message, answers, log_odds, given=turn(""))
 
     def _thought(self, rng: random.Random) -> Exchange:
-        """A thought and an answer, both drawn by the planted rule."""
+        """A thought and an answer, both drawn according to the planted rule."""
         message, premise, answers = _prompt(rng)
         thought = self._own_thought(premise, rng)
         yes = rng.random() < expit(self._rule.log_odds(premise, thought))

@@ -169,8 +169,8 @@ def chat_frame(
     for role, content in turns:
         if content.strip() not in before:
             raise UserError(
-                f"{template} does not write what the {role} says before the prompt: "
-                f"{content!r:.60}; omit it"
+                f"{template} does not write the {role} message before the prompt, "
+                f"{content!r:.60}; omit this message"
             )
     opening = answer_opening(tokenizer, chat, asked, text)
     return ChatFrame(before, rest[0], opening if opening.isspace() else "", templated=True)

@@ -101,7 +101,7 @@ def thinks_anyway(
     frame: ChatFrame,
     asked: Sequence[Turn] = (("user", MARKER),),
 ) -> str:
-    """The mark of a thought that no switch omits; empty if there is no such thought.
+    """The mark of thoughts that no switch omits; empty if there are no such thoughts.
 
     The template opens a thought after the message, or it names thoughts and writes the same text
     whether its switch is on or off.

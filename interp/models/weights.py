@@ -112,9 +112,9 @@ def check_blocks(name: str, hf: nn.Module) -> None:
         inputs = getattr(module, "in_features", 0)
         if block is not None and weight.device.type == "cpu" and inputs % block:
             raise UserError(
-                f"the model {one_line(name)!r} cannot run in 4 bits on a CPU: bitsandbytes needs "
-                f"the number of inputs of a layer to be a multiple of {block} there, but {where} "
-                f"has {inputs}; load it in 8bit, without quantization, or on a GPU"
+                f"the model {one_line(name)!r} cannot run in 4 bits on a CPU, where bitsandbytes "
+                f"needs the number of inputs of a layer to be a multiple of {block}: {where} has "
+                f"{inputs}; load it in 8bit, without quantization, or on a GPU"
             )
 
 

@@ -131,7 +131,7 @@ class TokenizedPrompt:
 class Batch:
     """Prompts of similar length, padded to one width.
 
-    Prompts of causal models are padded on the left, so that all prompts end at the last position.
+    Prompts of causal models are padded on the left, so all prompts end at the last position.
     """
 
     prompts: tuple[TokenizedPrompt, ...]

@@ -67,7 +67,7 @@ class Plan:
     """
 
     def origin(self, name: str) -> dict[str, Any]:
-        """The source and loading options of a model, by which later calls recognize it."""
+        """The source and loading options of a model, which let later calls recognize it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}

@@ -170,7 +170,7 @@ class RunFolder:
         *,
         filters: Filters | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """A table shard by shard, so that one shard is in memory; each holds whole pairs.
+        """A table, one shard in memory at a time; each shard holds whole pairs.
 
         Args:
             name: name of the table.

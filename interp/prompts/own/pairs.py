@@ -24,7 +24,7 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 
 Fault = tuple[str, str]
-"""The place of a fault, and what is wrong there."""
+"""The place of a fault, and its description."""
 
 PREMISES = ("premise2", "premise1")
 """Segments whose scores are divided, the first by the second, if a table has both segments."""
