@@ -82,8 +82,8 @@ def mirrored(
 def calibration_error(probabilities: Shares, decides: Decides) -> float:
     """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN if there are none.
 
-    The sum over `BINS` bins of equal width of their share of the prompts times
-    |mean probability - share that decides|.
+    The sum, over `BINS` bins of equal width, of each bin's share of the prompts times |mean
+    probability - share that decides|.
     """
     if not len(probabilities):
         return float("nan")
@@ -142,7 +142,7 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
     every probability is right, `noise_floor`) and auc (over all prompts).
 
     Args:
-        shares: model, prompt_id, method, score, share and decides of prompts of several organisms.
+        shares: columns model, prompt_id, method, score, share and decides, of several organisms.
 
     Raises:
         UserError: fewer than two organisms have enough prompts.

@@ -70,7 +70,7 @@ def sentence_of(words: str) -> Literal | Rule:
             literals, operator = _complex(found[body])
             heads, joined_by = _complex(found[head])
             if len(heads) > 1 and joined_by == "or":
-                raise _unknown(words, "no disjunction in what follows from a rule")
+                raise _unknown(words, "a rule without a disjunction after 'then'")
             return Rule(literals, heads, operator, style)
     return literal_of(words[:-1])
 

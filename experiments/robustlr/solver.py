@@ -22,7 +22,7 @@ from interp.errors import UserError
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 
 MOST_PREDICATES = 20
-"""Largest number of predicates in one table, which has 2 to this power assignments."""
+"""Largest number n of predicates in one table, which has 2 ** n assignments."""
 
 
 class Clause(NamedTuple):

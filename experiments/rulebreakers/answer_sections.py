@@ -40,15 +40,16 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
     return Section(
         "Sample",
         "A limited study draws about equally many pairs for each combination of rule and entity "
-        "group, whatever their numbers in the data set. Numbers that are not broken down by rule "
-        "and group weight each combination by data_set_share.",
+        "group, regardless of their numbers in the data set. Numbers that are not broken down by "
+        "rule and group weight each combination by data_set_share.",
         (
             TableItem(
                 "composition",
                 "Composition of the sample (Figure 2)",
                 composition(results),
-                "weight: pairs in the data set per pair drawn. data_set: how many of them the kept "
-                "pairs represent; entity pairs that at least one model does not know are excluded.",
+                "weight: pairs in the data set per pair drawn. data_set: number of these that the "
+                "kept pairs represent; entity pairs that at least one model does not know are "
+                "excluded.",
             ),
             parameters,
             TableItem(

@@ -99,8 +99,8 @@ class FoundModel:
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """An adapter to merge into the model, which is then its base except for name, source,
-    fingerprint and tokenizer."""
+    """An adapter to merge into the model, whose fields except name, source, fingerprint and
+    tokenizer then describe the base."""
 
     @property
     def allow_pickle(self) -> bool:

@@ -244,7 +244,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str) -> Choice:
-    """The choice described by two cells: "Yes/yes|No/no", and the name or a form of an option."""
+    """The choice described by two cells: options ("Yes/yes|No/no"), and a form of the right one."""
     found = []
     cells = options.split("|")
     for cell in cells:
