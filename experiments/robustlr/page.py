@@ -32,7 +32,7 @@ COUNTED = 300
 NAMES = {
     "accuracy": "share of statements whose label is the best guess from one count",
     "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
-    "theory": "the facts and rules that a statement is judged by; a group is a theory with its "
+    "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
     "side": "a prompt's role in its group, such as base or neg1",
     "base": "the theory of a group that the others edit or paraphrase",

@@ -118,7 +118,8 @@ REQUIRED = ("context", "statement", "label")
 """The columns of the copy on the hub."""
 
 COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
-"""The columns of the authors' files, which have no header; their training sets lack the last."""
+"""The columns of the authors' files, which have no header; their training sets lack the last
+column."""
 
 _LABELS = {Verdict.FALSE: 0, Verdict.TRUE: 1, Verdict.UNKNOWN: 2}
 _TOLD = {str(number): label for label, number in _LABELS.items()} | {v.value: v for v in Verdict}

@@ -32,7 +32,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
     """Turn any error within the block into a UserError about the part of the model being read.
 
     A damaged folder fails in as many ways as there are libraries that read it. Panics of the
-    tokenizers library are not an `Exception`, so everything but exits of the program is caught.
+    tokenizers library are not an `Exception`, so everything except exits of the program is caught.
 
     Raises:
         UserError: anything else went wrong.
@@ -73,9 +73,7 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """Type in the notation of safetensors, such as BF16; for a pickle in that of PyTorch
-    (bfloat16).
-    """
+    """Type in the notation of safetensors (BF16) or, for a pickle, of PyTorch (bfloat16)."""
 
     @property
     def size(self) -> int:
