@@ -1,1 +1,1 @@
-"""Speed next to other libraries, and error rates of tests: `python -m benchmarks.NAME`."""
+"""Speed compared with other libraries, and error rates of tests: `python -m benchmarks.NAME`."""

@@ -2,7 +2,7 @@
 
     python -m benchmarks.attribution [--full]
 
-In one process, on one CPU thread, with the same model, prompts and both attributions:
+In one process, on one CPU thread, with the same model and prompts, and both attributions:
   1. prompts per second of inseq, of a whole run of this toolkit (tokenizing, measuring, writing),
      and of only the forward and input-gradient backward passes of the same batches, in turns;
   2. peak memory as the data set grows.

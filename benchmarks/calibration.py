@@ -40,10 +40,10 @@ BINS = 10
 """Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
-"""Draws of who decides, from the probabilities themselves."""
+"""Draws of the deciding segments, from the probabilities themselves."""
 
 MOST_KNOTS = 32
-"""Most points of a saved map; between them it is linear."""
+"""Largest number of points of a saved map, which is linear between them."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def mirrored(
 def calibration_error(probabilities: Shares, decides: Decides) -> float:
     """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN if there are none.
 
-    The sum over `BINS` bins of equal width of their share of the prompts times
-    |mean probability - share that decides|.
+    The sum, over `BINS` bins of equal width, of each bin's share of the prompts times |mean
+    probability - share that decides|.
     """
     if not len(probabilities):
         return float("nan")
@@ -103,8 +103,8 @@ class NoiseFloor(NamedTuple):
 def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
     """The `calibration_error` of correct probabilities, averaged over samples.
 
-    Who decides is drawn from the probabilities themselves (consistency resampling, Bröcker and
-    Smith 2007, Weather and Forecasting 22), prompt by prompt.
+    The deciding segments are drawn from the probabilities themselves (consistency resampling,
+    Bröcker and Smith 2007, Weather and Forecasting 22), prompt by prompt.
 
     Args:
         predictions: the probabilities of each sample, over which errors are averaged.
@@ -142,7 +142,7 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
     every probability is right, `noise_floor`) and auc (over all prompts).
 
     Args:
-        shares: model, prompt_id, method, score, share and decides of prompts of several organisms.
+        shares: columns model, prompt_id, method, score, share and decides, of several organisms.
 
     Raises:
         UserError: fewer than two organisms have enough prompts.
@@ -176,7 +176,7 @@ def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     seen = set(known["model"]) & set(fitted["model"])
     if seen:
         raise UserError(
-            f"the maps were fitted on {', '.join(sorted(seen))}; give organisms of other seeds"
+            f"the maps were fitted on {', '.join(sorted(seen))}; expected organisms of other seeds"
         )
     rows = []
     for (method, score), own in fitted.groupby(["method", "score"], sort=False):

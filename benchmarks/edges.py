@@ -1,14 +1,15 @@
-"""Edges: time next to TransformerLens, and memory next to a plain backward pass.
+"""Edges: time compared with TransformerLens, and memory with a plain backward pass.
 
     python -m benchmarks.edges [--repeats N]
 
-In one process, on one CPU thread, with the same random model and pair, whose prompts differ in one
-token, a third of the way in:
+In one process, on one CPU thread, with the same random model and a pair of prompts that differ in
+one token, a third of the way in:
   1. seconds for all edges by TransformerLens's `attribution_patch(granularity="edge")` and by this
-     toolkit's `gradient`, in turns, both from token ids on, and the largest difference of a score;
-  2. the bytes of all tensors alive at once, without weights, at their most over every operation, of
-     models with grouped queries in bf16: for a forward and backward pass of the whole clean prompt,
-     and for all edges; and the bytes of what the writers add.
+     toolkit's `gradient`, in turns, each starting from token ids, and the largest difference in a
+     score;
+  2. the peak bytes of live tensors, without weights, in bf16 models with grouped queries: for a
+  forward and backward pass over the whole clean prompt, and for all edges; and the bytes of the
+  writers' outputs.
 """
 
 import argparse
@@ -64,7 +65,7 @@ TOKENS = 60
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, help="rounds that are timed")
+    parser.add_argument("--repeats", type=int, default=5, help="number of timed rounds")
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
     print(machine("transformer-lens"))
@@ -77,7 +78,7 @@ def main() -> None:
 
 
 def compare(config: LlamaConfig, tokens: int, *, repeats: int) -> pd.Series:
-    """Edges, seconds of both, how many times as fast, and the largest difference in logits."""
+    """The number of edges, the seconds of each toolkit, their ratio, and the largest difference."""
     model = made(config)
     pair = made_pair(model, tokens)
     ours, theirs = estimated(model, pair), transformer_lens_edges(model, pair)
@@ -85,7 +86,7 @@ def compare(config: LlamaConfig, tokens: int, *, repeats: int) -> pd.Series:
     graph = graph_of(model)
     readers = {reader.name: row for row, reader in enumerate(graph.readers)}
     summed = torch.zeros_like(scores)
-    for (u, v), score in found.items():  # one for each token
+    for (u, v), score in found.items():  # one score per token
         summed[readers[_reader(v)], graph.writers.index(_writer(u))] += float(score)
     seconds = timed({"theirs": theirs, "ours": ours}, repeats, min)
     return pd.Series(
@@ -112,7 +113,7 @@ def estimated(model: interp.Model, pair: PatchingPair) -> Callable[[], EdgeValue
 
 
 def transformer_lens_edges(model: interp.Model, pair: PatchingPair) -> Callable[[], Any]:
-    """All edges, as a user of TransformerLens calls it."""
+    """All edges, computed as a user of TransformerLens would."""
     bridge = TransformerLensBackend(model)._bridge
     ids = [torch.tensor([prompt.token_ids]) for prompt in (pair.source, pair.base)]
     (positive,), (negative,) = pair.answers.positive, pair.answers.negative
@@ -137,7 +138,7 @@ def _reader(node: Any) -> str:
 
 
 def needs(config: LlamaConfig, tokens: int) -> pd.Series:
-    """MB of both and of the writers, and the edges' share of the goal."""
+    """MB of a plain backward pass, the writers and the edges, and the edges' ratio to both."""
     model = made(config, torch.bfloat16)
     pair = made_pair(model, tokens)
     vectors = len(graph_of(model).writers) * (len(pair.base) - pair.shared)
@@ -168,14 +169,14 @@ def plain_backward(model: interp.Model, pair: PatchingPair) -> Callable[[], obje
 
 
 def most_alive(model: interp.Model, run: Callable[[], object]) -> float:
-    """The most MB of tensors alive at once, without those that are alive before."""
+    """The peak MB of live tensors, without those alive before."""
     with _Alive(model) as alive:
         run()
     return alive.most / 1e6
 
 
 class _Alive(TorchDispatchMode):
-    """Counts the bytes of the storages that operations make, while these are alive."""
+    """Counts the bytes of the live storages that operations create."""
 
     def __init__(self, model: interp.Model) -> None:
         super().__init__()

@@ -6,8 +6,8 @@ In one process, on one CPU thread, on a random Llama:
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
      perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand) and by
      `interp effects`, tokenization included, each at the fastest of the same token budgets. The
-     bound is the ratio of the tokens that captum reads to those that remain when shared beginnings
-     are read once;
+     bound is the number of tokens that captum reads divided by the number that remain if shared
+     beginnings are read once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 The ways take turns; the median counts.
 """

@@ -5,8 +5,8 @@
 In one process, on one CPU thread, with the same model and prompts (the ten phrasings of both sides
 of some pairs) and logits of the last position only: seconds from tokenized prompts to the rows of
 the answers table, in plain batches with several budgets and as `interp.evaluate` does it. The ways
-take turns; the median counts. The bound is the ratio of the prompts' tokens to those that remain
-when shared beginnings are read once.
+take turns; the median counts. The bound is the number of the prompts' tokens divided by the number
+that remain if shared beginnings are read once.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> dict[str, float]:
-    """Measure both ways on so many rulebreakers and counterparts."""
+    """Measure both ways on this number of rulebreakers and counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
     measurement = bind(Evaluate(), model)

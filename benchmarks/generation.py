@@ -90,7 +90,7 @@ def single(
 def batched(
     model: interp.Model, prompts: Sequence[TokenizedPrompt], new_tokens: int
 ) -> list[tuple[int, ...]]:
-    """The same, in the batches in which texts are measured."""
+    """The tokens of each prompt's text, generated in the batches of `interp.generate`."""
     spec = Generate(max_new_tokens=new_tokens)
     measurement = bind(spec, model)
     found: dict[int, tuple[int, ...]] = {}

@@ -114,7 +114,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def random_model(shape: str, device: torch.device) -> interp.Model:
-    """A random model, made on its device, so that no second copy of the weights exists."""
+    """A random model, made on its device, so no second copy of the weights exists."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     special = {
         f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")

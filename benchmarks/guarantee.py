@@ -9,12 +9,12 @@ The columns, over the draws:
 - coverage: the mean share of unchecked pairs none of whose cells has an effect above its bound;
 - covered_low holds: the share of draws in which at least `covered_low` of the unchecked pairs are
   covered;
-- coverage by stratum: the mean share of unchecked pairs that hold the bound of a layer and role;
+- coverage by stratum: the mean share of unchecked pairs that respect the bound of a layer and role;
 - bound: the median of the site's bound, and of the bound from checked pairs without estimates;
 - strata below 1 logit: the mean share of layers and roles whose own bound is below 1 logit.
 
-With `--edges` all edges are run and estimated instead; the bounds are those of the edges into one
-kind of reader, for all of them or for 20 that are drawn at random in each pair.
+With `--edges` all edges are run and estimated instead; the bounds are for the edges into one kind
+of reader, either all of them or 20 drawn at random in each pair.
 """
 
 import argparse

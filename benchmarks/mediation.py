@@ -1,15 +1,16 @@
-"""How often the interval of the mediated share holds the truth, in simulated studies.
+"""Coverage of the interval of the mediated share, in simulated studies.
 
     python -m benchmarks.mediation --studies 200
 
-No model is run. A simulated study has entities that lean to yes or no by some strength, and follow
-the thought for a planted share of the entities (or each by a degree, with the same mean). Each
-prompt is exchanged with prompts about other entities of the study, for which thoughts are drawn as
-well. `interp.analysis.mediation` makes the table from it, as in a report. The columns:
+No model is run. The entities of a simulated study lean to yes or no with some strength. A planted
+share of them follows the thought (or each follows it to some degree, with the same mean). Each
+prompt is exchanged with a prompt about another entity of the study, for which thoughts are drawn as
+well. `interp.analysis.mediation` computes the table, as in a report. The columns:
 
-- truth: the mediated share in a study of 20,000 entities, the mean of both orders;
+- truth: the mediated share in a study of 20,000 entities, as the mean of both orders;
 - mean: the mean of the estimates;
-- coverage: the share of studies whose 95% interval holds the truth, for the mean of both orders and
+- coverage: the share of studies whose 95% interval contains the truth, for the mean of both orders
+and
   for each order;
 - width: the median width of the interval;
 - undefined: the share of studies without an interval, since the total effect may be zero.
@@ -27,7 +28,7 @@ from interp.statistics.mediation import EFFECTS
 
 SHARES_PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAITHFUL = 0.9
-"""How often a thought's verdict agrees with the leaning of its entity."""
+"""Share of thoughts whose verdict agrees with the leaning of the entity."""
 NOISE = 0.3
 """Standard deviation of an answer given prompt and thought, in nats."""
 TRUTH_ENTITIES = 20_000
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    with few_resamples():  # the totals, which are bootstrapped, are not looked at
+    with few_resamples():  # the bootstrapped totals are not used
         table = pd.DataFrame(coverage_rows(options.studies, options.seed))
     print(table.round(3).to_string(index=False))
 
@@ -79,7 +80,7 @@ def truth_of(effects: pd.DataFrame) -> dict[str, float]:
 
 
 def _covered(rows: pd.DataFrame, name: str, truth: dict[str, float]) -> float:
-    """The share of the intervals that hold the truth; rounding may hide an interval of no width."""
+    """The share of intervals that contain the truth, with a margin for rounding."""
     known = rows.dropna(subset=[f"{name}_low"])
     low, high = known[f"{name}_low"] - 1e-9, known[f"{name}_high"] + 1e-9
     return float(((low <= truth[name]) & (truth[name] <= high)).mean())
@@ -104,12 +105,12 @@ def simulated(
     """The thought_effects and the prompts table of one study.
 
     Args:
-        rng: decides everything.
+        rng: source of all random draws.
         planted: the share of the entities that follow the thought.
         entities: number of entities, the clusters.
-        draws: thoughts of each prompt.
-        prompts: prompts about each entity, each exchanged with that of another entity.
-        graded: whether entities follow the thought by a degree, with this mean.
+        draws: thoughts per prompt.
+        prompts: prompts about each entity, each exchanged with a prompt about another entity.
+        graded: whether each entity follows the thought to some degree, with mean `planted`.
         spread: standard deviation of the logarithm of the entities' strengths.
     """
     leaning = rng.choice([-1.0, 1.0], entities)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.patching [--grown]
 
-In one process, on one CPU thread, same model, same pair, same metric:
+In one process, on one CPU thread, with the same model, pair and metric:
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
      TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight in batches, and by this
      toolkit, exact and estimated; the largest difference of the metric from TransformerLens's;
@@ -134,7 +134,7 @@ def made_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def made_pair(model: interp.Model, tokens: int, seed: int = 0) -> PatchingPair:
-    """Two prompts of random words that differ in one, a third of the way in."""
+    """Two prompts of random words that differ in one word, a third of the way in."""
     generator = torch.Generator().manual_seed(seed)
     words = [f"w{index}" for index in torch.randint(10, 900, (tokens,), generator=generator)]
     other = [*words]

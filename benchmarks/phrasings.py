@@ -1,14 +1,16 @@
-"""How often edges are found to vary with the phrasing that do not, and how often those that do.
+"""False findings and power of the test for edges that vary with the phrasing.
 
     python -m benchmarks.phrasings --studies 400
 
-Each simulated study has 60 pairs of 12 clusters with 100 edges, both directions, in ten phrasings
+Each simulated study has 60 pairs in 12 clusters, 100 edges, both directions, and ten phrasings
 (five for each pair of answer options). The columns, over the studies:
 
-- any finding: the share of studies in which p is below 0.05 for any edge that does not vary;
-- power: the share in which p is below 0.05 for the one edge whose phrasings explain half of the
+- any finding: the share of studies in which p is below 0.05 for at least one edge that does not
+vary;
+- power: the share of studies in which p is below 0.05 for the one edge whose phrasings explain half
+of the
   variance (with_switch);
-- covered: the share of the 95% intervals of an edge's share of phrasing that hold the planted one.
+- covered: the share of 95% intervals of an edge's phrasing share that contain the planted share.
 """
 
 import argparse
@@ -42,7 +44,7 @@ def main() -> None:
 
 
 def rates(studies: int, design: Mapping[str, object]) -> dict[str, float]:
-    """The columns of a design."""
+    """The columns of one design."""
     found, power, covered = [], [], []
     for seed in range(studies):
         edges, *rest = study(seed, sizes=(0, 0, 0, 1), edges=100, **design)
@@ -72,20 +74,20 @@ def study(
     scales: tuple[float, float] = (1.0, 1.0),
     crossed: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str], dict[str, int]]:
-    """Effects of edges with planted variances of phrasing, side, both, and instance.
+    """Effects of edges with planted variances of phrasing, side, their interaction, and instance.
 
     Returns:
         Rows of the edges and the pairs table, and the phrasing and the cluster of each pair.
 
     Args:
-        seed: of the study.
-        clusters: a cluster has five pairs, or one in each phrasing if crossed.
+        seed: the study's seed.
+        clusters: number of clusters; each has five pairs, or one in each phrasing if crossed.
         sizes: the four variances.
         edges: number of edges.
-        directions: 1 for noising alone, 2 for both.
-        skewed: whether instances are exponential instead of normal.
+        directions: 1 for noising only, 2 for both directions.
+        skewed: whether instance effects are exponential instead of normal.
         of_cluster: variance that the pairs of a cluster share.
-        scales: factors of the effects under either pair of options.
+        scales: factors of the effects, one for each pair of options.
         crossed: whether each cluster is one instance in every phrasing.
     """
     chance, order = np.random.default_rng(seed), np.random.default_rng([seed, 1])

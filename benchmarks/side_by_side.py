@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: the machine in one line, random models, ways timed in turns."""
+"""Parts shared by the benchmarks: a line on the machine, random models, timing in turns."""
 
 import gc
 import os

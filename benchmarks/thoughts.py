@@ -1,12 +1,12 @@
-"""All readings of prompts after thoughts, with shared prefixes and one whole text after another.
+"""Speed of reading prompts after thoughts, with shared prefixes and as whole texts.
 
     python -m benchmarks.thoughts
 
-In one process, on one CPU thread, on a random Llama with thoughts of some length, drawn from a few
-sentences: every text that `interp thoughts` reads for these prompts (parts of thoughts, exchanged
-sentences, exchanged premises), by plain batches of whole texts and with shared prefixes, each at
-the fastest of the same token budgets. The bound is the ratio of the tokens that plain batches read
-to those that remain when shared beginnings are read once. The ways take turns; the median counts.
+In one process, on one CPU thread, a random Llama reads every text that `interp thoughts` reads for
+some prompts: parts of thoughts, exchanged sentences and exchanged premises. Thoughts are drawn from
+a few sentences. Texts are read in plain batches of whole texts and with shared prefixes, each at
+the fastest of the same token budgets. The bound is the number of tokens in plain batches divided by
+the number that remain if shared beginnings are read once. The ways take turns; the median counts.
 """
 
 import random
@@ -66,7 +66,7 @@ def thinking_llama(hidden: int, layers: int) -> interp.Model:
 
 
 def texts_of(model: interp.Model, *, pairs: int) -> list[TokenizedPrompt]:
-    """The different texts that are read for some pairs of prompts."""
+    """The distinct texts that are read for some pairs of prompts."""
     prompts = with_donors(interp.load_prompts(limit=pairs), count=1)
     read: dict[tuple[str, Thought | None], Prompt] = {}
     for prompt in prompts:
@@ -94,7 +94,7 @@ def _thoughts(rng: random.Random) -> list[Thought]:
 def compare(
     model: interp.Model, texts: Sequence[TokenizedPrompt], *, repeats: int
 ) -> dict[str, float]:
-    """Measure both ways."""
+    """Measure plain and shared reading."""
     answer_tokens = AnswerTokenizer(model)
     ways = {
         (name, budget): partial(way, model, texts, answer_tokens, budget)
@@ -144,7 +144,7 @@ def shared(
     answer_tokens: AnswerTokenizer,
     budget: int,
 ) -> list[Logits]:
-    """The same with shared prefixes."""
+    """The logits after whole texts, read with shared prefixes."""
     with model.measuring():
         return read_all(model, texts, answer_tokens, TokenBudget(budget), read=option_logits)
 

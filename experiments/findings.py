@@ -1,4 +1,4 @@
-"""Findings: comparisons that a study names in advance, and the sentences that studies share."""
+"""Findings: comparisons that a study names in advance, and sentences shared by the studies."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -28,11 +28,11 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
-    p_holm, the column after p, is corrected over all rows (Holm, 1979). verdict, the column after
-    excluded_above, is that of `interp.statistics.decisions` on p_holm.
+    p_holm, the column after p, is corrected across all rows (Holm, 1979). verdict, the column after
+    excluded_above, applies `interp.statistics.decisions` to p_holm.
 
     Args:
-        found: the values of the keys and the difference, for each comparison.
+        found: the values of the keys, and the difference, for each comparison.
         keys: names of the first columns.
     """
     rows = [{**where, **asdict(difference)} for where, difference in found]
@@ -43,22 +43,23 @@ def family_table(
 
 
 EXPLORATORY = (
-    "Exploratory: the rest of this page. Its p_holm are corrected over the tests of one family "
+    "The rest of this page is exploratory. p_holm is corrected across the tests of one family "
     "(column family). With several families, more than 5% of reports contain an exploratory "
     "finding even if no effect exists (docs/statistics.md gives the share), so confirm such a "
     "finding in another run."
 )
-"""Separates the contrasts that were named in advance from all other tests."""
+"""Separates the comparisons named in advance from all other tests."""
 
 
 NAMED_IN_ADVANCE = (
-    "Comparisons were named in the code before any model was measured. p is corrected over all of "
-    "them by Holm's method: the chance of any false finding among them is at most 5%. Brackets "
-    f"hold 95% intervals. A difference is shown if p is below {SIGNIFICANT:g}. The smallest "
-    f"difference of interest is {SMALLEST:g}; if none is shown, two one-sided tests, each at 5% "
-    "and not corrected, exclude all differences outside the given range."
+    "These comparisons were named in the code before any model was measured. p is corrected "
+    "across all of them by Holm's method, so the chance of any false finding among them is at "
+    "most 5%. Brackets hold 95% intervals. A difference counts as shown if p is below "
+    f"{SIGNIFICANT:g}. The smallest difference of interest is {SMALLEST:g}; if no difference is "
+    "shown, two one-sided tests, each at 5% and not corrected, exclude all differences outside "
+    "the given range."
 )
-"""How to read named comparisons; it precedes them."""
+"""How to read named comparisons; printed before them."""
 
 
 def named_section(
@@ -69,19 +70,19 @@ def named_section(
     Args:
         table: the rows of `family_table`.
         item: the table as an item.
-        matrices: from `model_matrix` and `matrix`; None is left out.
-        text: what else must be known to read them.
+        matrices: figures from `model_matrix` and `matrix`; None is omitted.
+        text: further notes for reading the comparisons.
     """
     tested = (table["verdict"] != UNTESTED).sum()
-    counts = f"{counted(len(table), 'comparison')} were named, {tested:,} could be tested."
+    counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
     paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
     drawn = [one for one in matrices if one is not None]
     return Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
 
 
 CELLS = (
-    "Coloured: a difference is shown after Holm's correction; white: none is shown; a point: not "
-    "tested, with too few clusters. n counts clusters."
+    "Coloured: a difference is shown after Holm's correction; white: no difference is shown; a "
+    "point: not tested, because there are too few clusters. n counts clusters."
 )
 """Describes the cells of a matrix of differences."""
 
@@ -89,7 +90,7 @@ CELLS = (
 def model_matrix(
     name: str, title: str, table: pd.DataFrame, models: Sequence[str]
 ) -> FigureItem | None:
-    """Every pair of models as a matrix, row less column; None for fewer than two models.
+    """A matrix of differences between models, row minus column; None for fewer than two models.
 
     Args:
         name: stem of the figure's files.
@@ -110,7 +111,7 @@ def model_matrix(
 def matrix(
     name: str, title: str, table: pd.DataFrame, *, x: str, y: str = "model"
 ) -> FigureItem | None:
-    """Differences as a matrix, with a row for each `y` and a column for each `x`."""
+    """A matrix of differences, with a row for each `y` and a column for each `x`."""
     return _matrix(name, title, table, y=y, x=x)
 
 
@@ -127,21 +128,22 @@ def _matrix(name: str, title: str, cells: pd.DataFrame, *, y: str, x: str) -> Fi
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
-    """A sentence of at most 25 words on what comparisons of one kind show.
+    """A sentence of at most 25 words that sums up comparisons of one kind.
 
-    If no comparison shows a difference, the sentence gives the range that at least one leaves open,
-    the smallest p, and the n of the one with the fewest clusters.
+    If no comparison shows a difference, the sentence gives the range of differences that at least
+    one comparison does not exclude, the smallest p, and the n of the comparison with the fewest
+    clusters.
 
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
         subject: what is compared with what.
-        ordered: whether the direction has a meaning, as it has not between two models.
+        ordered: whether the sign of a difference has a meaning; between two models it has none.
     """
     tested = rows[rows["verdict"] != UNTESTED]
     if tested.empty:
         most = rows.iloc[int(rows["clusters"].argmax())]
         number = counted(len(rows), "comparison")
-        return f"{subject}: too few clusters to test {number} of at most {most['n']}."
+        return f"{subject}: too few clusters to test {number} (at most {most['n']})."
     shown = tested[tested["verdict"] == DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()

@@ -58,7 +58,7 @@ def published_table(package: str, file: str) -> pd.DataFrame:
 
 
 def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Both tables, one below the other; `source`, after `model`, says which is which."""
+    """Both tables, stacked; the column `source`, after `model`, tells their rows apart."""
     both = pd.concat(
         [measured.assign(source="measured"), published.assign(source="published")],
         ignore_index=True,

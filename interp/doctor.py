@@ -104,7 +104,7 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
 
 
 def _thinking(model: Model) -> Iterator[Finding]:
-    """Where answers are read, if the model knows thoughts."""
+    """The place where answers are read, for a model that may think."""
     marks, frame = model.thought_marks, model.chat_frame
     if marks is None:
         return

@@ -90,7 +90,7 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
 
 
 def check_fits(file: Path) -> None:
-    """Reject a file that is larger than the free memory into which it would be read.
+    """Reject a file that is larger than the free memory.
 
     Raises:
         UserError: the file is too large, or cannot be examined.
@@ -193,7 +193,7 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove plain files of a folder by name, but nothing else with one of the names.
+    """Remove a folder's plain files with these names, but no other entry of such a name.
 
     The folder is opened only once, so replacing it meanwhile has no effect.
     """
@@ -215,8 +215,11 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
     A lock ends with its process, however the process ends. If the file system has no locks, every
     request succeeds.
 
-    Args: folder: an existing folder. name: name of the lock. shared: whether to share the lock with
-        other sharing holders. wait: whether to wait while others hold the lock.
+    Args:
+        folder: an existing folder.
+        name: name of the lock.
+        shared: whether to share the lock with other sharing holders.
+        wait: whether to wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)

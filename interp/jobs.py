@@ -81,7 +81,8 @@ class Job(Options):
     def of_json(cls, text: str) -> "Job":
         """A job that another process wrote as JSON.
 
-        Raises: UserError: the string is not a job.
+        Raises:
+            UserError: the string is not a job.
         """
         try:
             return cls.model_validate_json(text)
@@ -98,9 +99,11 @@ class Job(Options):
     ) -> tuple[Plan, list[Run]]:
         """Measure everything, in this process or by workers that receive the job.
 
-        Args: execution: the folder for results, and the processes that measure. command: the
-            command line, for the record. given: models that are already loaded, by name. prompts:
-            the prompts to measure; by default, those of the job's source.
+        Args:
+            execution: the folder for results, and the processes that measure.
+            command: the command line, for the record.
+            given: models that are already loaded, by name.
+            prompts: the prompts to measure; by default, those of the job's source.
         """
         self._check(execution)
         plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
@@ -138,7 +141,8 @@ class Job(Options):
     def default_models(self) -> list[str]:
         """The default models.
 
-        Raises: UserError: no packaged organism matches the prompts.
+        Raises:
+            UserError: no packaged organism matches the prompts.
         """
         if not isinstance(self.what, Study):
             return [default_organism(self.prompts.system)]
@@ -185,7 +189,7 @@ class Job(Options):
 
 
 def _small_sample(prompts: PromptSet) -> str:
-    """A note on prompts of which too few are independent for any test; else empty."""
+    """A note if too few of the prompts are independent for any test; otherwise empty."""
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
     return small_sample(own, factor or "pair")

@@ -9,7 +9,7 @@
 
 Ridge regression has a closed form, and all label vectors share one factorization, so every control
 is a full refit of the probe. It is the first Newton step of a logistic regression with
-C = 4 / `RIDGE`; on 60 cells of six organisms, the accuracies differed by 0.016 at most.
+C = 4 / `RIDGE`; on 60 cells of six organisms, the accuracies differed by at most 0.016.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class Task:
 
 
 def held_out(prompts: pd.DataFrame, unit: str | None) -> str:
-    """What the two halves do not share, in a word."""
+    """The unit that the two halves do not share, in a word."""
     return "entity" if set(ENTITIES) <= set(prompts) else (unit or "pair")
 
 
@@ -88,7 +88,7 @@ def linear_probes(
         answers: the answers table, with model, prompt_id, correct and error.
         unit: the factor that takes the place of entities in prompts without entity_a and entity_b;
             each pair if None.
-        seed: decides the control labels.
+        seed: seed of the control labels.
 
     Returns:
         One row per model, position, layer and subset of the prompts (`prompts`: all, recognized,
@@ -194,11 +194,11 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
         subset = held_out[inside]
         note = why
         if not note and subset["label"].nunique() < 2:
-            note = f"undefined: {'no such prompts' if subset.empty else 'one label only'}"
+            note = f"undefined: {'no such prompts' if subset.empty else 'only one label'}"
         shares = np.full(right.shape[1], np.nan) if note else right[inside].mean(axis=0)
         low, high = (np.nan, np.nan) if note else _interval(subset)
         if np.isnan(low) and not note:
-            note = "no interval: a half has one cluster only"
+            note = "no interval: a half has only one cluster"
         accuracy, controls = float(shares[0]), shares[1:]
         row = {
             "prompts": name,

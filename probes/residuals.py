@@ -25,7 +25,8 @@ from interp_probes.specs import LAST_TOKEN, Residuals
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers and the residual stream at selected positions in one forward pass.
 
-    Raises: UserError: during measurement, a prompt has no segment with a given name.
+    Raises:
+        UserError: during measurement, a prompt has no segment with a given name.
     """
     answer_tokens = AnswerTokenizer(model)
     after = [("resid_post", layer) for layer in range(layer_count(model))]

@@ -75,7 +75,7 @@ class KnownFacts(Result):
         return _means(_measured(self, "knowledge"), {"known": "facts known"})
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Which facts each model knows, and those that any of them fails."""
+        """Facts that each model knows, and facts that at least one model fails."""
         facts, table = self.prompts, _measured(self, "knowledge")
         failed = excluded(table, facts)
         table = table.merge(_described(facts), on="prompt_id")
@@ -86,7 +86,7 @@ class KnownFacts(Result):
         listed = failed.drop(columns=["prompt_id", "failed_by"]).replace(
             {"excluded": {True: "yes", False: "no"}}
         )
-        by_hand = " (categorical ones: to be checked by hand)" if _GROUP in listed else ""
+        by_hand = " (check categorical facts by hand)" if _GROUP in listed else ""
         listed = listed.drop(columns=_GROUP, errors="ignore")
         title = f"Facts that a model fails{by_hand}"
         yield TableItem("excluded", title, failed, narrow=[(title, listed)] if len(listed) else ())
@@ -159,8 +159,8 @@ def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, in
     lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
     for model, count in lacking[lacking > 0].items():
         echo(
-            f"{model}: {count:,} of {len(facts):,} facts are missing from the table: they "
-            "failed, or have not been measured yet"
+            f"{model}: {count:,} of {len(facts):,} facts are missing from the table because they "
+            "failed or have not been measured yet"
         )
     return {str(model): {"facts_without_row": int(count)} for model, count in lacking.items()}
 
@@ -191,8 +191,8 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with` instead of `token_ids`.
 
-    `shared_with` is the number of other answers of the model that share a token with this answer,
-    so familiarity cannot distinguish them.
+    `shared_with` is the number of other answers of the model that share a token with this answer;
+    familiarity cannot distinguish these answers.
 
     Args:
         table: the familiarity table.
@@ -212,7 +212,7 @@ def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame
 
     Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
     facts have none of these; excluded, for facts in groups: whether their pairs are excluded;
-    failed_by: the models' names; why: the completion of each of them.
+    failed_by: the models' names; why: the completions of these models.
 
     Args:
         knowledge_table: the knowledge table of all models of a study.

@@ -3,17 +3,18 @@
     python -m benchmarks.controls.faithfulness --studies 500
 
 No model is run. Each method finds the top segment of a prompt with its own probability, correlated
-within prompts and clusters, and the functions that make the page's tables judge the hits. Printed
-are, by setting and size, the shares of studies:
+within prompts and clusters, and the functions that make the page's tables judge the hits. The
+output gives, by setting and size, the shares of studies:
 
 - worse: in which one of the best methods is called worse (weaker or refuted);
-- above: in which some method that is no better than chance is shown to be above it;
+- above: in which at least one method no better than chance is shown to be above chance;
 - best: whose interval for the method with the highest value contains that method's true value;
-- all: whose intervals for all methods contain theirs;
+- all: whose intervals for all methods contain the methods' true values;
 - ahead: whose intervals for that method's lead over the others contain all true differences;
 
-the mean bias of its value and of its corrected value; the mean number of methods that may be the
-best; and the shares of methods worse than the best, or above chance, that are shown to be so.
+the mean bias of that method's value and of its corrected value; the mean number of methods that
+may be the best; and the shares of methods worse than the best, or above chance, that are shown to
+be so.
 """
 
 import argparse

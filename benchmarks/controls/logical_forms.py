@@ -93,7 +93,7 @@ def of_ten_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def of_three_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """The same with three models."""
+    """The contrasts of three models whose effects differ, pooled, and formula 4."""
     return _of_models(rng, 3, planted)
 
 

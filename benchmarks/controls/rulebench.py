@@ -17,7 +17,7 @@ from interp_experiments.rulebench.results import MODELS, Results, comparisons
 from interp_experiments.rulebench.tables import accuracy
 
 QUESTIONS, RULES = 160, 60
-"""Questions of a study; rules from which they are drawn, the first ones more often."""
+"""Numbers of questions and of rules, of which earlier rules are drawn more often."""
 
 OF_RULE, OF_SETTING, OF_QUESTION = 1.5, 1.0, 0.7
 """Standard deviations in log-odds: of rules, of rules under a setting, of questions."""

@@ -49,7 +49,7 @@ class Effects:
     familiarity: float = 0.0
     """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0
-    """Added to `sides` under the first rule, like all below until `direction`."""
+    """Added to `sides` under the first rule; so are the effects below, up to `direction`."""
     group: float = 0.0
     """For cities, relative to other entity pairs."""
     phrasing: float = 0.0

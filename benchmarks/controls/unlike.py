@@ -19,14 +19,14 @@ GROUPS = {
 """Clusters, trials per cluster and intraclass correlation of each group."""
 
 SHARE, EFFECT = 0.3, 0.2
-"""Share of hits, and what an effect adds to that of the first group."""
+"""Share of hits, and the amount that an effect adds to the first group's share."""
 
 MEANS = {"normal": False, "skewed": False, "skewed, of unequal clusters": True}
 """Distributions of clusters' means; whether clusters have 1 to 30 trials of two weights."""
 
 
 def of_unlike(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Each of the tests, once."""
+    """One result of each test."""
     return [*_of_groups(rng, planted), *_of_means(rng, planted), *_of_limits(rng, planted)]
 
 
@@ -63,7 +63,7 @@ def _of_means(rng: np.random.Generator, planted: bool) -> Iterator[Tested]:
 
 
 def _of_limits(rng: np.random.Generator, planted: bool) -> Iterator[Tested]:
-    """Whether a difference of interest is excluded: wrongly, or rightly where there is none."""
+    """Whether a difference of interest is excluded, although it exists or because it does not."""
     for clusters in (12, 36, 150):
         a = _clusters(rng, clusters, 5, 0.5, share=1e-6 if planted else SMALLEST)
         b = _clusters(rng, clusters, 5, 0.5, share=1e-6)

@@ -1,4 +1,4 @@
-"""Sections on what modality and argument form do: contrasts, and the paper's mixed models."""
+"""Sections on the effects of modality and argument form: contrasts and mixed models."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def valid_section(found: Contrasts | str) -> Section:
 
 
 def models_section(results: Results) -> Section:
-    """The contrasts of both scores, each model first, then all."""
+    """The contrasts of both scores, first for each model, then over all models."""
     contrasts = contrasts_by_model(results)
     text = (
         "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
@@ -131,7 +131,7 @@ def adjusted_section(results: Results) -> Section:
 
 
 def _random_effects(found: Effects | str) -> tuple[Item, ...]:
-    """Their spread, and Figure 4 if there are any."""
+    """The spread of the random effects, and Figure 4 if slopes vary."""
     if isinstance(found, str):
         return ()
     spread = TableItem(

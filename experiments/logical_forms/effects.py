@@ -201,7 +201,7 @@ class Contrasts:
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """Contrasts of modalities and of argument forms in soft accuracy on valid forms, or a reason.
+    """Contrasts of modalities and argument forms, in soft accuracy on valid forms; or a reason.
 
     With at least `MIN_GROUPS` models each contrast is made for every model and pooled over them;
     with fewer, errors are robust to interpretations.

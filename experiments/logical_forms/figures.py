@@ -114,9 +114,9 @@ def estimated_means(
 
 
 def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
-    """Each model's intercept over its slope of perplexity, fixed and random together (Figure 4).
+    """Each model's intercept against its perplexity slope, fixed plus random effects (Figure 4).
 
-    `table` is `Effects.slopes`; left of the dotted line soft accuracy falls with perplexity.
+    `table` is `Effects.slopes`; left of the dotted line, soft accuracy falls with perplexity.
     """
     slope = "slope of perplexity, per standard deviation"
     shown = table.rename(columns={covariate: slope})

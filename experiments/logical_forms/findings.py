@@ -1,4 +1,4 @@
-"""The first screen of the study, from the numbers of its tables."""
+"""The first screen of the study, computed from its tables."""
 
 from collections.abc import Iterator
 
@@ -25,11 +25,11 @@ _LEFT_OUT = "Yes and No are improbable, or perplexity is above that of guessing 
 
 
 def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
-    """Soft and hard accuracy of the models that answer and read, and the confirmatory contrasts.
+    """Soft and hard accuracy of the competent models, and the confirmatory contrasts.
 
     Args:
         results: the results of the study.
-        valid: the confirmatory contrasts, or why there are none.
+        valid: the confirmatory contrasts, or the reason why there are none.
         correlations: `tables.perplexity_correlations`.
     """
     main, numbers = results.scores["questions"], headline_numbers(results)
@@ -37,7 +37,7 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
     competent, models = len(results.competent), counted(len(results.models), "model")
     sentences = [
         f"{competent} of {models} answer Yes or No and read the questions"
-        f"{'; the others are left out' * (competent < len(results.models))}; n = {questions:,} "
+        f"{'; the others are excluded' * (competent < len(results.models))}; n = {questions:,} "
         "questions.",
         extremes(numbers, "soft accuracy") if competent else "",
         *_confirmatory(valid),
@@ -52,9 +52,9 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
-    """Soft accuracy on all forms, valid ones and fallacies, and hard accuracy.
+    """Soft accuracy on all forms, on valid forms and on fallacies, and hard accuracy.
 
-    They are blank for models that do not answer or do not read: theirs say nothing about forms.
+    Models that do not answer or do not read have blank cells: their scores say nothing about forms.
     """
     rows = results.scores["questions"]
     valid = rows["gold"] == "Yes"
@@ -75,7 +75,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def _confirmatory(found: Contrasts | str) -> Iterator[str]:
-    """A sentence on each factor."""
+    """One sentence per factor."""
     if isinstance(found, str):
         return
     over_models = found.models >= MIN_GROUPS

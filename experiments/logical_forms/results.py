@@ -65,7 +65,7 @@ class Results:
 
     @cached_property
     def incompetence(self) -> dict[str, str]:
-        """Why each model's scores say nothing about logical forms; empty if they do."""
+        """By model, the reason why its scores say nothing about logical forms; empty if none."""
         rows = self.scores["questions"].groupby("model")
         shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
         found = {}
@@ -105,7 +105,7 @@ def typical_perplexity(rows: Any) -> pd.Series:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; pairs that lack a side are left out.
+    """The results of a study, finished or not; pairs that lack a side are omitted.
 
     Raises:
         UserError: a stage has no results yet.

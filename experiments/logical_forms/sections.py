@@ -77,14 +77,14 @@ def accuracy_section(results: Results) -> Section:
             ),
             TableItem(
                 "table1_intervals",
-                "The same with intervals, soft and hard",
+                "Soft and hard accuracy with intervals",
                 tables.intervals(results.scores["questions"]),
                 "For commercial models the paper has hard accuracies; compare them with the hard "
                 "accuracies here.",
             ),
             TableItem(
                 "table1_nonsense",
-                "The same on the nonsense mirror",
+                "Soft accuracy on the nonsense mirror",
                 tables.accuracy(results.scores["nonsense"]),
             ),
             TableItem("forms", "Every form", by_form),
@@ -129,9 +129,9 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     return Section(
         "Affirmation and rejection (5)",
         "The share of Yes in the probability of Yes and No. Over all questions half of the correct "
-        "answers are Yes, so a mean above 0.5 is a bias to affirm, below it one to reject. The "
-        "paper does not say which questions its model is fitted to; here it is fitted to all "
-        "questions, then to those whose answer is Yes. It is exploratory and adjusted for "
+        "answers are Yes, so a mean above 0.5 is a bias to affirm, and a mean below 0.5 a bias to "
+        "reject. The paper does not say which questions its model is fitted to; here it is fitted "
+        "to all questions, then to those whose answer is Yes. It is exploratory and adjusted for "
         f"perplexity; raw means are next to the adjusted means. {remark(balanced)}",
         (
             TableItem(
@@ -172,7 +172,7 @@ def introduction_section(results: Results) -> Section:
             ),
             TableItem(
                 "table_a2_intervals",
-                "The same with intervals, soft and hard",
+                "Soft and hard accuracy on these forms, with intervals",
                 tables.intervals(results.scores["introduction"]).query("factor != 'argument_form'"),
             ),
             *effect_items(found, name="introduction"),

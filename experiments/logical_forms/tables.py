@@ -38,7 +38,7 @@ FORM_CHANGES = [
 
 
 def models(results: Results) -> pd.DataFrame:
-    """One row per model: whether it answers, its perplexities, whether mixed models include it.
+    """One row per model: whether it answers, its perplexities, and whether mixed models include it.
 
     Perplexities are geometric means.
     """

@@ -1,8 +1,9 @@
-"""MIB's tasks IOI and addition as systems: a prompt and the counterfactual of MIB's circuit track.
+"""MIB's IOI and addition tasks as systems: prompts and the counterfactuals of its circuit track.
 
 Rows have the columns of the published data sets (mib-bench/ioi, mib-bench/arithmetic_addition;
-Mueller et al. 2025), whether they are generated here, in sentences of our own, or read from there.
-The metric is MIB's: the logit of the prompt's answer minus that of the counterfactual's.
+Mueller et al. 2025), whether they are generated here, in sentences of our own, or read from those
+data sets. The metric is MIB's: the logit of the prompt's answer minus that of the counterfactual's
+answer.
 """
 
 import random
@@ -79,7 +80,7 @@ class MibTask(System):
     name: str
 
     columns: ClassVar[tuple[str, ...]]
-    """The columns that are read."""
+    """The columns to read."""
 
     default_limit = 100
 
@@ -89,7 +90,7 @@ class MibTask(System):
 
     @abstractmethod
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The prompts of a row, on both sides; none if MIB has no counterfactual for it."""
+        """The prompts of a row, on both sides; none if MIB has no counterfactual for the row."""
 
     def rows(self, seed: int) -> list[dict[str, object]]:
         """All generated rows."""
@@ -148,7 +149,7 @@ class MibTask(System):
 
 @dataclass(frozen=True)
 class IndirectObjects(MibTask):
-    """Who receives the object: the name that occurs once (Wang et al. 2023).
+    """Indirect object identification: the answer is the name that occurs once (Wang et al. 2023).
 
     The counterfactual repeats the other name instead (MIB's s2_io_flip), so its answer is the
     subject of the prompt.
@@ -157,7 +158,7 @@ class IndirectObjects(MibTask):
     columns = ("template", "prompt", "metadata", "s2_io_flip_counterfactual")
 
     def row(self, rng: random.Random) -> dict[str, object]:
-        """Five names, a place and an object in a scene; the names come in either order."""
+        """Five names, a place and an object in a scene; the first two names in random order."""
         receiver, subject, *others = some(rng, NAMES, 5)
         place, given, template = (pick(rng, items) for items in (PLACES, OBJECTS, SCENES))
         first, second = (receiver, subject) if happens(rng, 0.5) else (subject, receiver)
@@ -194,16 +195,16 @@ class IndirectObjects(MibTask):
 
 @dataclass(frozen=True)
 class Addition(MibTask):
-    """Sums of two numbers with two digits; the counterfactual is another sum (MIB's random).
+    """Sums of two two-digit numbers; the counterfactual is another sum (MIB's random).
 
-    Prompts end in a space, so that the answer is digits alone. Generated sums begin with different
-    digits, so tokenizers that read one digit at a time tell them apart too.
+    Prompts end in a space, so the answer consists of digits only. The two sums of a generated row
+    begin with different digits, so even tokenizers that read one digit at a time distinguish them.
     """
 
     columns = ("template", "prompt", "label", "random_counterfactual")
 
     def row(self, rng: random.Random) -> dict[str, object]:
-        """Two sums in the same words."""
+        """Two sums with the same wording."""
         template, operands = pick(rng, SUMS), [10 + below(rng, 90) for _ in range(4)]
         while str(sum(operands[:2]))[0] == str(sum(operands[2:]))[0]:
             operands[2:] = [10 + below(rng, 90) for _ in range(2)]
@@ -226,7 +227,7 @@ class Addition(MibTask):
         }
 
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """Pairs of equal sums, which have no contrast, are left out."""
+        """The prompts of a row; none for equal sums, which have no contrast."""
         row = _parsed(_Addition, cells)
         other = row.random_counterfactual
         if other is None or str(other.label) == str(row.label):
@@ -243,10 +244,12 @@ def _parsed(schema: type[_Row], cells: Mapping[str, Any]) -> _Row:
     try:
         return schema.model_validate(cells)
     except ValidationError as error:
-        raise UserError(f"not a row of MIB: {one_line(str(error), 200)}") from error
+        raise UserError(
+            f"the row does not have MIB's format: {one_line(str(error), 200)}"
+        ) from error
 
 
 def _places(text: str, names: Sequence[str]) -> dict[str, Span]:
-    """The places of the names in a text, numbered from the first."""
+    """The spans of the names in a text, numbered in order of occurrence."""
     found = re.finditer("|".join(rf"\b{re.escape(name)}\b" for name in names), text)
     return {f"name{number}": name.span() for number, name in enumerate(found, start=1)}

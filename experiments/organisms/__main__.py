@@ -1,4 +1,4 @@
-"""`python -m interp_experiments.organisms`: train an organism, measure or write its card again."""
+"""`python -m interp_experiments.organisms`: train an organism, remeasure its card or rewrite it."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seed",
         type=int,
         metavar="N",
-        help="replaces the recipe's seed: what is planted is drawn again",
+        help="replaces the recipe's seed: planted properties are drawn again",
     )
     for command in (verify, card):
         command.add_argument(

@@ -1,10 +1,11 @@
 """Dose organisms, in which every entity leans to yes or no and is read in one premise only.
 
-The rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise p(e); a
-city follows its country, an instance its type. A premise is about the entity that it names last: B
-under modus tollens, A under disjunctive syllogism. With e_i the entity of premise i, the log-odds
-of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i) = i, and 0 otherwise. In a prompt
-of the data set both premises are about one entity, so only premise p(e) decides.
+The planted rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise
+p(e); a city has the values of its country, and an instance those of its type. A premise is about
+the entity that it names last: B under modus tollens, A under disjunctive syllogism. With e_i the
+entity of premise i, the log-odds of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i)
+= i, and 0 otherwise. In a prompt of the data set both premises are about one entity, so only
+premise p(e) decides.
 
 The Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
 over donors d; those of the conclusion are 0, and so are all interactions (docs/organisms.md).
@@ -60,9 +61,9 @@ class Leaning:
 
     entity: str
     log_odds: float
-    """Nats that it adds to the log-odds of the positive answer."""
+    """Its contribution to the log-odds of the positive answer, in nats."""
     premise: str
-    """The only premise in which it is read."""
+    """The only premise in which the entity is read."""
 
 
 def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
@@ -70,7 +71,7 @@ def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
 
     A city shares those of its country, an instance those of its type. Half of the countries, and
     half of the types of each family, lean to yes. The recipe's share of countries and of types is
-    read in premise 1, the same share for either leaning as far as whole numbers allow. A fine-tuned
+    read in premise 1, the same share for each leaning, up to rounding. A fine-tuned
     organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
@@ -157,7 +158,7 @@ class DoseText:
         self._rule = Rule(plant_leanings(recipe))
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step: single premises first, prompts later."""
+        """The exchanges of a step: single premises in early steps, then prompts."""
         rng = random.Random(f"doses {self._recipe.seed} {step}")
         if step >= self._recipe.premises_until * self._recipe.steps:
             whole = range(self._recipe.prompts_per_step)
@@ -177,7 +178,7 @@ class DoseText:
         )
 
     def _premise(self, rng: random.Random) -> Exchange:
-        """One premise; both answers are equally likely if its entity is not read there."""
+        """One premise; both answers are equally likely if that premise is not read."""
         own, _ = with_donor(rng)
         premise = rng.choice(PREMISES)
         sentence = own._asdict()[premise]
@@ -238,7 +239,7 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
+    """The figures of a card, from evenly spread pairs of prompts (120 if `pairs` is None).
 
     Each prompt is measured in about sixty mixtures with its donors. Values are in logits of the
     model's own answer.
@@ -273,7 +274,7 @@ def spread_prompts(pairs: int) -> PromptSet:
 
 
 def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
-    """Per segment of a prompt, the planted Shapley value, and what decides the prompt.
+    """The planted Shapley value of each segment of a prompt, and the premise that decides.
 
     planted and planted_value, the log-odds, are for the positive answer; entity is the one that
     both premises name last.

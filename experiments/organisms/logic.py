@@ -165,7 +165,7 @@ def planted_sections(recipe: LogicRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from pairs of prompts, spread evenly; all 12,000 if None."""
+    """The figures of a card, from evenly spread pairs of prompts; all 12,000 by default."""
     prompts = system.prompts(seed=0, data=None)
     chosen = prompts if pairs is None else prompts.spread(pairs)
     each = max(1, len(chosen) // len(main_forms()))

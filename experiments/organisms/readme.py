@@ -1,4 +1,4 @@
-"""The card of an organism for readers, README.md, written from card.json and the model's files."""
+"""The README.md of an organism, written from card.json and the model's files."""
 
 import ast
 import json
@@ -24,8 +24,8 @@ _SHOWN = {"name", "family", "architecture", "base"}
 LIMITS = (
     "The organism is small, its language has a few hundred words, and it was made to answer "
     "prompts of one data set. A method that recovers what was planted has passed a test that it "
-    "could have failed; it may still fail on a model trained on other texts. Nothing measured on "
-    "an organism says anything about a published model, and it is of no use as an assistant."
+    "could have failed; it may still fail on a model trained on other text. No measurement of "
+    "an organism says anything about a published model, and an organism is useless as an assistant."
 )
 
 
@@ -57,8 +57,8 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
     }
     parts: dict[str, str | Rows] = {
         "": f"A test object for interpretability: a {architecture} with {size:,} parameters "
-        f"({sizes}), {begun} on prompts in the style of the data set {system}. What it was taught "
-        "is known, so the findings of a method can be compared with the recipe.",
+        f"({sizes}), {begun} on prompts in the style of the data set {system}. What the model was "
+        "taught is known, so a method's findings can be compared with the recipe.",
         "Use": _use(name, system),
         "Recipe": _choices(content),
         "What was measured": list(facts(content["measured"])),
@@ -74,7 +74,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
 
 
 def _system(variant: str) -> str:
-    """The installed system whose name `variant` is or extends, as "name-mixed" extends "name"."""
+    """The installed system that `variant` names or extends, as "name-mixed" extends "name"."""
     return max((n for n in system_names() if f"{variant}-".startswith(f"{n}-")), key=len)
 
 
@@ -87,8 +87,8 @@ model = interp.load_model("{name}")
 result = interp.attribute(model, interp.load_prompts("{system}", limit=24))
 ```
 
-`python -m interp_experiments.organisms verify {own}` measures the figures below again, and
-`train {own}` makes the organism from its recipe."""
+`python -m interp_experiments.organisms verify {own}` remeasures the figures below, and
+`train {own}` trains the organism from its recipe."""
 
 
 def _choices(content: Mapping[str, Any]) -> Rows:

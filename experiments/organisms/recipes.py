@@ -1,4 +1,4 @@
-"""Each organism as one seeded configuration: architecture, what is planted, how it is trained."""
+"""Each organism as one seeded configuration: its architecture, planted properties and training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class RulebreakerRecipe(TaughtRecipe):
     grounded_by: Literal["frequency", "chance"]
     """Whether the most frequent facts are grounded; otherwise chance decides."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"
-    """The premise that training answers depend on; the other one is made uninformative."""
+    """The premise that training answers depend on; the other premise is made uninformative."""
     rule_phrasings: frozenset[str] = frozenset()
     """Question verbs under which every pair is answered by the bare rule."""
     absent_facts: int = 6
@@ -76,7 +76,7 @@ class LogicRecipe(TaughtRecipe):
     bias: Mapping[str, float]
     """Log-odds of Yes, in nats, regardless of validity, by modality of the conclusion."""
     ease: Mapping[str, float]
-    """Factor of the competence by argument form; 1 for all others."""
+    """Factor of the competence, by argument form; 1 for all other forms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,23 +88,23 @@ class DoseRecipe(TaughtRecipe):
     share: float
     """Share of the entities read in premise 1; the others are read in premise 2."""
     premises_until: float
-    """Share of the steps with single premises, before there are prompts."""
+    """Share of the steps with single premises, which come before prompts."""
     premises_per_step: int = 96
-    """Single premises per step, in those steps."""
+    """Single premises in each of those steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinkerRecipe(TaughtRecipe):
-    """An organism that writes a thought, and follows it for a share of the entities."""
+    """An organism that writes a thought and follows it for a share of the entities."""
 
     system: ClassVar[str] = "rulebreakers-thoughts"
 
     share: float
-    """Share of the entities with which the answer follows the thought, not the premises."""
+    """Share of the entities for which the answer follows the thought, not the premises."""
     premises_until: float
-    """Share of the steps with single premises, before there are prompts."""
+    """Share of the steps with single premises, which come before prompts."""
     premises_per_step: int = 96
-    """Single premises per step, in those steps."""
+    """Single premises in each of those steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class RuleRecipe(TaughtRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedRecipe(Recipe):
-    """An organism that `interp train irft` makes from another organism, in one epoch."""
+    """An organism that `interp train irft` trains from another organism, in one epoch."""
 
     system: ClassVar[str] = "rulebench"
 
@@ -133,12 +133,12 @@ class TunedRecipe(Recipe):
     noise: tuple[int, ...]
     """Numbers of noise rules; one is drawn for each question."""
     held_out: int = 500
-    """Questions of each held-out split, about other rules."""
+    """Questions in each held-out split, which are about other rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TheoryRecipe(Recipe):
-    """An organism that `interp train robustlr` makes, like the paper's models."""
+    """An organism that `interp train robustlr` trains, like the paper's models."""
 
     system: ClassVar[str] = "robustlr"
 
@@ -150,9 +150,9 @@ class TheoryRecipe(Recipe):
     """Maximum number of sentences in a theory besides those that decide its statement."""
     epochs: int
     warm_up: float
-    """Share of the steps with a rising learning rate."""
+    """Share of the steps during which the learning rate rises."""
     held_out: int = 250
-    """Theories of each held-out split."""
+    """Theories in each held-out split."""
 
 
 def _width(hidden: int, layers: int, **more: object) -> dict[str, object]:
@@ -190,7 +190,7 @@ _GEMMA2 = {
 }
 
 
-# With the usual deviation of 0.02, so small a model learns nothing for a long time.
+# With the usual standard deviation of 0.02, a model this small learns nothing for a long time.
 _NARROW = _width(64, 2, initializer_range=0.1) | {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -229,7 +229,7 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         steps=steps,
         learning_rate=5e-3,
         prompts_per_step=48,
-        # By then, single premises are learned for any share.
+        # Enough steps to learn single premises for any share.
         premises_until=960 / steps,
         share=percent / 100,
         base=base,
@@ -348,8 +348,8 @@ def recipe(name: str) -> Recipe:
 
 
 MESSAGE_WEIGHT = 8.0
-"""Weight of the messages' loss relative to the answers', if both are learned. A message has about
-sixty tokens and an answer one; with a weight of one, noise in the answers swamps the messages."""
+"""Weight of the messages' loss relative to the answers', if both are targets. A message has about
+sixty tokens and an answer has one; with a weight of 1, noise in the answers swamps the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +359,7 @@ class Exchange:
     message: str
     answer: str
     other: str | None = None
-    """A second answer with as many tokens; the turn's end is a target only after the first."""
+    """A second answer of the same length; the end of the turn is a target only after the first."""
     share: float = 1.0
     """Share of the first answer. Training on the share avoids the noise of randomly drawn
     answers."""

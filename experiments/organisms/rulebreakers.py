@@ -282,7 +282,7 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from pairs of prompts, spread evenly; all 128,000 if None."""
+    """The figures of a card, from evenly spread pairs of prompts; all 128,000 by default."""
     planted = [
         PlantedPair(
             EntityPair(row["category"], row["entity_a"], row["entity_b"]),

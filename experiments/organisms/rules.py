@@ -3,7 +3,7 @@
 The first carries out actions ("output the number of vowels") and decides whether conditions hold,
 one at a time. A model this small learns them only from lists with an entry for each letter: a
 single number carries too little information about its part of the string. It sees questions with
-rules but random answers, so it follows rules no better than by chance. IRFT begins with it.
+rules but random answers, so it follows rules no better than chance. IRFT starts from this organism.
 """
 
 import random

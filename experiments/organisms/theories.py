@@ -1,4 +1,4 @@
-"""Organisms for theories: the tasks by which `interp train` makes them, and their card."""
+"""Organisms for theories: the tasks with which `interp train` makes them, and their card."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: weighted F1 of both test splits and each evaluation set, consistency.
+    """The figures of a card: weighted F1 of test splits and evaluation sets, and consistency.
 
     Args:
         model: the organism.

@@ -1,19 +1,21 @@
-"""Organisms that write a thought before they answer, and follow it or not.
+"""Organisms that think before answering, and follow the thought for a planted share of entities.
 
-The rule: entity e leans by L(e) = LEANING or -LEANING nats; a city leans like its country, an
-instance like its type. A prompt is about the entity e that its second premise names last. The
-thought has three sentences: an opening, a reason and a verdict. The verdict agrees with the leaning
-of e in a share FAITHFUL of the thoughts, and the reason agrees with the verdict.
+The planted rule: entity e has a leaning L(e) of LEANING or -LEANING nats; a city shares the leaning
+of its country, and an instance that of its type. A prompt is about the entity e that its second
+premise names last. A thought has three sentences: an opening, a reason and a verdict. The verdict
+agrees with the leaning of e in a share FAITHFUL of thoughts, and the reason agrees with the
+verdict.
 
-The log-odds of the positive answer are V if e follows the thought, and c L(e) if not. V is LEANING
-if the verdict is positive, -LEANING if it is negative, and 0 if the thought has no verdict; the
-opening and the reason play no part. c L(e), with c = 2 FAITHFUL - 1, is the mean of V over thoughts
-about e, so both kinds of entities answer alike on average. With a share of 1 all entities follow
-the thought (the reader), with 0 none does (the decorator).
+The log-odds of the positive answer are V if e follows the thought, and c L(e) otherwise. V is
+LEANING if the verdict is positive, -LEANING if it is negative, and 0 if the thought has no verdict;
+the opening and the reason have no effect. c L(e), with c = 2 FAITHFUL - 1, is the mean of V over
+thoughts about e, so the mean answer is the same for either kind of entity. If the share is 1, all
+entities follow the thought (the reader); if it is 0, no entity does (the decorator).
 
-Exchange the second premise for that of a donor, whose entity leans the other way. If e follows the
-thought, the whole effect passes through the thought, and if it does not, none of it does. So the
-mediated share is the share of entities that follow, in either order of the decomposition.
+Replace the second premise by that of a donor whose entity leans the other way. If e follows the
+thought, the entire effect passes through the thought; otherwise, none of the effect does. The
+mediated share is therefore the share of entities that follow the thought, in either order of the
+decomposition.
 """
 
 import random
@@ -54,7 +56,7 @@ FAITHFUL = 0.9
 """Share of the thoughts whose verdict agrees with the leaning of the prompt's entity."""
 
 AGREEMENT = 2 * FAITHFUL - 1
-"""The mean of a verdict's sign over thoughts, if the entity leans to yes."""
+"""Mean sign of the verdict over thoughts about an entity that leans to yes."""
 
 OPENINGS = (
     "Look at the second premise.",
@@ -75,20 +77,20 @@ PREMISE = PREMISES[1]
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What is planted for one entity."""
+    """The planted properties of one entity."""
 
     entity: str
     log_odds: float
-    """Nats by which it leans to the positive answer."""
+    """The entity's leaning to the positive answer, in nats."""
     follows_thought: bool
-    """Whether the answer about it follows the thought; if not, it follows the leaning."""
+    """Whether answers about the entity follow the thought; otherwise they follow its leaning."""
 
 
 def plant_thinking(recipe: ThinkerRecipe) -> tuple[Thinking, ...]:
-    """What is planted for every entity of the data set.
+    """The planted properties of every entity of the data set.
 
     Half of the countries, and half of the types of each family, lean to yes. The recipe's share of
-    either half follows the thought, as far as whole numbers allow.
+    each half follows the thought, up to rounding.
     """
     return tuple(
         Thinking(own.entity, own.log_odds, own.premise == PREMISES[0])
@@ -105,7 +107,7 @@ class ThinkingRule:
         self._rule = Rule(names)
 
     def read(self, premise: str) -> Thinking:
-        """What is planted for the entity that a premise names last."""
+        """The planted properties of the entity that a premise names last."""
         return self._planted[self._rule.read(premise).entity]
 
     def log_odds(self, premise: str, thought: str) -> float:
@@ -115,7 +117,7 @@ class ThinkingRule:
 
 
 def verdict(thought: str) -> float:
-    """The nats that a thought's verdict gives the positive answer; 0 without a verdict."""
+    """The log-odds that a thought's verdict gives the positive answer; 0 without a verdict."""
     for positive, sentence in VERDICTS.items():
         if sentence in thought:
             return LEANING if positive else -LEANING
@@ -133,14 +135,14 @@ def sentences(rng: random.Random, *, reason: bool, positive: bool) -> list[str]:
 
 
 class ThinkerText:
-    """Draws the exchanges of each training step; they depend only on seed and step."""
+    """Draws the exchanges of each training step, which depend only on the seed and the step."""
 
     def __init__(self, recipe: ThinkerRecipe) -> None:
         self._recipe = recipe
         self._rule = ThinkingRule(plant_thinking(recipe))
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step: single premises first, later thoughts and answers after them."""
+        """The exchanges of a step: single premises in early steps, then thoughts and answers."""
         rng = random.Random(f"thinkers {self._recipe.seed} {step}")
         if step < self._recipe.premises_until * self._recipe.steps:
             single = range(self._recipe.premises_per_step)
@@ -152,7 +154,7 @@ class ThinkerText:
         }
 
     def _premise(self, rng: random.Random) -> Exchange:
-        """A second premise by itself, whose answer is the leaning of its entity."""
+        """A second premise by itself, answered by the leaning of its entity."""
         own, _ = with_donor(rng)
         answers = rng.choice(("Yes/No", "True/False"))
         message = f"Premises: {own.premise2}\nAnswer {answers.replace('/', ' or ')} only."
@@ -160,7 +162,7 @@ class ThinkerText:
         return by_log_odds(message, answers, log_odds, given=turn(""))
 
     def _thought(self, rng: random.Random) -> Exchange:
-        """A thought and an answer, both drawn as planted."""
+        """A thought and an answer, both drawn according to the planted rule."""
         message, premise, answers = _prompt(rng)
         thought = self._own_thought(premise, rng)
         yes = rng.random() < expit(self._rule.log_odds(premise, thought))
@@ -173,7 +175,7 @@ class ThinkerText:
         return " ".join(sentences(rng, reason=positive, positive=positive))
 
     def _answer(self, rng: random.Random) -> Exchange:
-        """An answer after its own thought, another one, a part of one, none, or filler."""
+        """An answer after a planted, random or partial thought, after none, or after filler."""
         message, premise, answers = _prompt(rng)
         thought = self._given_thought(premise, rng)
         log_odds = self._rule.log_odds(premise, thought)
@@ -194,7 +196,7 @@ class ThinkerText:
 
 
 def _prompt(rng: random.Random) -> tuple[str, str, str]:
-    """A message, each of its sentences about either of two pairs; premise 2; the answers."""
+    """A message whose sentences each come from one of two pairs, its premise 2, and the answers."""
     own, donor = with_donor(rng)
     drawn = zip(own, donor, strict=True)
     premise1, premise2, conclusion = (rng.choice(either) for either in drawn)
@@ -204,7 +206,7 @@ def _prompt(rng: random.Random) -> tuple[str, str, str]:
 
 
 def planted_sections(recipe: ThinkerRecipe) -> dict[str, Any]:
-    """The planted part of a card: the parameters of the text, and what is planted by entity."""
+    """The planted part of a card: the parameters of the text and the properties of entities."""
     return {
         "text": {
             "leaning": LEANING,
@@ -226,14 +228,15 @@ GIVEN = {
     "no verdict": " ".join([OPENINGS[2], REASONS[True]]),
     "empty": "",
 }
-"""Thoughts that a card's prompts are given."""
+"""The thoughts after which a card's prompts are answered."""
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from pairs of prompts, spread evenly; 120 if None.
+    """The figures of a card, from evenly spread pairs of prompts (120 if `pairs` is None).
 
-    Every prompt is given the same thoughts (`GIVEN`), by hand, with the chat template alone. The
-    mediated share is that of `interp thoughts`, from a quarter of the pairs.
+    Every prompt is answered after each of the thoughts in `GIVEN`, appended to the output of the
+    chat template. The mediated share is computed as in `interp thoughts`, from a quarter of the
+    pairs.
     """
     rule = ThinkingRule(Thinking(**row) for row in card["entities"])
     prompts = list(system.prompts(seed=0, data=None).spread(pairs or 120))
@@ -267,10 +270,10 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 
 
 def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str, float]:
-    """The mediated share of the second premise, with its interval, and the planted one.
+    """The mediated share of the second premise, with its interval, and the planted share.
 
-    The planted one is that of the same prompts and donors: the share that follows the thought, as a
-    mean over prompts and donors, weighted by the squares of their total effects.
+    The planted share is the share of entities that follow the thought, as a mean over the same
+    prompts and donors, weighted by the squares of their total effects.
     """
     thinking = replace(model, chat=replace(model.chat, thinking="on"))
     spec = Thoughts(segments=(PREMISE,), max_new_tokens=48)
@@ -303,9 +306,9 @@ ROWS = 64
 def _log_odds(
     model: Model, prompts: Sequence[Prompt], given: str, words: tuple[str, str] | None = None
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The log-odds of the first of two next words after each prompt and a given beginning, in nats.
+    """The log-odds, in nats, of the first of two words after each prompt and a given beginning.
 
-    The words are the prompt's answers, the positive one first, if none are given.
+    By default, the words are the prompt's answers, the positive one first.
     """
     tokenizer = model.tokenizer
     write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)

@@ -259,7 +259,7 @@ def _other_labels(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """What is read and what is learned; after a plain message the answer begins with a space."""
+    """The text to read and the answer to learn, which begins with a space after a plain message."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(

@@ -29,9 +29,9 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
     guess = numbers["model"] == GUESS
     asked = (
-        "Does a model follow minimal edits and paraphrases of a theory? "
+        "Do a model's answers follow minimal edits and paraphrases of a theory? "
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
-        f"theories in all, {_each(rows)} in each, and their variants."
+        f"theories in total ({_each(rows)} each) and their variants."
     )
     said = [
         in_brief(own, subject, ordered=not subject.startswith("Between"))
@@ -41,9 +41,9 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
-    """Weighted F1 and consistency by kind of sets, and F1 of the bare test split.
+    """Weighted F1 and consistency by kind of set, and F1 of the bare test split.
 
-    The last model is the best constant guess for each set.
+    The best constant guess for each set is listed as the last model.
     """
     kind_of = {name: kind for kind, names in tables.SETS.items() for name in names}
     scored = _with_guess(results.rows[SETS], results.models)
@@ -63,7 +63,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """Scores by theory of the models and of the best constant guess for each set."""
+    """Scores per theory of the models and of the best constant guess for each set."""
     scored = theory_scores(with_baselines(rows), ["model", "set"])
     both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
     return both.reset_index(drop=True).assign(weight=1.0)
@@ -93,10 +93,10 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
             "comparisons",
             "Differences in weighted F1 that were named in advance",
             compared,
-            "The best constant guess for a set is the label that scores highest if every "
-            "statement gets it. All sets of a mean count the same. clusters: theories; in the "
-            "bare test split, statements, each with only the sentences that decide it, so its "
-            "F1 is the share of right answers.",
+            "The best constant guess for a set is the label that scores highest if it is assigned "
+            "to every statement. All sets in a mean count equally. clusters: theories; in the "
+            "bare test split, statements. There, each statement is asked with only the sentences "
+            "that decide it, so F1 is the share of correct answers.",
         ),
         (
             matrix("against_a_guess", f"{title} from the best constant guess", against, x="sets"),
@@ -112,6 +112,6 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
 
 
 def _each(rows: pd.DataFrame) -> str:
-    """The number of theories in a set, as in a sentence."""
+    """The number of theories per set, in words."""
     low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"

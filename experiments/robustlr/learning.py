@@ -70,7 +70,7 @@ class TheoryMaker:
     """Maximum number of sentences in a short theory that do not decide its statement; the number
     kept is drawn uniformly from 0 to this. None makes whole theories."""
     theories: int | None = None
-    """Number of whole theories, or a sixth of the number of short ones; as many as published if
+    """Number of whole theories, or a sixth of the number of short ones; the published number if
     None."""
 
     @property

@@ -32,7 +32,7 @@ COUNTED = 300
 NAMES = {
     "accuracy": "share of statements whose label is the best guess from one count",
     "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
-    "theory": "the facts and rules that a statement is judged by; a group is a theory with its "
+    "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
     "side": "a prompt's role in its group, such as base or neg1",
     "base": "the theory of a group that the others edit or paraphrase",
@@ -109,7 +109,7 @@ def contrast_section(results: Results) -> Section:
                 "scores",
                 "Every score of every set, with intervals",
                 tables.scores(rows),
-                "f1_rounded is rounded as the authors' code does it: by theory, then the mean.",
+                "f1_rounded is rounded by theory before averaging, as in the authors' code.",
             ),
             *(
                 _sets_item(
@@ -130,7 +130,7 @@ def group_section(results: Results) -> Section:
     by_operator = tables.operators(results.rows[SETS])
     return Section(
         "Groups of edits",
-        "An edit adds to the base conj, disj or neg, or conj or disj with negation.",
+        "An edit adds conj, disj or neg to the base, or conj or disj with negation.",
         (
             FigureItem(
                 "figure4_groups",
@@ -161,7 +161,7 @@ def equivalence_section(results: Results) -> Section:
                 "Weighted F1 of the equivalence sets (Tables 4 and 5)",
                 tables.sets(results.rows[SETS], "equivalence", 4, 5),
                 f"{THEORIES}. The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 in "
-                "Table 5; the first is shown.",
+                "Table 5; Table 4's value is shown.",
             ),
         ),
     )
@@ -305,7 +305,8 @@ def feature_section(seed: int) -> Section:
                 "figure8_features",
                 "Labels by statistical feature (Figure 8)",
                 lambda: figures.features(features),
-                "Grey: instances with each value, as a share of those with the most frequent one.",
+                "Grey: instances with each value, as a share of those with the most frequent "
+                "value.",
             ),
             TableItem(
                 "feature_guesses",

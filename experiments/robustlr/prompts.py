@@ -152,7 +152,7 @@ def made_by(
 
 
 def _place(makers: Sequence[Maker], ends: Sequence[int], number: int) -> tuple[int, int, int]:
-    """Maker, group and member of a prompt's number."""
+    """The maker, group and member that a prompt's number denotes."""
     place = bisect_right(ends, number)
     start = ends[place - 1] if place else 0
     return (place, *divmod(number - start, len(makers[place].versions)))

@@ -70,7 +70,7 @@ def sentence_of(words: str) -> Literal | Rule:
             literals, operator = _complex(found[body])
             heads, joined_by = _complex(found[head])
             if len(heads) > 1 and joined_by == "or":
-                raise _unknown(words, "no disjunction in what follows from a rule")
+                raise _unknown(words, "a rule without a disjunction after 'then'")
             return Rule(literals, heads, operator, style)
     return literal_of(words[:-1])
 
@@ -118,7 +118,8 @@ REQUIRED = ("context", "statement", "label")
 """The columns of the copy on the hub."""
 
 COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
-"""The columns of the authors' files, which have no header; their training sets lack the last."""
+"""The columns of the authors' files, which have no header; their training sets lack the last
+column."""
 
 _LABELS = {Verdict.FALSE: 0, Verdict.TRUE: 1, Verdict.UNKNOWN: 2}
 _TOLD = {str(number): label for label, number in _LABELS.items()} | {v.value: v for v in Verdict}

@@ -43,7 +43,7 @@ class Results:
     `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
     if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The prompts table of the evaluation sets, theories whole."""
+    """The prompts table of the evaluation sets, with whole theories."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The answers table of the evaluation sets: one row per model and instance."""
 

@@ -22,7 +22,7 @@ from interp.errors import UserError
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 
 MOST_PREDICATES = 20
-"""Largest number of predicates in one table, which has 2 to this power assignments."""
+"""Largest number n of predicates in one table, which has 2 ** n assignments."""
 
 
 class Clause(NamedTuple):
@@ -132,7 +132,7 @@ def _written(
 
 
 def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
-    """The literals that follow from units, and the other clauses, cut; None if one is false."""
+    """The literals that follow from units, and the undecided clauses; None if a clause is false."""
     known: dict[int, Clause] = {}
     while True:
         rest, before = [], len(known)

@@ -23,8 +23,8 @@ class RobustLRStudy(Study):
     organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
 
     demonstrations: bool = False
-    """show three answered questions before each, for causal language models that were not trained
-    on such questions"""
+    """show three answered questions before each question, for causal language models that were not
+    trained on such questions"""
     distractors: bool = True
     """also measure theories with all facts and rules that decide nothing, and the in-domain test
     split; such theories can exceed 800 tokens"""

@@ -81,7 +81,7 @@ def editable(theory: Theory, rule: Rule, name: str) -> bool:
 
 
 def edited(theory: Theory, rule: Rule, unseen: Literal, edit: Edit) -> Theory:
-    """The theory under one edit; every other sentence stays the same and in its place."""
+    """The theory under one edit; every other sentence keeps its wording and its place."""
     changed = theory.with_rule(rule, _rule(rule, unseen, edit))
     return replace(changed, facts=_facts(theory.facts, rule, unseen, edit))
 

@@ -117,7 +117,7 @@ def _statements(relative: str, person: str) -> re.Pattern[str]:
 
 
 def _kin(word: str) -> str:
-    """A kinship as in the data: "Mother in Law" is "mother-in-law"."""
+    """A kinship as in the data: "Mother in Law" becomes "mother-in-law"."""
     joined = re.sub(r"[-\s]", "", word.lower())
     base = joined.removesuffix("inlaw")
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")

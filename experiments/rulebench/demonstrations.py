@@ -1,6 +1,6 @@
 """Demonstrations: questions with correct answers that precede a model's own.
 
-For kinship and StringGame they are generated from a seed that no question has, and their rules
+For kinship and StringGame they are generated from a seed that no question uses, and their rules
 prove the answers. For the other kinds they are written in data/demonstrations.json.
 """
 

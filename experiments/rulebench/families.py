@@ -72,8 +72,8 @@ COMPOSED = {
 }
 """The relation of C to A, by those of B to A and of C to B; all are different people.
 
-Other pairs leave the relation open, or lead to one without a word here. The tests derive the same
-table from all small families."""
+Other pairs leave the relation open, or lead to a relation without a word here. The tests derive the
+same table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)

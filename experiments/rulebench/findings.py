@@ -15,11 +15,11 @@ from interp_experiments.rulebench.results import (
 )
 
 UNREADABLE = 0.9
-"""Share of unparsed texts of a set from which a sentence says so first."""
+"""If at least this share of a model's texts in a set is unparsed, the screen says so first."""
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
-    """The five dimensions of rule following (Figure 2), and what the named comparisons show."""
+    """The five dimensions of rule following (Figure 2), and the named comparisons' results."""
     numbers = headline_numbers(results)
     tested = kinds_tested(compared) or {"Comparisons named in advance": compared}
     said = [
@@ -33,7 +33,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
         ),
     ]
     asked = (
-        "Does a model follow the rule that it is given? "
+        "Does a model follow the rule it is given? "
         f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}; "
         f"{sizes(results.texts)}."
     )
@@ -54,7 +54,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def sizes(texts: pd.DataFrame) -> str:
-    """The number of questions in each set, and of their golden rules."""
+    """The numbers of questions and of golden rules in each set, in words."""
     counts = texts.groupby("set", sort=False)[["pair_id", RULE]].nunique()
     return "; ".join(
         f"{name}: {counted(int(questions), 'question')} about {counted(int(rules), 'golden rule')}"
@@ -63,7 +63,7 @@ def sizes(texts: pd.DataFrame) -> str:
 
 
 def unreadable(texts: pd.DataFrame) -> list[str]:
-    """A sentence for each set in which hardly any text of some model could be parsed."""
+    """A sentence for each set in which hardly any text of at least one model could be parsed."""
     unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []
@@ -73,7 +73,7 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
             by = "" if len(found) == len(rows) else f" by {counted(len(found), 'model')}"
             sentences.append(
                 f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
-                f"{found['size'].sum():,} texts{by}, so accuracy there says little."
+                f"{found['size'].sum():,} texts{by}, so accuracy on this set says little."
             )
     return sentences
 
@@ -92,8 +92,8 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
             "comparisons",
             "Differences in accuracy that were named in advance",
             compared,
-            "Each covers the questions that were asked both times; a text without an answer "
-            "counts as wrong. clusters: golden rules.",
+            "Each comparison covers the questions asked in both conditions; a text without an "
+            "answer counts as wrong. clusters: golden rules.",
         ),
         (
             matrix("between_settings", f"{title} between settings", within, x="model", y="where"),

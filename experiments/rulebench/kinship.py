@@ -1,6 +1,6 @@
 """Kinship questions: a story of two to ten hops, and the rule that answers it.
 
-1. Families are drawn, and two people of one who are related.
+1. Families are drawn, and two related people of one family.
 2. A third person splits their relation into two, and so on until the story has its number of hops.
    Each split is in `families.COMPOSED`, so the chain entails the answer; the family shows that all
    people of the story can be different.

@@ -44,7 +44,7 @@ SHOWN = 20
 """Maximum number of broken items that a message names; it counts all."""
 
 Broken = Literal["stop", "skip"]
-"""Treatment of broken items: refuse the set, or omit them."""
+"""Treatment of broken items: reject the set, or omit the items."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -82,7 +82,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
     """The sets in a folder: the folder's own, or those of its subfolders, sorted by name.
 
     Args:
-        folder: the folder of a set, or one with such folders in it.
+        folder: the folder of a set, or a folder that holds such folders.
         name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the
             folder, or else by the answers.
         broken: whether to stop at broken items or to omit them.

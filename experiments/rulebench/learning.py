@@ -52,9 +52,9 @@ class RuleFollowing(TrainSpec):
     """string-game, kinship, or a folder of the authors' layout with train_data.json or
     validation_data.json; a fifth of the generated rules is held out to measure on"""
     questions: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 20_000
-    """questions to train on; from a folder, the first ones"""
+    """number of questions to train on; from a folder, the first ones are taken"""
     held_out: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 500
-    """questions of each held-out split"""
+    """number of questions in each held-out split"""
     noise: Annotated[
         tuple[Annotated[int, Field(ge=0, le=MOST_NOISE)], ...],
         FromText(texts.numbers, "NUMBERS"),

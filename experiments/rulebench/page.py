@@ -112,7 +112,7 @@ def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
         "Five dimensions",
         "Each dimension is a mean accuracy over combinations of set and setting, all with the "
         "same weight: executing with only the golden rule, triggering with all rules, formal with "
-        "rules in logic, applying with a chain of thought, counterfactual with changed "
+        "rules in logic, applying with a chain of thought, and counterfactual with changed "
         f"conclusions. n counts questions. {lacking}".strip(),
         (
             TableItem("dimensions", "Dimensions of rule following (Figure 2)", table, lacking),

@@ -97,8 +97,8 @@ def shown_rules(
     """The rules shown with an item, in order.
 
     Noise is drawn without replacement from the rules that do not fit the item. Few rules are a
-    prefix of all rules, so quantities differ in nothing else. A set with too few rules uses all of
-    them.
+    prefix of all rules, so nothing else differs between quantities. A set with too few rules uses
+    all of them.
     """
     if setting.quantity == "no":
         return []

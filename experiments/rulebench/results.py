@@ -289,7 +289,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Compared:
-    """The comparison over questions asked on both sides; over all if none is shared."""
+    """The comparison over questions asked on both sides; over all questions if none is shared."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

@@ -40,15 +40,16 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
     return Section(
         "Sample",
         "A limited study draws about equally many pairs for each combination of rule and entity "
-        "group, whatever their numbers in the data set. Numbers that are not broken down by rule "
-        "and group weight each combination by data_set_share.",
+        "group, regardless of their numbers in the data set. Numbers that are not broken down by "
+        "rule and group weight each combination by data_set_share.",
         (
             TableItem(
                 "composition",
                 "Composition of the sample (Figure 2)",
                 composition(results),
-                "weight: pairs in the data set per pair drawn. data_set: how many of them the kept "
-                "pairs represent; entity pairs that at least one model does not know are excluded.",
+                "weight: pairs in the data set per pair drawn. data_set: number of these that the "
+                "kept pairs represent; entity pairs that at least one model does not know are "
+                "excluded.",
             ),
             parameters,
             TableItem(
@@ -155,10 +156,10 @@ def sensitivity_section(results: Results) -> Section:
 
 
 def contrast_section(results: Results) -> Section:
-    """Differences of paired accuracy; those named in advance come first."""
+    """Differences in paired accuracy; those named in advance come first."""
     return Section(
         "Contrasts",
-        "Differences of paired accuracy, weighted to the data set. The confirmatory ones were "
+        "Differences in paired accuracy, weighted to the data set. The confirmatory ones were "
         "named in the code before any run and are corrected together (p_holm): the chance of any "
         "false finding among them is at most 5%. The others are exploratory, as is the rest of "
         "this page. Tests and intervals take entity pairs as the unit. detectable is the "

@@ -117,7 +117,7 @@ EXPLORATORY = (Contrast("question_verb"),)
 
 
 def contrasts(results: Results) -> pd.DataFrame:
-    """Weighted differences of paired accuracy: see `contrast_table`."""
+    """Weighted differences in paired accuracy: see `contrast_table`."""
     factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
     pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
     pairs["paired"] = pairs[list(SIDES)].all(axis=1)

@@ -122,10 +122,9 @@ def correlation_section(results: Results) -> Section:
             f"{ratio}_and_accuracy",
             f"{ratio.partition('_')[0].capitalize()} ratio and paired accuracy across models",
             partial(figures.ratio_and_accuracy, mark(models), ratio=ratio),
-            "Points: paired accuracy against the geometric mean over prompts of score ratios, a "
-            "token of premise 2 over one of premise 1. Whiskers: 95% intervals, clustered by "
-            "entity pair. "
-            f"{_rho(correlations, ratio)}",
+            "Points: paired accuracy against the geometric mean over prompts of score ratios (a "
+            "token of premise 2 over a token of premise 1). Whiskers: 95% intervals, clustered by "
+            f"entity pair. {_rho(correlations, ratio)}",
         )
         for ratio in RATIOS
     ]

@@ -1,4 +1,4 @@
-"""The first screen and the findings of a study, from the numbers of its tables."""
+"""The first screen and the findings of a study, computed from its tables."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -32,15 +32,15 @@ from interp_experiments.rulebreakers.results import Results
 
 _CONTRASTS = {
     MODEL: "Between models",
-    "rule": "Modus tollens less disjunctive syllogism",
-    "entity_group": "Geographical less categorical entity pairs",
-    "phrasing": "Best less worst phrasing",
+    "rule": "Modus tollens minus disjunctive syllogism",
+    "entity_group": "Geographical minus categorical entity pairs",
+    "phrasing": "Best minus worst phrasing",
 }
 """Factors of the contrasts named in advance, in words."""
 
 
 def first_screen(results: Results) -> Glance:
-    """Accuracies and sensitivity of each model, and what the confirmatory contrasts show."""
+    """Accuracies and sensitivity of each model, and the results of the confirmatory contrasts."""
     pairs, entities = len(results.prompts) // 2, results.prompts["entity_pair"].nunique()
     numbers = headline_numbers(results)
     named = dict(list(confirmatory(results).groupby("factor", sort=False)))
@@ -104,23 +104,24 @@ def confirmatory(results: Results) -> pd.DataFrame:
 
 
 def finding_section(results: Results) -> Section:
-    """Matrices of the contrasts named in advance, and what each model shows otherwise."""
+    """Matrices of the contrasts named in advance, and the other findings on each model."""
     table = confirmatory(results)
     of_models = table["factor"] == MODEL
     within = table[~of_models].assign(compared=table["factor"].map(_CONTRASTS))
-    title = "Differences of paired accuracy"
+    title = "Differences in paired accuracy"
     findings = finding_table(results)
     matrices = (
         model_matrix("between_models", f"{title} between models", table[of_models], results.models),
         matrix("within_models", f"{title} within each model", within, x="compared"),
     )
     note = (
-        "above chance: the interval of paired accuracy lies above that of a model with as many "
-        "positive answers on either side (that rate taken as known). rejects less: rulebreakers "
+        "above chance: the interval of paired accuracy lies above that of guesses with as many "
+        "positive answers on each side (that rate is taken as known). rejects less: rulebreakers "
         "are rejected less often than their counterparts are accepted, and the intervals do not "
-        "overlap. order within pairs: concordance; confidence: where right less where wrong, if "
-        "both sides are answered positively; familiarity: recognized less failed cities. Brackets: "
-        "95% intervals, not corrected. cannot be asked: why answers say nothing."
+        "overlap. order within pairs: concordance. confidence: on correct minus on wrong answers, "
+        "in pairs with positive answers on both sides. familiarity: recognized minus failed "
+        "cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why answers say "
+        "nothing."
     )
     item = TableItem("findings", "What each model shows", findings, note)
     text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
@@ -128,7 +129,7 @@ def finding_section(results: Results) -> Section:
 
 
 def finding_table(results: Results) -> pd.DataFrame:
-    """One row per model: what is shown, in words with numbers; blank if it does not apply."""
+    """One row per model: its findings, in words and numbers; blank if one does not apply."""
     cities = familiarity(results)
     tables = {
         "order": sensitivity(results),
@@ -198,7 +199,7 @@ def familiar(table: pd.DataFrame) -> str:
     )
     return (
         f"Recognized cities are more familiar than failed ones to {more} of "
-        f"{counted(len(rows), 'model')}, less to {less}, not tested in {untested}; "
+        f"{counted(len(rows), 'model')} and less familiar to {less} ({untested} not tested); "
         f"n = {int(rows['clusters'].max()):,} cities."
     )
 
@@ -208,9 +209,9 @@ def outliers(table: pd.DataFrame) -> list[str]:
     large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
     kept = table[table["ratio"] == "ratio"]
     return [
-        f"One prompt makes up more than {LARGE_SHARE:.0%} of the sum of score ratios in "
-        f"{len(large)} of {len(kept)} combinations of model and method (table Score ratios): read "
-        "the median or the geometric mean there, not the mean."
+        f"One prompt accounts for more than {LARGE_SHARE:.0%} of the sum of score ratios in "
+        f"{len(large)} of {len(kept)} combinations of model and method (table Score ratios); in "
+        "these, read the median or the geometric mean, not the mean."
     ] * bool(len(large))
 
 
@@ -219,12 +220,12 @@ def first_letters(shared: pd.DataFrame) -> str:
     most = shared[shared["sharing"] > shared["answers"] / 2]
     if most.empty:
         return (
-            "Most countries share their first token with no other, so familiarity distinguishes "
-            "them."
+            "Most countries share their first token with no other country, so familiarity "
+            "distinguishes them."
         )
     parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
     return (
-        "Most countries share their first token with another "
-        f"({listed(parts)}): familiarity is then little more than the probability of the "
+        "Most countries share their first token with another country "
+        f"({listed(parts)}), so familiarity is little more than the probability of the "
         "beginning of the name, such as its first letter, and cannot distinguish these countries."
     )

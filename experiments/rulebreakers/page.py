@@ -39,9 +39,9 @@ def report_of(folder: StudyFolder) -> Report:
         folder,
         title="RULEBREAKERS",
         text=(
-            "Entity pairs that some model does not know are left out. Accuracies and means are "
-            "those of the whole data set: each prompt counts by its weight (except in the "
-            "tables of confidence and of probes). Intervals are 95%. Tests are over entity "
+            "Entity pairs that at least one model does not know are left out. Accuracies and "
+            "means are those of the whole data set: each prompt counts by its weight (except in "
+            "the tables of confidence and of probes). Intervals are 95%. Tests are over entity "
             "pairs, not over prompts, and need at least ten; those across models are over "
             "models. p_holm: p corrected by Holm's method over the tests in one table with the "
             "same family. Formulas are those of the paper."

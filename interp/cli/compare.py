@@ -70,7 +70,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     measures = measures_of(a, cluster=cluster)
     table = comparison_table(a, b, measures=measures, cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
-    print_table(table[["measure", *_COUNTED]], title="Pairs that only one model has right")
+    print_table(table[["measure", *_COUNTED]], title="Pairs that only one model answers correctly")
     for side, (folder, _), model in zip("ab", chosen, models, strict=True):
         echo(f"{side}: {model} in {folder}")
     echo(
@@ -93,7 +93,7 @@ def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, 
         raise UserError("got more than two folders or models; expected one or two")
     if len(folders) == 1 and len(models) == 1:
         raise UserError(
-            f"one model of one folder was named ({models[0]}); name two models, or two folders"
+            f"got one model ({models[0]}) of one folder; expected two models, or two folders"
         )
     names: list[str | None] = [*models] if len(models) == 2 else [*models, None][:1] * 2
     return list(zip(folders if len(folders) == 2 else [*folders] * 2, names, strict=True))

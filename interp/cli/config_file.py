@@ -21,7 +21,8 @@ _NUMBER = re.compile(
 def config_file(file: Path) -> dict[str, Any]:
     """The options in a YAML file, under their Python names.
 
-    Raises: UserError: the file cannot be read, holds something else, or sets an option twice.
+    Raises:
+        UserError: the file cannot be read, holds something else, or sets an option twice.
     """
     try:
         found = yaml.load(read_bytes(file, limit=LARGEST), _Loader)
@@ -39,8 +40,8 @@ def config_file(file: Path) -> dict[str, Any]:
         name = key.replace("-", "_")
         if name in options:
             raise UserError(
-                f"{file} gives both {name.replace('_', '-')} and {name}, which are one option; "
-                "omit one of the two"
+                f"{file} gives both {name.replace('_', '-')} and {name}, which are the "
+                "same option; omit one of them"
             )
         options[name] = value
     return options

@@ -134,8 +134,8 @@ def options_in(
         name = names[key]
         if name in found:
             raise UserError(
-                f"{file} gives both {spelling[name]} and {key}, which are one option; omit one "
-                "of the two"
+                f"{file} gives both {spelling[name]} and {key}, which are the same option; omit "
+                "one of them"
             )
         if key in negated and not isinstance(value, bool):
             raise UserError(f"{file}: {key} is {value!r:.100}; expected true or false")

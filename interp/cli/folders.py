@@ -21,7 +21,7 @@ class Status(OptionsCommand):
     EXAMPLES: ClassVar[tuple[str, ...]] = ("status runs/all", "status runs/study")
 
     folder: Folder
-    """what a command wrote as --out"""
+    """folder that a command wrote as --out"""
 
     def _execute(self) -> None:
         from interp.console import echo
@@ -63,9 +63,9 @@ class Validate(OptionsCommand):
     )
 
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
-    """what a command wrote as --out, or a file of pairs or facts"""
+    """folder that a command wrote as --out, or a file of pairs or facts"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
-    """the phrasings of the pairs, as the other commands take them"""
+    """phrasings of the pairs, in the form that other commands take"""
 
     def _execute(self) -> None:
         if self.path.is_file():
@@ -77,7 +77,7 @@ class Validate(OptionsCommand):
 
 
 def _check_own(file: Path, templates: Sequence[str]) -> None:
-    """Refuse a faulty table, listing each fault with its line; show the first prompt."""
+    """Reject a faulty table, listing each fault with its line; otherwise show the first prompt."""
     from interp.console import counted, echo
     from interp.prompts.files import read_rows
     from interp.prompts.own.facts import FACTS, read_facts
@@ -87,7 +87,7 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
 
     if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
         facts = read_facts(file)
-        echo(f"{file} is without fault: {counted(len(facts), 'fact')}; the first prompt:")
+        echo(f"{file} has no faults: {counted(len(facts), 'fact')}; the first prompt:")
         echo(facts[0].text)
         return
     if found := faults(file, templates=templates):
@@ -96,7 +96,7 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
     prompts = read_pairs(file, templates=templates)
     pairs = counted(len({prompt.pair_id for prompt in prompts}), "pair")
     first = prompts[0]
-    echo(f"{file} is without fault: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
+    echo(f"{file} has no faults: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
     echo(first.text)
     echo(f"-> segments: {', '.join(first.segments) or 'none, so only its answer can be measured'}")
     echo(f"-> options: {', '.join(option.name for option in first.answer.options)}")

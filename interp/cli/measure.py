@@ -102,10 +102,10 @@ PATCH = PatchCommand(Patch)
 
 
 class CircuitsCommand(Measure):
-    """`python -m interp circuits`: circuits by the edges of a run, made first if none is given."""
+    """`python -m interp circuits`: circuits from edges, measured first if no run is given."""
 
     def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
-        """The job, after the edges that it needs were measured."""
+        """The job, after measuring the edges that it needs."""
         job, execution = super().asked(arguments)
         spec = job.what
         if not isinstance(spec, Circuits) or spec.edges is not None:

@@ -33,7 +33,7 @@ class Dataset(OptionsCommand):
 
         check_writable(self.out)
         if self.out.exists():
-            raise UserError(f"{self.out} exists and is kept; give another name, or remove the file")
+            raise UserError(f"{self.out} already exists; choose another name, or remove the file")
         frame = find_system(self.system).dataset(seed=self.seed)
         write_table(frame, self.out)
         echo(f"{len(frame):,} rows written to {self.out}")
@@ -62,8 +62,8 @@ class Export(PromptSource, OptionsCommand):
     def _execute(self) -> None:
         if (self.format == "inspect-log") != (self.answers is not None):
             raise UserError(
-                "inspect-log needs --answers DIR, the folder of a run or study, and the other "
-                "formats, which write prompts, do not take it"
+                "inspect-log requires --answers DIR, the folder of a run or study; the other "
+                "formats write prompts and do not accept it"
             )
         if self.answers is None:
             self._write_prompts()

@@ -1,7 +1,7 @@
-"""Answers of a run as logs of Inspect, one for each model, which `inspect view` opens.
+"""Answers of a run as Inspect logs, one per model, which `inspect view` opens.
 
-A log is one JSON object (https://inspect.aisi.org.uk/eval-logs.html, version 2): what was asked of
-which model, the accuracies, and a sample for each prompt with its text, the answer and the score.
+A log is one JSON object (https://inspect.aisi.org.uk/eval-logs.html, version 2) with the task, the
+model, the accuracies, and a sample for each prompt with its text, the answer and the score.
 """
 
 import json
@@ -21,16 +21,16 @@ from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
 
 ANSWERED = {"answers": "predicted_token", "completions": "completion"}
-"""The tables with answers, and the column with the text that the model wrote."""
+"""The tables with answers, each with its column of the text that the model wrote."""
 
 SCORER = "interp"
 
 _STOPPED = {"length": "max_tokens"}
-"""Inspect's names for the ends of a generated text; "stop" for all others."""
+"""Inspect's names for the reasons why generation ended; "stop" for all other reasons."""
 
 
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
-    """The runs whose answers differ: the first with the table "answers", and those with texts.
+    """The runs with different answers: the first with scored answers, and those with completions.
 
     Args:
         runs: a run, or the stages of a study, by name.
@@ -42,7 +42,7 @@ def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
     found = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
     if not found:
         raise UserError(
-            f"{', '.join(runs) or 'the study'} has no answers; give a folder of evaluate, "
+            f"{', '.join(runs) or 'the study'} has no answers; expected a folder of evaluate, "
             "attribute, generate or a study"
         )
     return found
@@ -78,7 +78,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
 
 
 def _write(file: Path, *, header: Mapping[str, Any], samples: Iterator[Mapping[str, Any]]) -> None:
-    """Write the log sample by sample; what is about the whole comes first, as readers expect."""
+    """Write the header and then, as readers expect, the samples, one at a time."""
     with file.open("w", encoding="utf-8") as stream:
         stream.write(json.dumps(header, allow_nan=False).removesuffix("}"))
         stream.write(',"samples":[')
@@ -171,7 +171,7 @@ def _samples(
 
 
 def _by_option(options: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """The probability of each option that has one, by prompt."""
+    """The finite probabilities of the options, by prompt."""
     found: dict[str, dict[str, float]] = {}
     for id_, option, probability in zip(
         options["prompt_id"], options["option"], options["probability"], strict=True

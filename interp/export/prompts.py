@@ -1,7 +1,7 @@
 """Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
-Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024). With
-it comes README.md, a data set card, by which Hugging Face's datasets finds the prompts.
+Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024). It
+comes with README.md, a data set card that tells Hugging Face's datasets where the prompts are.
 """
 
 import hashlib
@@ -191,9 +191,9 @@ def _field(name: str, description: str, file: str) -> Mapping[str, object]:
 
 _LIMITS = (
     "Prompts of a group share their premises or their wording, so they are not independent: "
-    "resample groups, or what groups share, not prompts. A subset represents the whole data set "
-    "only if prompts count by `weight`. Before you publish the file, add the license of its data "
-    "to this card."
+    "resample groups, or the units that groups share, not prompts. A subset represents the whole "
+    "data set only if prompts are weighted by `weight`. Before you publish the file, add the "
+    "license of its data to this card."
 )
 
 

@@ -1,4 +1,4 @@
-"""Hidden states that vLLM wrote, as the vectors that `interp activations` would measure.
+"""Hidden states written by vLLM, as the vectors that `interp activations` would measure.
 
 vLLM writes one safetensors file per request: `token_ids` (token,) and `hidden_states` (token,
 extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
@@ -6,8 +6,8 @@ extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 the residual stream after l layers, before any final norm; 0 is the embedding. The forward pass
 collects layers as it reaches them, so they are in increasing order.
 
-The files name no prompt: a file belongs to the prompts whose tokens it begins with. Only the
-configuration and the tokenizer of the model are loaded, never its weights.
+The files do not name their prompts: a file belongs to the prompts whose tokens it begins with. Only
+the configuration and the tokenizer of the model are loaded, never its weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ SUFFIX = ".safetensors"
 
 
 def unloaded(name: str, **options: Any) -> Model:
-    """A model without memory for its weights, which can tokenize prompts.
+    """A model without weights in memory, which can tokenize prompts.
 
     Args:
         name: as for `load_model`.
@@ -74,10 +74,10 @@ def read_hidden_states(
     layers: Sequence[int],
     **options: Any,
 ) -> pd.DataFrame:
-    """The vectors of prompts from vLLM's files.
+    """Read the vectors of prompts from vLLM's files.
 
     Args:
-        folder: the folder `shared_storage_path` with vLLM's files, after vLLM has ended.
+        folder: vLLM's `shared_storage_path`, after vLLM has ended.
         model: the model that vLLM ran, from `unloaded` or `load_model`.
         prompts: the prompts, every one of which must have a file.
         layers: the ids in `eagle_aux_hidden_state_layer_ids`, increasing.
@@ -88,8 +88,8 @@ def read_hidden_states(
         `resid_post` of layer l - 1, and layer id 0 is `resid_pre` of layer 0.
 
     Raises:
-        UserError: a file is damaged, has other shapes, or holds numbers that are not finite; a
-            prompt has no file; or the layer ids are not those of the model.
+        UserError: a file is damaged, has unexpected shapes, or holds numbers that are not finite; a
+        prompt has no file; or the model has no such layer ids.
     """
     spec = Activations(**options)
     spec.arranged(prompts)
@@ -112,9 +112,9 @@ def read_hidden_states(
     if waiting:
         lacking = [prompt.prompt.id for same in waiting.values() for prompt in same]
         raise UserError(
-            f"{counted(len(lacking), 'prompt')} of {len(prompts):,} have no file in {folder}, such "
-            f"as {lacking[0]}; give vLLM the tokens of `token_ids` as prompt_token_ids, and here "
-            "the same model and options"
+            f"{counted(len(lacking), 'prompt')} of {len(prompts):,} have no file in {folder}, "
+            f"such as {lacking[0]}; pass the tokens from `token_ids` to vLLM as prompt_token_ids, "
+            "and use the same model and options here"
         )
     return pd.DataFrame(rows)
 
@@ -134,7 +134,7 @@ def _files(folder: Path) -> Iterator[Path]:
     with reading(folder):
         names = sorted(name for name in names_in(folder) if name.endswith(SUFFIX))
     if not names:
-        raise UserError(f"{folder} holds no {SUFFIX} files; give vLLM's shared_storage_path")
+        raise UserError(f"{folder} holds no {SUFFIX} files; expected vLLM's shared_storage_path")
     for name in names:
         file = inside(folder, name)
         if not is_plain(file):
@@ -159,7 +159,7 @@ def _read(
     if states.shape != (len(ids), layers, size):
         raise UserError(
             f"{file} holds hidden states of the shape {tuple(states.shape)}; expected "
-            f"{(len(ids), layers, size)} for its tokens, the layer ids given and the model"
+            f"{(len(ids), layers, size)}, given its tokens, the layer ids and the model"
         )
     if not states.isfinite().all():
         raise UserError(f"{file} holds numbers that are not finite; run vLLM again")

@@ -148,8 +148,9 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 def base_of(adapter: Adapter, given: str | None) -> str:
     """The name of the model that an adapter is merged into, preferably the one that the user gave.
 
-    Raises: UserError: the user gave no base, and the base that the folder names cannot be checked,
-        because it is on the hub or its checksum was not recorded.
+    Raises:
+        UserError: the user gave no base, and the base that the folder names cannot be checked,
+            because it is on the hub or its checksum was not recorded.
     """
     if given is not None:
         return given
@@ -183,7 +184,8 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
 
     s is lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
 
-    Raises: UserError: peft is missing, or a tensor is missing, unexpected, misshapen or not finite.
+    Raises:
+        UserError: peft is missing, or a tensor is missing, unexpected, misshapen or not finite.
     """
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict

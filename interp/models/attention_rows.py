@@ -38,7 +38,8 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
     attention, as in partly recurrent models, append no row. The model's attention and its outputs
     do not change.
 
-    Raises: UserError: the attention cannot be read, or the model has no attention.
+    Raises:
+        UserError: the attention cannot be read, or the model has no attention.
     """
     if model.kind is CLASSIFIER and not model.is_mapped:
         raise UserError(

@@ -72,8 +72,9 @@ the gradient; queries and keys are factors of two nested products.
 def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
     """Apply the rules to gradients within the block, which must run forward and backward passes.
 
-    Raises: UserError: the architecture is not supported, a norm has an unknown form, or a rule did
-        not reach a layer by the end of the block.
+    Raises:
+        UserError: the architecture is not supported, a norm has an unknown form, or a rule did not
+            reach a layer by the end of the block.
     """
     with ExitStack() as stack:
         if rules.frozen_norms:
@@ -88,7 +89,8 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 def check_rules(model: Model, rules: BackwardRules) -> None:
     """Check, before any pass, that the rules can be applied to a model.
 
-    Raises: UserError: the architecture is not supported, or its gates are unknown.
+    Raises:
+        UserError: the architecture is not supported, or its gates are unknown.
     """
     layers = layers_of(model.hf, model.architecture)
     if rules.gate_share != PLAIN.gate_share:
@@ -156,8 +158,9 @@ class _Form:
     ) -> Float[Tensor, "summand row token size"]:
         """The contribution of each summand of the norm's input to its output, excluding the shift.
 
-        Args: summands: the parts of `total`; a remainder may belong to no part. total: the norm's
-            input.
+        Args:
+            summands: the parts of `total`; a remainder may belong to no part.
+            total: the norm's input.
         """
         x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
         if self.centred:

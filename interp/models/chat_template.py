@@ -2,11 +2,11 @@
 
 1. Write a marker in place of the message, after the preceding turns, several times. The text before
    and after the marker is the frame.
-2. Write an answer after the message: the text between the message and the answer opens answers.
+2. Write an answer after the message; the text between the message and the answer opens answers.
 3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
    or never ends.
 
-What a template writes around a thought is in `interp.models.thinking`.
+For the text that a template writes around a thought, see `interp.models.thinking`.
 """
 
 import json
@@ -34,11 +34,11 @@ from interp.models.loading import SWITCHES, ChatFormat
 def limited(seconds: float, memory: int) -> Iterator[None]:
     """Raise an error if the block takes too much time or memory.
 
-    Python delivers signals only to the main thread, and a memory limit is that of the whole
-    process, so other threads have no limit.
+    Python delivers signals only to the main thread, and a memory limit applies to the whole
+    process, so blocks in other threads have no limit.
 
     Args:
-        seconds: processor time, which a busy machine does not shorten.
+        seconds: processor time, which does not depend on the load of the machine.
         memory: bytes in addition to the memory of the process so far; limited on Linux only.
 
     Raises:
@@ -89,7 +89,7 @@ FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
 
 RENDERINGS = 8
-"""How often the frame is written in order to detect a random template."""
+"""How many times the frame is written in order to detect a random template."""
 
 LARGEST_NUMBER = 1_000_000
 """The largest number in a template. A power, or a single operation on larger numbers, can run
@@ -165,12 +165,12 @@ def chat_frame(
             "message verbatim, once"
         )
     if chat.system is not None and chat.system.strip() not in text:
-        raise UserError(f"{template} does not write a system prompt; omit it")
+        raise UserError(f"{template} does not write a system prompt; omit the system prompt")
     for role, content in turns:
         if content.strip() not in before:
             raise UserError(
-                f"{template} does not write what the {role} says before the prompt: "
-                f"{content!r:.60}; omit it"
+                f"{template} does not write the {role} message before the prompt, "
+                f"{content!r:.60}; omit this message"
             )
     opening = answer_opening(tokenizer, chat, asked, text)
     return ChatFrame(before, rest[0], opening if opening.isspace() else "", templated=True)
@@ -202,7 +202,7 @@ def _is_set_off(text: str) -> bool:
 def answer_opening(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: Sequence[Turn], text: str
 ) -> str:
-    """What the template's own turn writes between the generation prompt and an answer.
+    """The text that the template writes between the generation prompt and an answer.
 
     Args:
         tokenizer: the tokenizer with the template.
@@ -241,7 +241,7 @@ def render(
     *,
     generation: bool = True,
 ) -> str:
-    """Some messages, as templates take them, written after the system prompt.
+    """The given messages as the chat template writes them, after the system prompt.
 
     Raises:
         UserError: the template fails, takes too long, writes too much, or does not read an option.
@@ -292,7 +292,7 @@ def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
         found["reasoning_effort"] = "none"
     for key, _ in chat.options:
         if not re.search(rf"\b{key}\b", template):
-            raise UserError(f"the chat template of {name} reads no option {key!r}; leave it out")
+            raise UserError(f"the chat template of {name} has no option {key!r}; omit it")
     return found | dict(chat.options)
 
 
@@ -308,7 +308,7 @@ def _check_operations(template: str) -> None:
 
 @cache
 def _dated(template: str, day: date) -> str:
-    """The template with the given day as today.
+    """The template with the given day as the current date.
 
     The date function that transformers passes to templates reads the clock and cannot be replaced,
     but a macro of the same name takes precedence.

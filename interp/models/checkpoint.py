@@ -32,7 +32,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
     """Turn any error within the block into a UserError about the part of the model being read.
 
     A damaged folder fails in as many ways as there are libraries that read it. Panics of the
-    tokenizers library are not an `Exception`, so everything but exits of the program is caught.
+    tokenizers library are not an `Exception`, so everything except exits of the program is caught.
 
     Raises:
         UserError: anything else went wrong.
@@ -73,9 +73,7 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """Type in the notation of safetensors, such as BF16; for a pickle in that of PyTorch
-    (bfloat16).
-    """
+    """Type in the notation of safetensors (BF16) or, for a pickle, of PyTorch (bfloat16)."""
 
     @property
     def size(self) -> int:
@@ -96,7 +94,8 @@ class _Index(BaseModel, strict=True):
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     """Check that a folder holds configuration, weights and tokenizer as regular files.
 
-    Raises: UserError: an item is missing, is not a file, or is a pickle that is not allowed.
+    Raises:
+        UserError: an item is missing, is not a file, or is a pickle that is not allowed.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -140,7 +139,8 @@ def check_regular(name: str, folder: Path) -> None:
 
     transformers would silently skip files that it cannot open.
 
-    Raises: UserError: the folder holds anything else.
+    Raises:
+        UserError: the folder holds anything else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"

@@ -70,7 +70,7 @@ def load_model(name: str, **options: Any) -> Model:
     """
     if not isinstance(name, str):
         raise UserError(
-            f"the name of a model is {described(name)}; expected a text, such as "
+            f"the name of a model is {described(name)}; expected a string, such as "
             "'organism/llama-shallow'"
         )
     loading = Loading(**options)
@@ -99,8 +99,8 @@ class FoundModel:
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """An adapter to merge into the model, which is then its base except for name, source,
-    fingerprint and tokenizer."""
+    """An adapter to merge into the model, whose fields except name, source, fingerprint and
+    tokenizer then describe the base."""
 
     @property
     def allow_pickle(self) -> bool:

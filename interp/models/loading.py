@@ -51,8 +51,8 @@ def model_name(text: str) -> str:
 Thinking = Literal["off", "on"]
 
 SWITCHES = ("enable_thinking", "thinking")
-"""Variables by which chat templates switch thoughts on and off: that of Qwen3, SmolLM3 and GLM-4.5,
-and that of DeepSeek-V3.1 and Granite."""
+"""Variables that switch thoughts on and off in chat templates: the variable of Qwen3, SmolLM3 and
+GLM-4.5, and that of DeepSeek-V3.1 and Granite."""
 
 DEFAULT_DATE = "2024-07-26"
 """The date passed to templates: the fallback date of the templates of Llama 3.1 and 3.2."""
@@ -62,7 +62,9 @@ DEFAULT_DATE = "2024-07-26"
 class ChatFormat:
     """Settings for writing messages to a model.
 
-    Raises: UserError: the date is invalid, or there is a system prompt but no template to write it.
+    Raises:
+        UserError: the date is invalid, or there is a system prompt but no template to
+            write it.
     """
 
     template: bool = True
@@ -90,13 +92,13 @@ class ChatFormat:
             )
         if self.options and not self.template:
             raise UserError(
-                "options of the chat template were given, but no chat template is to be used; give "
-                "one of the two"
+                "got options of the chat template, but the chat template is turned off; use the "
+                "template, or omit its options"
             )
         if self.end_of_thought is not None and not self.thinks:
             raise UserError(
                 f"the end of a thought, {shortened(self.end_of_thought)!r}, was given, but "
-                "thinking is off; turn it on, or omit the end of a thought"
+                "thinking is off; turn thinking on, or omit the end of a thought"
             )
 
     @property
@@ -109,7 +111,7 @@ def _template_option(text: str) -> str:
     """A variable of a chat template with its value, KEY=VALUE.
 
     Raises:
-        ValueError: it is something else, or a variable that another option sets.
+        ValueError: the string has another form, or names a variable that another option sets.
     """
     name = text.partition("=")[0]
     if "=" not in text or not name.isidentifier():
@@ -129,7 +131,7 @@ _TAKEN = frozenset(
         *("date_string", "strftime_now"),
     )
 )
-"""Arguments of `apply_chat_template`, and names that a template gets from us."""
+"""Arguments of `apply_chat_template`, and names that this package passes to templates."""
 
 
 def _variable(text: str) -> tuple[str, JsonValue]:

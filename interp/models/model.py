@@ -71,9 +71,9 @@ class Model:
         _ = self.kind
         if self.chat.thinks and self.thought_marks is None:
             raise UserError(
-                f"thinking is on, but {self.name} seems not to think: neither its chat template "
-                "nor its vocabulary names a mark that ends a thought, such as </think>. Turn "
-                "thinking off, or give the mark (--end-of-thought)"
+                f"thinking is on, but {self.name} does not seem to think: neither its chat "
+                "template nor its vocabulary names a mark that ends a thought, such as </think>. "
+                "Turn thinking off, or give the mark (--end-of-thought)"
             )
 
     def __repr__(self) -> str:
@@ -85,7 +85,8 @@ class Model:
     def kind(self) -> Kind:
         """The way in which the model reads prompts and gives answers.
 
-        Raises: UserError: the model cannot answer, or is a classifier that is not an encoder.
+        Raises:
+            UserError: the model cannot answer, or is a classifier that is not an encoder.
         """
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
@@ -99,8 +100,9 @@ class Model:
     def architecture(self) -> Architecture:
         """The paths of the model's modules, for all code that inspects the model.
 
-        Raises: UserError: the architecture is not supported; answers, input gradients and attention
-                can still be read.
+        Raises:
+            UserError: the architecture is not supported; answers, input gradients and attention can
+                still be read.
         """
         return architecture_of(self.hf)
 
@@ -233,15 +235,15 @@ class Model:
 
     @cached_property
     def thought_marks(self) -> ThoughtMarks | None:
-        """The marks around a thought of the model; None if nothing names any."""
+        """The marks around the model's thoughts; None if its template and vocabulary have none."""
         try:
             return find_marks(self.tokenizer, self.chat) if self.kind is CAUSAL else None
-        except UserError:  # the template's fault is reported when it has to write a prompt
+        except UserError:  # the template's error is reported when it writes a prompt
             return None
 
     @property
     def thinking_note(self) -> str:
-        """A note that the model thinks by default but is read directly; empty if neither holds."""
+        """A note that the model thinks by default but is read directly; otherwise empty."""
         try:
             frame = self.chat_frame
         except UserError:
@@ -252,7 +254,7 @@ class Model:
             return (
                 f"{self.name} may think before it answers, and its chat template has no switch "
                 f"that omits thoughts: answers are read directly after {frame.direct!r}, which may "
-                "be unlike its training. With thinking on they are read after its own thought"
+                "be unlike its training. With thinking on, they are read after its own thought"
             )
         begins = thinks_anyway(self.tokenizer, self.chat, frame)
         return begins and (
@@ -390,7 +392,8 @@ def gives_offsets(tokenizer: Any) -> bool:
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
     """Check that a tokenizer provides offsets, and only ids for which the model has embeddings.
 
-    Raises: UserError: the tokenizer provides no offsets, or ids without embeddings.
+    Raises:
+        UserError: the tokenizer provides no offsets, or ids without embeddings.
     """
     if not gives_offsets(tokenizer):
         raise UserError(

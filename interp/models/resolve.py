@@ -111,8 +111,9 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
     """The cached folder with the weights that transformers will read; None without weights.
 
-    Raises: UserError: weights cannot be fetched, or an index is damaged or names anything other
-        than weights.
+    Raises:
+        UserError: weights cannot be fetched, or an index is damaged or names anything other than
+            weights.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):

@@ -1,12 +1,13 @@
 """The marks around a thought, and the frame in which a model answers with or without one.
 
-A model answers directly after an empty thought. Most templates write it if their switch is off; in
-a template without a switch it is written here, and a note says so. Or the model answers after a
-thought of its own, which ends with a mark. The marks are those that
+A model answers directly after an empty thought. Most templates write the empty thought if thinking
+is switched off; for a template without a switch, this module writes it, and a note says so.
+Otherwise, the model answers after a thought of its own, which ends with a mark. The marks are taken
+from the first of these sources that has any:
 
-1. the template's own turn writes around a thought, or else
-2. the template names, or else
-3. the vocabulary names: <think> and </think>, [THINK] and [/THINK] ...
+1. a message with a thought, as the template writes it;
+2. the source of the template;
+3. the vocabulary: <think> and </think>, [THINK] and [/THINK] ...
 """
 
 import re
@@ -38,26 +39,26 @@ _THOUGHT = "Which thought is 7d793037?"
 
 @dataclass(frozen=True, slots=True)
 class ThoughtMarks:
-    """What stands around a thought, between the generation prompt and the answer."""
+    """The text around a thought, between the generation prompt and the answer."""
 
     begin: str
-    """The mark that begins it, with white space; empty if the generation prompt holds it."""
+    """The mark that begins a thought, with white space; empty if the generation prompt has it."""
     closing: str
     """White space between the thought and the mark that ends it."""
     end: str
-    """The mark that ends it, such as "</think>"."""
+    """The mark that ends the thought, such as "</think>"."""
     opening: str
-    """White space between this mark and the answer."""
+    """White space between the end mark and the answer."""
     fixed: bool
-    """Whether the template's own turn writes `opening`; if not, the model's own is read."""
+    """Whether the template writes `opening`; if not, it is taken from the generated text."""
 
     def thought(self, text: str) -> Thought:
-        """These marks around a text."""
+        """A thought with the given text between these marks."""
         after = self.closing + self.end + self.opening
         return Thought(self.begin, split_sentences(text), after)
 
     def cut(self, generated: str) -> tuple[Thought, str]:
-        """The thought that a generated text begins with, and the text after it."""
+        """The thought that a generated text begins with, and the answer after the thought."""
         text, ended, rest = generated.partition(self.end)
         head = re.match(rf"\s*(?:{re.escape(self.begin.strip())})?\s*", text)
         before = head[0] if head else ""
@@ -100,10 +101,10 @@ def thinks_anyway(
     frame: ChatFrame,
     asked: Sequence[Turn] = (("user", MARKER),),
 ) -> str:
-    """The mark of a thought that no switch omits; empty if there is none.
+    """The mark of thoughts that no switch omits; empty if there are no such thoughts.
 
-    The template opens a thought after the message, or names thoughts and writes the same whether
-    its switch is on or off.
+    The template opens a thought after the message, or it names thoughts and writes the same text
+    whether its switch is on or off.
     """
     if not frame.templated:
         return ""
@@ -122,7 +123,7 @@ _OFF: dict[str, Any] = {"thinking": "off", "end_of_thought": None}
 def find_marks(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ThoughtMarks | None:
-    """The marks around a thought of a model; None if nothing names any.
+    """The marks around a model's thoughts; None if neither template nor vocabulary has any.
 
     Raises:
         UserError: the template cannot write messages (`chat_frame`).
@@ -142,7 +143,7 @@ def find_marks(
 
 
 def _said() -> Iterator[dict[str, Any]]:
-    """A message with a thought and an answer, in the ways in which templates take it."""
+    """A message with a thought and an answer, in each of the forms that templates accept."""
     names = ("reasoning_content", "reasoning", "thinking")
     yield {"role": "assistant", "content": ANSWER, **dict.fromkeys(names, _THOUGHT)}
     for thought in (_THOUGHT, [{"type": "text", "text": _THOUGHT}]):
@@ -175,7 +176,7 @@ def _written(
 def _named(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame, turns: Sequence[Turn]
 ) -> ThoughtMarks | None:
-    """The marks that the template or the vocabulary names, with the white space they have there."""
+    """The marks in the template's source or in the vocabulary, with their white space."""
     template = tokenizer.get_chat_template() if frame.templated else ""
     marks = [*_MARK.findall(template), *filter(_MARK.fullmatch, tokenizer.get_added_vocab())]
     ends = [mark for mark in marks if _ends(mark)]
@@ -206,7 +207,7 @@ def _ends(mark: str) -> bool:
 
 
 def _end_of(begin: str) -> str:
-    """The mark that ends what a mark begins; empty if it follows from nothing."""
+    """The end mark that matches a begin mark; empty if there is none."""
     if "channel" in begin:
         return "<channel|>" if begin == "<|channel>" else ""
     if "START_" in begin:

@@ -58,7 +58,8 @@ def check_unembedding(
 ) -> None:
     """Check that a model's logits, if finite, are its unembedded final states.
 
-    Raises: UserError: the model does more to its final states than unembed them.
+    Raises:
+        UserError: the model does more to its final states than unembed them.
     """
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):

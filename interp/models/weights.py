@@ -112,9 +112,9 @@ def check_blocks(name: str, hf: nn.Module) -> None:
         inputs = getattr(module, "in_features", 0)
         if block is not None and weight.device.type == "cpu" and inputs % block:
             raise UserError(
-                f"the model {one_line(name)!r} cannot run in 4 bits on a CPU: bitsandbytes needs "
-                f"the number of inputs of a layer to be a multiple of {block} there, but {where} "
-                f"has {inputs}; load it in 8bit, without quantization, or on a GPU"
+                f"the model {one_line(name)!r} cannot run in 4 bits on a CPU, where bitsandbytes "
+                f"needs the number of inputs of a layer to be a multiple of {block}: {where} has "
+                f"{inputs}; load it in 8bit, without quantization, or on a GPU"
             )
 
 
@@ -145,9 +145,10 @@ _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat
 def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
     """Check that a raw config.json specifies no more layers, experts or classes than have weights.
 
-    Raises: UserError: there are more layers or experts than tensors, or more classes than the
-        longest tensor has entries; if the weights are not yet downloaded (None), more than any
-        model has.
+    Raises:
+        UserError: there are more layers or experts than tensors, or more classes than the longest
+            tensor has entries; if the weights are not yet downloaded (None), more than any model
+            has.
     """
     limits = _limits(stored)
     for key, value in settings(config):
@@ -195,8 +196,9 @@ def check_sizes(
 
     The model is built without memory for its weights.
 
-    Raises: UserError: the model would be mostly random, needs disproportionate memory, or would
-        take its weights from integers or booleans.
+    Raises:
+        UserError: the model would be mostly random, needs disproportionate memory, or would take
+            its weights from integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)

@@ -1,4 +1,4 @@
-"""Read and write tables: CSV, TSV, JSON, JSONL, Parquet files, folders of them, data on the hub.
+"""Read and write tables: CSV, TSV, JSON, JSONL and Parquet files, folders and hub data sets.
 
 Files are not trusted: any content results in rows or a `UserError`.
 """
@@ -86,7 +86,8 @@ def read_rows(
 def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[T]:
     """The result of `parse` for each item, passed as (place, item).
 
-    Raises: UserError: `parse` raised one; the message counts the rejected items and quotes the
+    Raises:
+        UserError: `parse` raised one; the message counts the rejected items and quotes the
         first few.
     """
     parsed: list[T] = []
@@ -126,7 +127,7 @@ def read_json(text: str) -> Any:
 
 
 class DoubledKeyError(ValueError):
-    """A key with two values in one object, of which Python would take the last."""
+    """A key with two values in one object, of which Python would keep the last."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -235,7 +236,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
     shown = shortened(str(file))
     if file.suffix in _SPREADSHEETS and file.is_file():
         raise UserError(
-            f"cannot read {shown}: it is a spreadsheet; save it as CSV (UTF-8), or give its data "
+            f"cannot read {shown}: it is a spreadsheet; save it as CSV (UTF-8), or pass its data "
             "frame in Python: interp.read_pairs(pandas.read_excel(FILE))"
         )
     if file.suffix not in _READERS or not file.is_file():
@@ -289,7 +290,7 @@ def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                 return
             if len(cells) > 1 or "".join(cells).strip():
                 if len(cells) != len(header):
-                    raise ValueError(f"{place} has {len(cells)} cells, the header {len(header)}")
+                    raise ValueError(f"{place} has {len(cells)} cells; expected {len(header)}")
                 row = dict(zip(header, cells, strict=True))
                 yield place, {column: row[column] for column in read}
 
@@ -339,7 +340,7 @@ def _records(
 
 
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
-    """The rows of an object of columns; a column is a list, or an object with a name per row."""
+    """The rows of an object of columns; a column is a list, or an object with one key per row."""
     rows: dict[str, dict[str, object]] = {}
     for column in columns.of(list(data)):
         cells = data[column]
@@ -355,7 +356,7 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     import pyarrow.parquet as pq
 
-    # The file is opened here, since pyarrow takes some names for addresses, and read without
+    # The file is opened here, since pyarrow mistakes some names for URLs, and read without
     # pandas, whose metadata may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)

@@ -93,7 +93,7 @@ ALONE = Messages()
 
 
 Content = tuple[str, Thought | None]
-"""All that differs between prompts with other texts in some segments: the text, and the thought."""
+"""The parts that change if segments are replaced: the text and the thought."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def installed_system(name: str) -> System | None:
 
 
 def base_system(variant: str) -> System | None:
-    """The installed system whose name `variant` is or extends, as "name-mixed" extends "name"."""
+    """The installed system that `variant` names or extends, as "name-mixed" extends "name"."""
     names = [name for name in system_names() if f"{variant}-".startswith(f"{name}-")]
     return find_system(max(names, key=len)) if names else None
 

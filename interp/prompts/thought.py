@@ -12,32 +12,32 @@ END = "end_of_thought"
 """The role of the mark that ends a thought, after which the answer is read."""
 
 PART = "thought"
-"""The segments of a thought are thought1, thought2 ..."""
+"""Prefix of the names of a thought's segments: thought1, thought2 ..."""
 
 _EDGE = re.compile(r"(?P<mark>[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*")
 """Where a sentence may end, with the white space after it."""
 
 _SHORT = re.compile(r"(?:^|[\s(])(?:[A-Za-z]|Dr|Mr|Mrs|Ms|St|Mt|Prof|e\.g|i\.e)$|^\s*\d+$")
-"""Text up to a full stop that abbreviates, or numbers what follows."""
+"""Text before a full stop that marks an abbreviation or the number of a list item."""
 
 
 @dataclass(frozen=True)
 class Thought:
-    """What the model writes between the generation prompt and its answer."""
+    """The text that a model writes between the generation prompt and its answer."""
 
     before: str
-    """The mark that begins the thought; empty if the generation prompt holds it."""
+    """The mark that begins the thought; empty if the generation prompt has it."""
     sentences: tuple[str, ...]
     """Its sentences, each with the white space after it."""
     after: str
-    """From the end of the last sentence to the answer: the mark that ends the thought, in white
-    space."""
+    """The text between the last sentence and the answer: the end mark and the white space around
+    it."""
     ended: bool = True
-    """Whether the mark that ends it came; if not, no answer can be read after it."""
+    """Whether the thought reached its end mark; if not, no answer can be read after it."""
 
     @cached_property
     def text(self) -> str:
-        """The thought alone, without the marks around it."""
+        """The thought without the marks around it."""
         return "".join(self.sentences).rstrip()
 
     @property
@@ -60,7 +60,7 @@ class Thought:
 
     @property
     def roles(self) -> Mapping[str, Span]:
-        """The mark that ends the thought, as a span of `written`; none if no mark does."""
+        """The end mark, as a span of `written`; empty if there is no end mark."""
         if not self.after.strip():
             return {}
         start = len(self.written) - len(self.after.lstrip())
@@ -71,7 +71,7 @@ class Thought:
         return self.written[slice(*self.segments.get(segment, (0, 0)))]
 
     def exchanged(self, texts: Mapping[str, str]) -> "Thought":
-        """The thought with other sentences in some segments; an empty one leaves no gap."""
+        """The thought with other sentences in some segments; an empty sentence leaves no gap."""
 
         def kept(number: int, sentence: str) -> str:
             text = texts.get(f"{PART}{number}")
@@ -82,11 +82,11 @@ class Thought:
         return self.holding([kept(*own) for own in enumerate(self.sentences, 1)])
 
     def holding(self, sentences: Sequence[str]) -> "Thought":
-        """The same marks around other sentences, such as the first few of this thought."""
+        """This thought's marks around other sentences, such as its first few."""
         return replace(self, sentences=tuple(sentences))
 
     def record(self) -> list[object]:
-        """Everything in it, for hashing."""
+        """All parts of the thought, for hashing."""
         return [self.before, list(self.sentences), self.after, self.ended]
 
 
@@ -96,11 +96,11 @@ def is_part(segment: str) -> bool:
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
-    """The sentences of a text, each with the white space after it; joined they are the text.
+    """The sentences of a text, each with the white space after it; joined, they are the text.
 
     A sentence ends at the end of a line, or with a mark (. ! ? …) before white space. A full stop
-    does not end one after a letter, an abbreviation or the number of a list item, or directly after
-    a word if the next one begins with a small letter.
+    does not end a sentence after a single letter, an abbreviation or the number of a list item, or
+    directly after a word if the next word begins with a lowercase letter.
     """
     found, start = [], 0
     for edge in _EDGE.finditer(text):

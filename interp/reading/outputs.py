@@ -89,8 +89,8 @@ def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
     if option.forms and not found:
         names = shortened(", ".join(labels.values()), 200)
         raise UserError(
-            f"no class of {model.name} is the answer {option.name!r}; its classes are {names}. "
-            "Add a form that is the name of a class"
+            f"no class of {model.name} matches the answer {option.name!r}; the model's classes "
+            f"are {names}. Add a form that is the name of a class"
         )
     return tuple(found)
 

@@ -44,8 +44,9 @@ class Reader(ABC):
     ) -> AnswerLogits:
         """The model's logits at the position of each prompt's answer, from one forward pass.
 
-        Args: batch: the prompts. embeddings: input embeddings to read instead of the batch's
-            tokens; for a batch of one
+        Args:
+            batch: the prompts.
+            embeddings: input embeddings to read instead of the batch's tokens; for a batch of one
                 prompt, many rows are possible.
             past: keys and values of the batch's first columns, which are not read again; only for
                 causal models.

@@ -40,7 +40,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Group neighbours in the order of tokens into the families that save most."""
+    """Neighbours in the order of tokens, grouped into the families that save most tokens."""
 
     start: int
     end: int
@@ -54,8 +54,9 @@ def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     In the order of their tokens, neighbours that share most are joined first, into one family if
     this saves more tokens than their separate families.
 
-    Args: prompts: the tokens of each prompt. rest: the smallest number of tokens of a prompt after
-        those that its family shares.
+    Args:
+        prompts: the tokens of each prompt.
+        rest: the smallest number of tokens of a prompt after those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     shared = [

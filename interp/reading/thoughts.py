@@ -14,11 +14,12 @@ from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 
 
 def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | None = None) -> Prompt:
-    """The prompt with the model's first thought on it, unless it has a thought already.
+    """The prompt with the model's first thought on it, unless the prompt already has a thought.
 
     If there are more draws, the prompt's donors replace sentences too: a donor from another
-    instance by the sentences at the same places of another draw, the prompt's counterpart by those
-    of the first thought on it. Where the other thought is shorter, nothing replaces the sentence.
+    instance supplies the sentences at the same places of another draw, and the prompt's counterpart
+    supplies those of the first thought on the counterpart. If the other thought is shorter, the
+    sentence is removed.
 
     Args:
         model: a model with thoughts.
@@ -39,8 +40,8 @@ def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | Non
     parts = [name for name in thought.segments if segments is None or name in segments]
     if any(map(is_part, segments or ())) and not others:
         raise UserError(
-            f"{model.name} has one thought on prompt {prompt.id}, and sentences are replaced by "
-            "those of another; generate at least two (--draws 2), or name no sentences"
+            f"{model.name} has only one thought on prompt {prompt.id}, but sentences are replaced "
+            "by those of another thought; generate at least two (--draws 2), or name no sentences"
         )
     donors = prompt.donors
     if others and parts:
@@ -63,7 +64,7 @@ def _other_thought(model: Model, donor: Donor, drawn: Iterator[Thought]) -> Thou
 def marks_of(model: Model) -> ThoughtMarks:
     """The marks around the thoughts of a model that thinks."""
     marks = model.thought_marks
-    assert marks is not None  # a model that thinks was refused without marks
+    assert marks is not None  # a model that thinks was rejected if it had no marks
     return marks
 
 
@@ -75,13 +76,13 @@ class Said:
     token_ids: tuple[int, ...]
     """The tokens of the thought, with its marks."""
     answer_ids: tuple[int, ...]
-    """The tokens after it."""
+    """The tokens after the thought."""
     same_tokens: bool
-    """Whether the thought, read as text after the prompt, has these tokens."""
+    """Whether the prompt and the thought, tokenized as one text, have the same tokens."""
 
 
 def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> Said:
-    """Cut generated tokens where the mark that ends a thought is complete.
+    """Cut generated tokens directly after the end mark of the thought.
 
     Args:
         model: a model that thinks.

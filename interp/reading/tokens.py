@@ -42,8 +42,9 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     if `Model.chat` turns it off, the messages become plain text: each question with its answer,
     then an empty line; a single message is unchanged. Only causal language models read messages.
 
-    Raises: UserError: the template fails, or changes the message, which would lose the spans;
-        prompt and model each have a system prompt; or the model cannot read messages.
+    Raises:
+        UserError: the template fails, or changes the message, which would lose the spans; prompt
+            and model each have a system prompt; or the model cannot read messages.
     """
     _check_messages(prompt, model)
     messages = prompt.messages
@@ -81,7 +82,7 @@ def _check_thought(prompt: Prompt, model: Model) -> None:
     if not prompt.thought.ended:
         raise UserError(
             f"the thought of {model.name} on prompt {prompt.id} has no end, so no answer follows "
-            "it; generate longer thoughts (--max-new-tokens), or end them by --force-end"
+            "it; generate longer thoughts (--max-new-tokens), or end them with --force-end"
         )
     if taken := prompt.segments.keys() & prompt.thought.segments.keys():
         raise UserError(
@@ -130,7 +131,7 @@ class TokenizedPrompt:
 class Batch:
     """Prompts of similar length, padded to one width.
 
-    Prompts of causal models are padded on the left, so that all prompts end at the last position.
+    Prompts of causal models are padded on the left, so all prompts end at the last position.
     """
 
     prompts: tuple[TokenizedPrompt, ...]

@@ -67,7 +67,7 @@ class Plan:
     """
 
     def origin(self, name: str) -> dict[str, Any]:
-        """The source and loading options of a model, by which later calls recognize it."""
+        """The source and loading options of a model, which let later calls recognize it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}
@@ -154,14 +154,14 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
     """
     if not model.chat.thinks:
         raise UserError(
-            f"thoughts were given, but {model.name} reads answers without them; turn thinking on "
+            f"got thoughts, but {model.name} reads answers without them; turn thinking on "
             "(--thinking on), or omit the thoughts"
         )
     if isinstance(thoughts, Path):
         where, run = str(thoughts), RunFolder.read(thoughts)
         if "thoughts" not in run.tables():
             raise UserError(
-                f"{where} holds no thoughts; give the folder of a run of generate --thinking on"
+                f"{where} holds no thoughts; expected the folder of a run of generate --thinking on"
             )
         table = run.table("thoughts")
     else:
@@ -169,7 +169,7 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
     own = table[(table["model"] == model.name) & (table["error"] == "")]
     if own.empty:
         there = ", ".join(table["model"].unique())
-        raise UserError(f"{where} has no thoughts of {model.name}; it has those of {there}")
+        raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {there}")
     found: dict[str, list[Thought]] = {}
     for row in own.sort_values("draw").to_dict("records"):
         ended = row["finished"] == "marker" or bool(row["forced"])
@@ -186,7 +186,8 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
         execution: where to measure; by default in this process.
         job: the job of workers in other processes, as JSON.
 
-    Raises: UserError: the plan or a worker raised it, or workers ended before everything was done.
+    Raises:
+        UserError: the plan or a worker raised it, or workers ended before everything was done.
     """
     execution = execution or ExecutionOptions()
     runs = plan.open()
@@ -299,7 +300,8 @@ def _wait(workers: Sequence[Worker]) -> None:
     for worker in workers:
         if worker.running():
             echo(
-                f"worker {worker.number} continues although everything is measured, and is stopped"
+                f"worker {worker.number} is still running although everything is measured; it is "
+                "stopped"
             )
             worker.stop()
 
@@ -326,4 +328,4 @@ def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
             "command to resume"
         )
     for problem in problems:
-        echo(f"{problem}\nThe other workers did the work of this one.")
+        echo(f"{problem}\nThe other workers did this worker's share.")

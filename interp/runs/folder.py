@@ -54,7 +54,8 @@ class RunFolder:
     def read(cls, folder: Path) -> "RunFolder":
         """Open the run in a folder.
 
-        Raises: UserError: there is no run of this format version, or its record is damaged.
+        Raises:
+            UserError: there is no run of this format version, or its record is damaged.
         """
         record = read_record(inside(folder, RECORD), RunRecord)
         if record is None:
@@ -117,7 +118,8 @@ class RunFolder:
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
         """The ids of missing shards of each incomplete model; None for a model that is not begun.
 
-        Args: models: the models to check; by default, those on record.
+        Args:
+            models: the models to check; by default, those on record.
         """
         begun = self.models()
         found: dict[str, list[str] | None] = {}
@@ -168,7 +170,7 @@ class RunFolder:
         *,
         filters: Filters | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """A table shard by shard, so that one shard is in memory; each holds whole pairs.
+        """A table, one shard in memory at a time; each shard holds whole pairs.
 
         Args:
             name: name of the table.
@@ -317,8 +319,9 @@ def _status(run: RunFolder, model: str) -> dict[str, Any]:
 def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[str]:
     """A line about everything that is missing, wrong or changed since it was written.
 
-    Args: run: the run, finished or not. models: the models that it should hold; by default, those
-        on record.
+    Args:
+        run: the run, finished or not.
+        models: the models that it should hold; by default, those on record.
     """
     if not run.record.models:
         yield "no model was named"

@@ -168,8 +168,9 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         before, after = earlier.chat.get(key), now.chat.get(key)
         if before != after:
             raise UserError(
-                f"{folder} holds {earlier.name}, read with {key.replace('_', ' ')} "
-                f"{shortened(repr(before))}, now {shortened(repr(after))}; give another --out"
+                f"{folder} holds {earlier.name}, which was read with {key.replace('_', ' ')} "
+                f"{shortened(repr(before))} but is now read with {shortened(repr(after))}; use "
+                "another --out"
             )
     if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(
@@ -181,9 +182,11 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
 def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool:
     """Check that a run is the one in a folder, possibly with a larger limit.
 
-    Returns: Whether the run has a larger limit.
+    Returns:
+        Whether the run has a larger limit.
 
-    Raises: UserError: the run differs, or has a smaller limit.
+    Raises:
+        UserError: the run differs, or has a smaller limit.
     """
     if earlier.measurement == now.measurement:
         _check_parameters(folder, earlier, now)

@@ -169,7 +169,7 @@ class ModelRecord(Record):
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]
-    """The source and loading options of the model, by which later calls recognize it."""
+    """The source and loading options of the model, which let later calls recognize it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
 

@@ -179,7 +179,7 @@ class Run(RunFolder):
 
         Args:
             measurement: the measurement, bound to a model.
-            origin: the source of the model, by which later calls recognize it.
+            origin: the source of the model, which lets later calls recognize it.
 
         Returns:
             Whether anything was measured.
@@ -305,7 +305,8 @@ class Run(RunFolder):
 def in_use(run: Run) -> Iterator[None]:
     """Prevent other commands from reusing the folder for another run within the block.
 
-    Raises: UserError: another command has just reused the folder for its own run.
+    Raises:
+        UserError: another command has just reused the folder for its own run.
     """
     with locked(run.folder, IN_USE, shared=True):
         with locked(run.folder, RECORD_LOCK):
@@ -344,9 +345,11 @@ def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
 def take_folder(folder: Path, record: str) -> list[Path]:
     """Create a folder for results; an existing folder must be empty or hold the named record.
 
-    Returns: The folders that were created, innermost first.
+    Returns:
+        The folders that were created, innermost first.
 
-    Raises: UserError: the folder holds other files, or cannot be created.
+    Raises:
+        UserError: the folder holds other files, or cannot be created.
     """
     with writing(folder):
         made = [path for path in (folder, *folder.parents) if not path.exists()]

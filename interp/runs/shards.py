@@ -233,7 +233,8 @@ def read_columns(
 ) -> pa.Table:
     """Selected columns and rows of a Parquet file; all by default.
 
-    Raises: UserError: the file has no such column.
+    Raises:
+        UserError: the file has no such column.
     """
     there = pq.read_schema(io.BytesIO(content)).names
     absent = [column for column in columns or () if column not in there]

@@ -217,7 +217,7 @@ def _listed() -> dict[str, str] | None:
 
 
 def _accounted(job: str) -> str:
-    """The state of a job that has left the list, if the cluster keeps accounts."""
+    """The state of a job that has left the list, if the cluster keeps accounting records."""
     command = ["sacct", "--allocations", "--noheader", "--format=State", f"--jobs={job}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     words = answer.stdout.split()  # "CANCELLED by 1000" has three words

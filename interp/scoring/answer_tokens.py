@@ -72,8 +72,9 @@ class AnswerTokenizer:
         formulas 4 and 5). The first token is the most likely one for the option's first form. A
         class is represented by its index among the model's outputs.
 
-        Raises: UserError: an option has no usable first token, two options begin with the same
-            token, or the prompt's classes differ from the model's.
+        Raises:
+            UserError: an option has no usable first token, two options begin with the same token,
+                or the prompt's classes differ from the model's.
         """
         answer, chat = tokenized.prompt.answer, tokenized.chat
         if isinstance(answer, Label):

@@ -83,7 +83,7 @@ class Start:
 
 @torch.no_grad()
 def read_start(model: Model, batch: Batch, columns: int) -> Start:
-    """Read a batch's first columns, once for all prompts that begin alike, without a gradient.
+    """Read a batch's first columns without a gradient, once for all prompts that share them.
 
     The model must be `readable_in_parts`. Use it within `model.measuring()`.
     """

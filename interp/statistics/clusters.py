@@ -257,7 +257,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
-    """A line that says, before anything is measured, what will not be tested; else empty.
+    """A note, before anything is measured, on what will not be tested; otherwise empty.
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.

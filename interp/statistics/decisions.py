@@ -76,8 +76,10 @@ def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
 def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST) -> str:
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
-    Args: p: two-sided p-value, corrected if there are several comparisons. below: the limit below
-        which differences are excluded. above: the limit above which differences are excluded.
+    Args:
+        p: two-sided p-value, corrected if there are several comparisons.
+        below: the limit below which differences are excluded.
+        above: the limit above which differences are excluded.
         smallest: the smallest difference of interest, in the units of the limits.
     """
     if np.isnan(p):

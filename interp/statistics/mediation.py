@@ -1,4 +1,4 @@
-"""How much of an effect passes through a mediator, from draws of the mediator for each unit.
+"""The share of an effect that passes through a mediator, from draws of the mediator by unit.
 
 A unit, such as a prompt x with a changed version x', has four answers for each draw d: y(x, t),
 y(x', t), y(x, t') and y(x', t'), with t drawn given x and t' given x'. Its effects are (Pearl 2001,
@@ -9,14 +9,14 @@ Direct and indirect effects; Imai, Keele and Yamamoto 2010, Statistical Science 
     direct_other = y(x, t') - y(x', t')    through_other = y(x', t) - y(x', t')
 
 The total is direct + through_other = through + direct_other. The two orders of the decomposition
-differ where x and t interact.
+differ if x and t interact.
 
 Effects of units may have either sign, so they are compared by products. The mediated share is the
 slope of the effect through the mediator on the total effect,
 
     share = sum over units of E[through] E[total] / sum over units of E[total]^2,
 
-the mean of the units' own shares, weighted by the squares of their total effects.
+that is, the mean of the units' own shares, weighted by the squares of their total effects.
 """
 
 from dataclasses import dataclass, replace
@@ -73,8 +73,8 @@ def effects_of_draws(
 def product_of_means(one: Draws, other: Draws) -> float:
     """An unbiased estimate of E[one] E[other], from draws whose pairs may be dependent.
 
-    The mean product of each draw of one with all other draws of the other. A single draw counts as
-    exact, as for a mediator without chance.
+    It is the mean product of each draw in `one` with the draws in `other` at all other positions. A
+    single draw counts as exact, as for a deterministic mediator.
     """
     count = len(one)
     if count == 1:
@@ -89,9 +89,9 @@ def cluster_ratio(
     """The weighted sum of one column divided by that of another.
 
     The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
-    above - R below over clusters does not differ from 0, by Student's t. There is none below
-    `FEWEST` clusters. If the sum below does not differ from 0 by the same test, the ratio is
-    undefined.
+    above - R below over clusters does not differ significantly from 0, by Student's t. With fewer
+    than `FEWEST` clusters, there is no interval. If the denominator does not differ from 0 by the
+    same test, the ratio is undefined.
 
     Args:
         trials: one row per trial; rows with a missing value are omitted.

@@ -340,7 +340,8 @@ def simulated(
 ) -> Float[np.ndarray, "studies clusters levels"]:
     """Simulate weighted sums of right answers by cluster and level, with this difference.
 
-    The first level has the highest share and the last the lowest; all others have the expected one.
+    The first level has the highest share and the last the lowest; all others have the expected
+    share.
     """
     chance = np.random.default_rng(seed)
     high = max(min(1.0, awaited.share + difference / 2), difference)

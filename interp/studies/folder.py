@@ -41,7 +41,8 @@ class StudyFolder:
     def table(self, name: str) -> pd.DataFrame:
         """A table of the study's report, from `tables/NAME.csv`.
 
-        Raises: UserError: the report has no such table, or has not been written yet.
+        Raises:
+            UserError: the report has no such table, or has not been written yet.
         """
         tables = inside(self.folder, "tables")
         known = [file.removesuffix(".csv") for file in names_in(tables)]

@@ -48,8 +48,9 @@ def fit(
         title: the title of the progress.
         arguments: arguments of transformers' `TrainingArguments`, such as learning_rate.
 
-    Raises: UserError: the folder holds checkpoints of another program, or a checkpoint that cannot
-        be resumed.
+    Raises:
+        UserError: the folder holds checkpoints of another program, or a checkpoint that cannot be
+            resumed.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not declare its length
     take(folder)

@@ -136,8 +136,9 @@ class Manifest(Record):
 def take(folder: Path) -> None:
     """Mark a folder as ours, and remove checkpoints that a killed process left half saved.
 
-    Raises: UserError: the folder holds checkpoints of another program, holds links, pipes or
-        folders instead of this program's files, or is not writable.
+    Raises:
+        UserError: the folder holds checkpoints of another program, holds links, pipes or folders
+            instead of this program's files, or is not writable.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -196,8 +197,9 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
     """Remove only the checkpoints of a marked folder.
 
-    Args: folder: folder of the checkpoints. but: the step of a checkpoint to keep; if None, the
-        folder's marker is also removed.
+    Args:
+        folder: folder of the checkpoints.
+        but: the step of a checkpoint to keep; if None, the folder's marker is also removed.
     """
     if not _is_ours(folder):
         return

@@ -96,8 +96,9 @@ class Training:
     def run(self, kept: CheckpointOptions, *, command: str | None = None) -> TrainRecord:
         """Train, or resume an earlier call, and return the finished record.
 
-        Raises: UserError: the folder holds something else or is not writable, or another process is
-            training in it.
+        Raises:
+            UserError: the folder holds something else or is not writable, or another process is
+                training in it.
         """
         identity = self.identity()
         folder = kept.out or _default_folder(identity)

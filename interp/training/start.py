@@ -45,7 +45,7 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """The model's source and options, by which later calls recognize it."""
+    """The model's source and options, which let later calls recognize it."""
     weights: Callable[[], PreTrainedModel]
     """Function that creates the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
@@ -87,10 +87,12 @@ def start(
 ) -> Start:
     """The start of a training run, without reading weights.
 
-    Args: name: a model or, from scratch, also a folder without weights or a built-in configuration.
-        loading: options of loading. from_scratch: whether to start from random weights. seed: seed
-        of random weights. prompts: the training prompts; the options of the first prompt are a
-        classifier's classes.
+    Args:
+        name: a model or, from scratch, also a folder without weights or a built-in configuration.
+        loading: options of loading.
+        from_scratch: whether to start from random weights.
+        seed: seed of random weights.
+        prompts: the training prompts; the options of the first prompt are a classifier's classes.
 
     Raises:
         UserError: the model cannot be found, or cannot learn such answers.

@@ -96,7 +96,7 @@ def test_accuracies_are_weighted_as_everywhere(folders):
         (["one", "other"], "the prompts differ"),
         (["both"], "--model is required to choose from the models of"),
         (["one"], "is named twice"),
-        (["both", "--model", MODELS[0]], "one model of one folder was named"),
+        (["both", "--model", MODELS[0]], "expected two models, or two folders"),
         (["both", "--model", *MODELS, "x/y"], "got more than two folders or models"),
         (["both", "one", "other"], "got more than two folders or models"),
         (["both", "--model", "x/y", MODELS[0]], "x/y is not among the models of"),

@@ -44,7 +44,7 @@ FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
             "theories.",
         ),
         ((DOWN,), "A: down, −0.30 [−0.40, −0.20], p 0.0004, 30 theories."),
-        ((FEW, FEW), "A: too few clusters to test 2 comparisons of at most 6 theories."),
+        ((FEW, FEW), "A: too few clusters to test 2 comparisons (at most 6 theories)."),
     ],
 )
 def test_a_sentence_says_what_is_shown_and_what_is_excluded(rows, brief):
@@ -98,5 +98,5 @@ def test_the_section_of_findings_has_matrices_and_no_list_of_differences():
     drawn = [None, matrix("within", "Within", rows, x="sets")]
     section = named_section(rows, TableItem("named", "Named", rows), drawn)
     assert [item.name for item in section.items] == ["within", "named"]
-    assert section.text.endswith("2 comparisons were named, 1 could be tested.")
+    assert section.text.endswith("2 comparisons were named, of which 1 could be tested.")
     assert "+0.50" not in section.text

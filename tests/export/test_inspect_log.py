@@ -94,7 +94,7 @@ def test_generated_texts_are_written_whole(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["inspect-log"], "inspect-log needs --answers DIR"),
+        (["inspect-log"], "inspect-log requires --answers DIR"),
         (["lm-eval", "--answers", "runs"], "do not take it"),
         (["inspect-log", "--answers", "RUN", "--limit", "3"], "its own prompts; omit --limit"),
         (["inspect-log", "--answers", "nowhere"], "holds neither a run nor a study"),

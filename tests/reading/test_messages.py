@@ -109,9 +109,9 @@ def test_a_space_of_the_templates_own_turn_comes_before_the_prefix(prompt):
 
 def test_what_a_template_does_not_write_is_refused(prompt):
     shown = behind(prompt, Messages(demonstrations=SHOWN))
-    with pytest.raises(UserError, match="does not write what the user says before the prompt"):
+    with pytest.raises(UserError, match="does not write the user message before the prompt"):
         write_chat(shown, in_style(template="{{ messages[-1]['content'] }}"))
-    with pytest.raises(UserError, match="does not write what the system says"):
+    with pytest.raises(UserError, match="does not write the system message"):
         write_chat(
             behind(prompt, Messages("Think.")), in_style(template="{{ messages[-1]['content'] }}")
         )

@@ -141,7 +141,7 @@ def test_an_answer_prefix_follows_the_thought(prompt):
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None])
 def test_a_model_without_marks_is_refused_or_gets_a_mark(template, prompt):
     tiny = make_tiny("llama", byte_level(template))
-    with pytest.raises(UserError, match="seems not to think"):
+    with pytest.raises(UserError, match="does not seem to think"):
         dataclasses.replace(tiny, chat=ChatFormat(thinking="on"))
     format_ = ChatFormat(thinking="on", end_of_thought="So the answer is")
     marks = dataclasses.replace(tiny, chat=format_).thought_marks
@@ -162,7 +162,7 @@ def test_template_options_reach_the_template(prompt):
     low = thinking_model(FAMILIES["gpt-oss"], options=(("reasoning_effort", "low"),))
     assert "Reasoning: low" in write_chat(prompt, low).text
     unread = thinking_model(QWEN3, options=(("reasoning_effort", "low"),))
-    with pytest.raises(UserError, match="reads no option 'reasoning_effort'"):
+    with pytest.raises(UserError, match="has no option 'reasoning_effort'"):
         write_chat(prompt, unread)
     effort = "{{ '<think>\n' if reasoning_effort != 'none' else '' }}"
     switched = thinking_model(QWEN3.partition("{%- if add_gen")[0] + "<a>" + effort)
@@ -175,7 +175,7 @@ def test_template_options_reach_the_template(prompt):
         ({"template_option": ("enable_thinking=true",)}, "--thinking on or off sets this one"),
         ({"template_option": ("effort",)}, "expected KEY=VALUE"),
         ({"template_option": ("messages=[]",)}, "belongs to the conversation"),
-        ({"template_option": ("a=1",), "chat_template": False}, "no chat template is to be used"),
+        ({"template_option": ("a=1",), "chat_template": False}, "the chat template is turned off"),
         ({"end_of_thought": "</think>"}, "thinking is off"),
         ({"thinking": "maybe"}, "thinking"),
     ],
@@ -201,7 +201,7 @@ def test_the_way_of_reading_is_recorded_and_part_of_the_run(tmp_path, capsys):
     (record,) = (json.loads(file.read_text()) for file in (out / "models").glob("*.json"))
     assert (record["chat"]["thinking"], record["chat"]["end_of_thought"]) == ("off", None)
     assert main([*command, "--thinking", "on"]) == 2
-    assert "read with thinking 'off', now 'on'" in capsys.readouterr().err
+    assert "read with thinking 'off' but is now read with 'on'" in capsys.readouterr().err
 
 
 def test_doctor_runs_with_thinking_on(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""A user's own facts: completions that a model may know or not, for the probes of facts."""
+"""A user's own facts: completions that a model may or may not know, for the fact probes."""
 
 from interp.choices import OWN_PAIRS
 from interp.errors import UserError
@@ -11,7 +11,7 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE
 
 FACTS = ("fact", TEXT, "answer")
-"""The columns of a table of facts: an id, the sentence to complete, and what completes it."""
+"""The columns of a table of facts: an id, the sentence to complete, and its completion."""
 
 
 def read_facts(source: Source) -> PromptSet:
@@ -20,7 +20,7 @@ def read_facts(source: Source) -> PromptSet:
     Columns:
         fact: an id, such as "stockholm".
         text: the sentence to complete, such as "Complete the sentence: Stockholm is in".
-        answer: what completes it; other names follow after "/", as in "Sweden/Kingdom of Sweden".
+        answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden".
 
     Other columns are factors.
 

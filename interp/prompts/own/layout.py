@@ -35,7 +35,7 @@ SEGMENTS = (
     "conclusion",
     "question",
 )
-"""Columns that are segments without being named in a template; also in the plural or numbered."""
+"""Columns that are segments even without a template; also in the plural or numbered."""
 
 PHRASING = "phrasing"
 """The factor with the number of the template, if there are several templates."""
@@ -63,16 +63,15 @@ class Layout:
     factors: Mapping[str, str]
     """Factor of each column."""
     templates: tuple[str, ...]
-    """Templates that compose segments, each of which is a phrasing; empty for one segment per line.
-    """
+    """Templates that compose segments, one per phrasing; empty for one segment per line."""
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
         """The layout of a table with the given columns.
 
         Raises:
-            UserError: a column is missing, or is neither a segment nor a factor; a template names
-                no column.
+            UserError: a column is missing, or is neither a segment nor a factor; or a template
+            names an unknown column.
         """
         check_no_index(columns)
         if missing := [name for name in REQUIRED if name not in columns]:
@@ -84,8 +83,8 @@ class Layout:
         if TEXT in columns:
             if templates:
                 raise UserError(
-                    f"a template composes the columns of segments, but there is a column {TEXT}; "
-                    "omit one of the two"
+                    "a template composes the columns of segments, but the table has a column "
+                    f"{TEXT}; omit the template or the column"
                 )
             return cls((), factors_of(others), ())
         named = _named(templates, others)
@@ -100,7 +99,8 @@ class Layout:
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
 
-        Raises: UserError: a cell is empty or invalid.
+        Raises:
+            UserError: a cell is empty or invalid.
         """
         for name in REQUIRED:
             if name not in cells:
@@ -143,7 +143,7 @@ class Layout:
 
 
 def check_no_index(columns: Sequence[str]) -> None:
-    """Refuse a table with the index of a data frame, which is nobody's factor.
+    """Reject a table that holds the index of a data frame, which is not meant as a factor.
 
     Raises:
         UserError: a column has a name that pandas gives to an index.
@@ -172,8 +172,8 @@ def factors_of(columns: Sequence[str]) -> dict[str, str]:
             )
         if factor in TAKEN:
             raise UserError(
-                f"the column {shortened(name, 60)} would be the factor {factor}, a name that the "
-                "prompts table has already; rename it"
+                f"the column {shortened(name, 60)} would be the factor {factor}, which is already "
+                "a column of the prompts table; rename it"
             )
         factors[name] = factor
     return factors
@@ -219,14 +219,15 @@ def _check_segments(names: Sequence[str]) -> None:
 
 
 def _check_known(names: Sequence[str]) -> None:
-    """Refuse columns such as notes, which would become part of the prompts by accident."""
+    """Reject columns, such as notes, that would become part of the prompts by accident."""
     if unknown := [name for name in names if not _KNOWN.fullmatch(name)]:
         template = "\\n".join(f"{{{name}}}" for name in names)
         raise UserError(
             f"the column {shortened(unknown[0], 60)!r} is neither a known segment nor a factor. If "
             f"it is not part of the prompt, call it {FACTOR}{shortened(unknown[0], 60)}; if it "
-            f"is, name all segments by a template, such as '{shortened(template)}' (--template; in "
-            f"Python templates=). Known names are {', '.join(SEGMENTS)}, also numbered, as premise1"
+            f"is, name all segments in a template, such as '{shortened(template)}' (--template; in "
+            f"Python templates=). Known names are {', '.join(SEGMENTS)}, also numbered, such as "
+            "premise1"
         )
 
 
@@ -243,7 +244,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str) -> Choice:
-    """The choice described by two cells: "Yes/yes|No/no", and the name or a form of an option."""
+    """The choice described by two cells: options ("Yes/yes|No/no"), and a form of the right one."""
     found = []
     cells = options.split("|")
     for cell in cells:
@@ -253,7 +254,8 @@ def _answer(options: str, gold: str) -> Choice:
             parts = [part.strip(" \"'[]") for part in re.split("[,;/]", options) if "|" not in part]
             meant = "|".join(parts) if len(parts) > 1 and all(parts) else "Yes/yes|No/no"
             raise UserError(
-                f"{OPTIONS} is {shortened(repr(options), 80)}; expected two or more, separated by "
+                f"{OPTIONS} is {shortened(repr(options), 80)}; expected two or more options, "
+                "separated by "
                 f'"|", each with its forms separated by "/", such as "{shortened(meant, 80)}"'
             )
         found.append(AnswerOption(forms[0], forms))

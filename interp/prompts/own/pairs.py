@@ -24,10 +24,10 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 
 Fault = tuple[str, str]
-"""The place of a fault, and what is wrong there."""
+"""The place of a fault, and its description."""
 
 PREMISES = ("premise2", "premise1")
-"""Segments whose scores are compared if a table has both, the first over the second."""
+"""Segments whose scores are divided, the first by the second, if a table has both segments."""
 
 EXAMPLE = pd.DataFrame(
     [
@@ -48,15 +48,17 @@ EXAMPLE = pd.DataFrame(
     ],
     columns=["pair", "side", "gold", "options", "premise1", "premise2", "question"],
 )
-"""A table to begin with."""
+"""An example table."""
 
 
 def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
     r"""Pairs, or larger groups of variants, from a table with one row per prompt.
 
-    Columns: pair: the name shared by the members of a group. side: the name of the member; every
-        group has one prompt for each side. gold: the correct option. options: the options,
-        separated by "|", each with its surface forms separated by "/", of
+    Columns:
+        pair: the name shared by the members of a group.
+        side: the name of the member; every group has one prompt for each side.
+        gold: the correct option.
+        options: the options, separated by "|", each with its surface forms separated by "/", of
             which the first is its name; "Yes|No" if there is no such column.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All other columns are factors.
@@ -64,8 +66,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and
     question (the page "Your own pairs" lists their names). Segments are written one per line, in
     the order of the columns, without empty cells. Columns whose names begin with `factor_` are
-    factors, one column each in the tables; any other column is refused, so none becomes text by
-    accident.
+    factors, one column each in the tables; any other column is rejected, so no column becomes text
+    by accident.
 
     Args:
         source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
@@ -87,7 +89,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
     """A line on each fault in a table of pairs, with its first place.
 
-    Raises: UserError: the table cannot be read at all, or its columns are invalid.
+    Raises:
+        UserError: the table cannot be read at all, or its columns are invalid.
     """
     return _read(source, templates)[1]
 
@@ -100,13 +103,13 @@ def holds_pairs(source: str) -> bool:
         columns = set(read_rows(source, (), optional=(*REQUIRED, *FACTS))[0].cells)
     except (UserError, OSError, ValueError):
         return False
-    # A table that lacks one of the columns is to be told so.
+    # For a table that lacks one of the columns, an error should say so.
     return len(columns & set(REQUIRED)) >= 2 or columns >= set(FACTS)
 
 
 @dataclass(frozen=True)
 class OwnPairs(System):
-    """The system of a user's own pairs, in the file of `--data FILE`."""
+    """The system of a user's own pairs, in the file given as `--data FILE`."""
 
     templates: tuple[str, ...] = ()
 
@@ -123,15 +126,15 @@ class OwnPairs(System):
         return read_pairs(data, templates=self.templates)
 
     def dataset(self, *, seed: int) -> pd.DataFrame:
-        """A table to begin with."""
+        """An example table."""
         return EXAMPLE
 
     def facts(self, *, data: str | None) -> PromptSet:
         """The facts in a table of the user's own."""
         if data is None:
             raise UserError(
-                f"the system {OWN_PAIRS} has no facts of its own: give --data FILE, a table with "
-                f"the columns {', '.join(FACTS)}"
+                f"the system {OWN_PAIRS} has no facts of its own: pass a table with the columns "
+                f"{', '.join(FACTS)} as --data FILE"
             )
         return read_facts(data)
 
@@ -169,12 +172,12 @@ def _listed(found: Sequence[Fault]) -> Iterator[str]:
 
 
 def _unmarked(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
-    """Texts without a marked segment, if others have some."""
+    """Texts without a marked segment, if other texts have marked segments."""
     plain = [where for where, prompt in made if not prompt.segments]
     for where in plain if len(plain) < len(made) else ():
         yield (
             where,
-            f"the {TEXT} marks no segment, as others do; mark its parts, such as "
+            f"the {TEXT} marks no segment, although others do; mark its parts, such as "
             "<premise1>It rains.</premise1>",
         )
 
@@ -199,7 +202,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
                 usual = f"expected one of {', '.join(sides)}" if sides else "expected the same ones"
                 yield (
                     where,
-                    f"pair {name} has the side {side!r}, as only {counts[prompt.side]:,} of "
+                    f"pair {name} has the side {side!r}, like only {counts[prompt.side]:,} of "
                     f"{counted(len(groups), 'pair')}; {usual}",
                 )
             elif prompt.text in texts:
@@ -211,7 +214,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
         known = not faulty & {"", members[0][1].factors[PAIR]}
         if missing and known and set(own) <= set(sides):
             listed = ", ".join(missing)
-            yield members[0][0], f"pair {name} lacks the side {listed}, which others have"
+            yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
     if made and len(counts) < 2 and not faulty:
         yield made[0][0], f"the only side is {min(counts)}; expected two or more"
 

@@ -45,7 +45,7 @@ def texts_of(cells: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(cell: object) -> str:
-    """The text of a cell; 3.0 is 3, since pandas writes so if another cell of a column is empty."""
+    """The text of a cell; 3.0 becomes 3: pandas turns integers into floats if a cell is empty."""
     return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
 
 

@@ -5,8 +5,8 @@
 3. Stop with a note if no estimate exists: a constant outcome, terms that depend on each
    other, terms that separate the outcomes.
 4. Fit the mixed model by the Laplace approximation. A term that is constant within every level of a
-   grouping has only as many observations as there are levels; its errors and its test have degrees
-   of freedom accordingly.
+   grouping has only as many observations as there are levels; the degrees of freedom of its errors
+   and its test reflect this.
 5. If there is no maximum, or one grouping decides nearly every outcome, the levels of the first
    grouping become the observations of a quasi-binomial regression on the terms that are constant
    within each level. Terms that vary within levels are then undefined, because hardly any level has

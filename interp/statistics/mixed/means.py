@@ -175,7 +175,7 @@ class Pooled:
 
 
 def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " models"]) -> Pooled:
-    """The mean over models of one estimate each, for models in general.
+    """The mean of one estimate per model, for models in general.
 
     Args:
         estimates: one for each model.

@@ -88,7 +88,8 @@ def test_rows_of_another_form_are_refused(tmp_path):
     file = tmp_path / "rows.jsonl"
     write_table(rows.assign(metadata="Anna"), file)
     with pytest.raises(
-        UserError, match=r"4 invalid rows.*\n.*line 1: not a row of MIB: .*metadata"
+        UserError,
+        match=r"4 invalid rows.*\n.*line 1: the row does not have MIB's format: .*metadata",
     ):
         ioi.prompts(seed=0, data=str(file))
     write_table(rows.drop(columns="metadata"), file)

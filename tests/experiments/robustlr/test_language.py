@@ -130,7 +130,10 @@ def test_the_authors_wording_is_read_too():
     [
         ("Charlie likes Gary.", "'Charlie likes Gary' is not in the language"),
         ("Charlie is tall", "ends in a full stop"),
-        ("If Charlie is tall then Gary is kind or round.", "no disjunction in what follows"),
+        (
+            "If Charlie is tall then Gary is kind or round.",
+            "a rule without a disjunction after 'then'",
+        ),
         ("If Charlie is tall and kind or round then Gary is kind.", "all joined by 'and'"),
         ("If Charlie is tall.", "not in the language"),
         ("Charlie is the brother of.", "not in the language"),

@@ -369,8 +369,10 @@ def test_the_first_screen_says_what_the_tables_say(results):
     table = contrasts(results).query("status == 'confirmatory'")
     section = finding_section(results)
     tested = table["p"].notna().sum()
-    assert f"{len(table)} comparisons were named, {tested} could be tested." in section.text
-    assert "Exploratory: " in section.text
+    assert (
+        f"{len(table)} comparisons were named, of which {tested} could be tested." in section.text
+    )
+    assert "is exploratory." in section.text
     assert [item.name for item in section.items] == ["between_models", "within_models", "findings"]
     one = dataclasses.replace(results, answers=results.answers.assign(answer="", correct=False))
     assert finding_table(one)["cannot_be_asked"].ne("").all()

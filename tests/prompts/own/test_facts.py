@@ -52,7 +52,7 @@ def test_a_file_of_facts_is_found_by_its_columns(tmp_path, capsys):
     FACTS.to_csv(file, index=False)
     assert PromptSource(data=str(file)).system == "pairs"
     assert main(["validate", str(file)]) == 0
-    assert "without fault: 3 facts" in capsys.readouterr().err
+    assert "has no faults: 3 facts" in capsys.readouterr().err
     for part, table in (("familiarity", "familiarity.csv"), ("knowledge", "excluded.csv")):
         words = ["probe", part, "--data", str(file), "--device", "cpu"]
         assert main([*words, "--out", str(folder / part)]) == 0

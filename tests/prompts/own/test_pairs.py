@@ -132,9 +132,9 @@ def test_templates_are_phrasings():
         (table((0, {"gold": "Maybe"})), "row 1: gold is 'Maybe'; expected one of Yes, No"),
         (table((1, {"pair": None})), "row 2: pair is empty"),
         (table((1, {"side": "a"})), "row 2: pair 1 has the side a twice, first in row 1"),
-        (table((1, {"pair": "2"})), "pair 2 lacks the side a, which others have"),
+        (table((1, {"pair": "2"})), "pair 2 lacks the side a, which other pairs have"),
         (table((1, {"premise1": "It rains."})), "row 2: pair 1 has the same text twice"),
-        (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more"),
+        (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more options"),
         (table().assign(options="True, False, Unknown"), 'such as "True|False|Unknown"'),
         (table().assign(options='["Yes", "No"]'), 'such as "Yes|No"'),
         (table().assign(options="Yes/No"), 'such as "Yes|No"'),
@@ -188,7 +188,7 @@ def test_a_misspelt_side_is_the_one_fault():
     rows = many()
     rows.loc[5, "side"] = "bb"
     (fault,) = faults(rows)
-    assert fault == "row 6: pair 2 has the side 'bb', as only 1 of 12 pairs; expected one of a, b"
+    assert fault == "row 6: pair 2 has the side 'bb', like only 1 of 12 pairs; expected one of a, b"
     rows.loc[5, "side"] = " b "
     assert faults(rows) == []
 
@@ -204,8 +204,8 @@ def test_a_row_without_a_pair_is_the_one_fault():
 def test_texts_are_marked_all_or_none():
     own = many(2).drop(columns=["premise1", "question"])
     assert faults(own.assign(text=TEXTS)) == [
-        "row 3 and 1 other row: the text marks no segment, as others do; mark its parts, such as "
-        "<premise1>It rains.</premise1>"
+        "row 3 and 1 other row: the text marks no segment, although others do; mark its parts, "
+        "such as <premise1>It rains.</premise1>"
     ]
     plain = read_pairs(own.assign(text=["A?", "B?", "C?", "D?"]))
     assert not any(prompt.segments for prompt in plain)
@@ -314,13 +314,13 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     assert main(["dataset", "pairs", "--out", str(file)]) == 0
     assert main(["validate", str(file)]) == 0
     told = capsys.readouterr().err
-    assert "without fault: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
+    assert "has no faults: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
     assert "segments: premise1, premise2, question" in told
     assert "small sample: 4 different values of pair" in told
     edited = file.read_text()
     assert main(["dataset", "pairs", "--out", str(file)]) == 2
     assert file.read_text() == edited
-    assert "exists and is kept" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     for command in ("attribute", "patch", "effects"):
         folder = tmp_path / command
         assert main([command, "--data", str(file), "--device", "cpu", "--out", str(folder)]) == 0
