@@ -173,7 +173,7 @@ def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tab
     first = screen(judged, of_two_models(metrics))
     model, donors = first.sentences
     assert model.startswith(
-        f"2 of 4 scores that read only the model are above chance on every model; first: {KNOWS}, "
+        f"2 of 4 scores that read only the model are above chance on every model; best: {KNOWS}, "
         "1.00 [0."
     )
     assert model.endswith("; n = 60 prompts.")
@@ -198,7 +198,7 @@ def test_controls_and_random_weights_are_warned_of(judged, tables):
     *_, control, again = screen(judged, rows, random_weights).sentences
     assert control.startswith(f"Beware: {LENGTH}, which reads no model, is above chance on every")
     # Nothing more is said about methods that are not above chance.
-    assert again.startswith("With random weights, 2 of these 3 are above chance too and may read")
+    assert again.startswith("With random weights, 2 of these 3 scores are also above chance")
     assert {len(line.split()) <= MOST_WORDS for line in (control, again)} == {True}
     assert set(at_worst(rows)["method"]) >= {ORACLE, LENGTH, KNOWS}
 
