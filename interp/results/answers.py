@@ -20,7 +20,7 @@ from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FEW_SIDES = 3
-"""With more sides, such as the settings of a question, only accuracy over whole groups is shown."""
+"""Most sides with an accuracy each; with more, only accuracy over whole groups is shown."""
 
 _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 

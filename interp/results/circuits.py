@@ -76,8 +76,8 @@ class CircuitAnswers(Result):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Areas, shares kept by size, and the circuits that hold in every value of a factor."""
         own = self.circuits, self.pairs, self.clusters
-        of_one = f" of one {self.cluster}" if self.cluster else ""
-        note = _AREAS.format(clusters=of_one)
+        one_per = f", one per {self.cluster}" if self.cluster else ""
+        note = _AREAS.format(clusters=one_per)
         yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
         table = circuit_table(*own)
         narrow = [

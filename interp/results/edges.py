@@ -91,7 +91,7 @@ class EdgeEffects(Result):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The largest edges, and estimates against exact effects."""
         table, cluster = self._effects, self.cluster
-        note = _EDGES.format(clusters=f" of one {cluster}" if cluster else "", shown=_SHOWN)
+        note = _EDGES.format(clusters=f", one per {cluster}" if cluster else "", shown=_SHOWN)
         both = table["direction"].nunique() > 1
         key = ["model", "direction", "method"] if both else ["model", "method"]
         narrow = [
