@@ -4,7 +4,7 @@ MIB differentiates the negative logit difference, so its scores have the opposit
 patching the edge would lower the metric.
 
 MIB also has a key and a value reader for each query head, whereas the model has one for each
-key-value head. If n query heads h share a key-value head g, keys (and likewise values) have
+key-value head. If n query heads h share a key-value head g, then for keys (likewise for values)
 
     written:  score(u -> h<k>) = -effect(u -> g.k) / n   for each h of g
     read:     effect(u -> g.k) = -sum over the h of g of score(u -> h<k>)

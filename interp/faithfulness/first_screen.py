@@ -43,7 +43,8 @@ def first_screen(
     prompts = sum(own.prompts for own in results)
     trials = [own for model in results for own in model.trials]
     asked = (
-        f"Which attribution finds the segment that the answer rests on, of {segments_of(trials)}? "
+        f"Which attribution finds the segment, among {segments_of(trials)}, that the answer rests "
+        "on? "
         f"{counted(len(results), 'model')}, {prompts:,} judged prompts."
     )
     figure = None
@@ -55,7 +56,7 @@ def first_screen(
             "at_a_glance",
             "How often each method finds the segment with the largest effect",
             partial(methods_found, rows, kinds=_KINDS),
-            "Dots: the share on the least favourable model, with 95% intervals that hold "
+            "Dots: results on the least favourable model, with 95% intervals that hold "
             "simultaneously for all methods. Dashed: a random order. n counts prompts.",
         )
     told = [

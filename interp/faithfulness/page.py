@@ -48,8 +48,8 @@ def report_of(folder: StudyFolder) -> Report:
             Section(
                 "Which metrics can be used",
                 "A metric is used for advice only if no method is above the oracle, the median "
-                "method is above a random order, and the reversed oracle is below that order. A "
-                "ratio is not used if its divisor, v(N) - v(0), is close to zero.",
+                "method is above a random order, and the reversed oracle is below a random order. "
+                "A ratio is not used if its divisor, v(N) - v(0), is close to zero.",
                 (TableItem("checks", "How metrics rank the controls", _joined(results, "checks")),),
             ),
             _random_section(random_weights),
@@ -75,10 +75,10 @@ def _verdict_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "interval lies above chance, and the method may be the best of its league. weaker: "
                 "above chance, but worse than the best. refuted: worse than the best, and not "
                 "shown to be above chance. undecided: shown neither to be above chance nor to be "
-                "worse than the best. The file has two more columns. p: p-value that no other "
-                "method of the league is better, corrected for all pairs; methods with p above "
-                "0.05 may be the best, and include the best with 95% confidence. corrected: the "
-                "highest value, corrected for selection by a bootstrap.",
+                "worse than the best. The file has two more columns. p: p-value for the hypothesis "
+                "that no other method of the league is better, corrected for all pairs; methods "
+                "with p above 0.05 may be the best, and include the best with 95% confidence. "
+                "corrected: the highest value, corrected for selection by a bootstrap.",
                 display=verdict_matrix(verdicts),
             ),
             *worst_items(metrics),
@@ -120,7 +120,7 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
     ]
     return Section(
         "Methods by metrics",
-        "The score of a segment is the sum over its tokens or (mean token) their mean. "
+        "A segment's score is the sum of its tokens' scores or, for (mean token), their mean. "
         "Metrics of sizes compare absolute scores; metrics of coalitions and orders use signed "
         "scores.",
         (
@@ -139,8 +139,8 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 _joined(results, "differences"),
                 "Differences on the same prompts, positive if the best method is better. "
                 "Intervals hold simultaneously for all pairs of methods in the metric and league "
-                "(Gaffke's bound over clusters). p: p-value that no other method is better, from "
-                "the same bounds, with a step-down correction.",
+                "(Gaffke's bound over clusters). p: p-value for the hypothesis that no other "
+                "method is better, from the same bounds, with a step-down correction.",
             ),
             TableItem("metrics", "All values", metrics),
         ),

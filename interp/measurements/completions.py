@@ -48,7 +48,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
     """Measure the text that a model generates after each prompt, with its thoughts if it thinks.
 
     Raises:
-        UserError: the options do not fit whether the model thinks.
+        UserError: an option requires that the model thinks, or that it does not.
     """
     _check_thinking(model, spec)
     budget = token_budget(model, batch_tokens)

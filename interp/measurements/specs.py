@@ -403,7 +403,7 @@ class Edges(Spec):
     """noising runs the clean prompt and patches edges with the corrupt prompt's activations;
     denoising is the reverse"""
     sample: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
-    """run exactly only N random edges into each kind of reader (queries, keys, values, MLPs,
+    """limit exact runs to N random edges into each kind of reader (queries, keys, values, MLPs,
     logits): the same for all pairs or, with a guarantee, different ones in each (default: all)"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect of an
@@ -479,7 +479,7 @@ class Circuits(Spec):
     such pairs"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one.
+        """The prompts pair by pair, the clean before the corrupt prompt.
 
         Raises:
             UserError: the prompts are not pairs, or lack the split factor.

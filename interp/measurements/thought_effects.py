@@ -81,8 +81,8 @@ class _ThoughtMeasurement(Measurement):
 def _check(prompt: Prompt) -> None:
     if len(prompt.answer.options) < 2:
         raise UserError(
-            f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
-            "compared; give prompts that offer a choice"
+            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
+            "compare; use prompts that offer a choice"
         )
 
 

@@ -387,5 +387,5 @@ class SegmentEffects(Result):
         )
 
     def noted(self) -> Mapping[str, object]:
-        """Errors."""
+        """The errors of each model."""
         return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))

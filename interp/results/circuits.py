@@ -1,4 +1,4 @@
-"""Circuits: how much of a model's answer a set of edges keeps, also in every phrasing."""
+"""Circuits: how much of a model's answer a set of edges keeps, overall and in every phrasing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -164,7 +164,7 @@ class EdgeEffects(Result):
         unused = ["source", "level", "head", "role"]
         if (readers["note"] == "").all():
             unused.append("note")
-        title = f"Bounds on the effects of a pair that was not checked, in {level:g} of such pairs"
+        title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
         note = _GUARANTEED.format(level=level, which=self._bounded)
         shown = [(title, readers.drop(columns=[name for name in unused if name in readers]))]
         yield TableItem("guarantee_table", title, readers, note, shown)

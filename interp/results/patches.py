@@ -244,10 +244,8 @@ class Patches(Result):
         if isinstance(level, float):
             parts = self.measured.parts("patches")
             sites, strata = guarantee_tables(parts, self.pairs, level=level)
-            title = f"Bounds on the effects of an unchecked pair, in {level:g} of such"
-            yield _table(
-                "guarantee_table", f"{title} pairs", sites, _GUARANTEED.format(level=level)
-            )
+            title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
+            yield _table("guarantee_table", title, sites, _GUARANTEED.format(level=level))
             title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
             yield TableItem("bound_table", title, strata, note, narrow=())
 

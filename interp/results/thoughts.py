@@ -238,7 +238,7 @@ def _meaning(row: Mapping[Hashable, Any]) -> str:
             "The thought is mostly decoration: if it is exchanged and the premises stay, the "
             "answer mostly stays too."
         )
-    return "It is not settled whether premises or thought decide more."
+    return "It is unclear whether the answer is read more from the premises or from the thought."
 
 
 def _percent(share: float) -> str:
