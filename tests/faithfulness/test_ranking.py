@@ -213,7 +213,7 @@ def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judg
         ModelResults("n", tuple(trials), 60, rows, wrong.assign(problem=""), NONE, NONE, NONE, ""),
     ]
     first = first_screen(results, rows, NONE)
-    assert first.sentences[0].startswith("On 1 of 2 models the top segment ranks known controls")
+    assert first.sentences[0].startswith("On 1 of 2 models, the top segment ranks known controls")
     assert "Blank: m: gim is above the oracle." in first.items[0].note
 
 
@@ -249,7 +249,7 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     assert (verdicts["verdict"] == UNDECIDED).all()
     first = screen((trials, judgements), of_two_models(metrics))
     (only,) = first.sentences
-    assert only.startswith("Nothing was tested on 2 of 2 models: 5 clusters of prompts, 10 are")
+    assert only.startswith("Nothing was tested on 2 of 2 models: 5 clusters of prompts, but 10 are")
     assert f"{KNOWS} 1.00" in first.items[0].on_page.iloc[0, 1]
 
 
