@@ -126,7 +126,7 @@ class Graph:
         return 1 + reader.layer * (self.heads + 1) + attended * self.heads
 
     def fed_by(self, reader: Reader) -> range:
-        """The writers whose output depends on what a reader reads; none for the logits."""
+        """The writers whose output depends on a reader's input; none for the logits."""
         if reader.site == "logits":
             return range(0)
         if reader.site == "mlp":

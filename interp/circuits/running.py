@@ -67,7 +67,7 @@ class _Run:
         self._streams = streams
         self._layers = LayerRuns(self._model, self._graph, streams)
         self._circuits = circuits.to(streams.differences)
-        # What each writer adds in this run, minus what it adds in the source prompt.
+        # Each writer's output in this run, minus its output in the source prompt.
         self._kept = streams.differences.new_zeros(
             (len(self._graph.writers), len(circuits), *streams.differences.shape[1:])
         )
