@@ -113,7 +113,7 @@ class _Design:
     """The groups of the observations, as numbers from 0."""
 
     both: Labels
-    """Observations with the same number share phrasing and side."""
+    """Observations with the same number share phrasing, options and side."""
     phrasing: Labels
     side: Labels
     """Observations with the same number share side and options."""
