@@ -245,10 +245,11 @@ def find_circuits(
     batch_tokens: int | None = None,
     **options: Any,
 ) -> CircuitAnswers:
-    """The answers of a model that runs only with the edges of circuits.
+    """The answers of a model restricted to the edges of circuits.
 
     The circuits are chosen by the effects in `effects`, a result of `edges` on any prompts of the
-    system, or in the run folder `edges`; without either, the edges of these prompts are measured.
+    system, or in the run folder `edges`; without either, the edges are first measured on these
+    prompts.
     """
     _check_model(model)
     _check_prompts(prompts)

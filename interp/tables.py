@@ -105,9 +105,9 @@ _OWN_UNIT = "the model's own"
 
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
-        "One row per model and prompt. `answer` and `correct` are null where only a generated text "
+        "One row per model and prompt. `answer` and `correct` are null if only generated text "
         "gives the answer. A prompt with an error is not judged: its `correct` is null, and no "
-        "accuracy counts it or its pair. For a classifier the predicted token is the predicted "
+        "accuracy counts it or its pair. For a classifier, the predicted token is the predicted "
         "class.",
         *_PROMPT,
         column("predicted_token", TEXT, "the most probable next token"),
@@ -120,7 +120,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "option_probabilities": table(
-        "One row per model, prompt and option. For a classifier an option is a class, and its "
+        "One row per model, prompt and option. For a classifier, an option is a class, and its "
         "token id is the index of the class.",
         *_PROMPT,
         column("option", TEXT, "name of the answer option"),
@@ -150,17 +150,17 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "thoughts": table(
-        "One row per model, prompt and draw: what a model writes before its answer. `before`, "
-        "`sentences` and `after` are, one after another, all that stands between the prompt and "
+        "One row per model, prompt and draw: the thought that a model writes before its answer. "
+        "`before`, `sentences` and `after`, in this order, are all the text between the prompt and "
         "the answer. Only with `--thinking on`.",
         *_PROMPT,
-        column("draw", INTEGER, "number of the thought among those on the prompt", "draws, from 0"),
+        column("draw", INTEGER, "index of the thought on this prompt", "draws, from 0"),
         column("seed", INTEGER, "seed of sampling", "seed"),
         column("before", TEXT, "the mark that begins the thought; empty if the prompt holds it"),
         column("sentences", pa.list_(TEXT), "its sentences, each with the white space after it"),
-        column("after", TEXT, "the mark that ends it, in white space; empty if none came"),
+        column("after", TEXT, "the mark that ends it, with white space; empty if there is none"),
         column("tokens", INTEGER, "length of the thought with its marks", "tokens"),
-        column("token_ids", pa.list_(INTEGER), "these tokens as they were generated", "token id"),
+        column("token_ids", pa.list_(INTEGER), "ids of these tokens, as generated", "token id"),
         column(
             "finished",
             TEXT,
@@ -170,7 +170,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "same_tokens",
             BOOLEAN,
-            "whether reading the thought as text gives the same tokens",
+            "whether tokenizing the text of the thought gives these tokens",
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
@@ -260,38 +260,38 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "thought_answers": table(
-        "One row per model, prompt, draw and reading. A reading is the answer after a thought, or "
-        "after what stands in its place: `direct` (as with `--thinking off`), `empty` (the marks "
-        "alone), `whole` (the model's own thought), `first` (its first sentences), `mistake` (one "
-        "sentence from the thought about another prompt; first thought that ended), `placebo` (the "
+        "One row per model, prompt, draw and reading. A reading is the answer after a thought or a "
+        "replacement: `direct` (as with `--thinking off`), `empty` (only the marks), `whole` (the "
+        "model's own thought), `first` (its first sentences), `mistake` (one sentence from the "
+        "thought about another prompt; only for the first thought that ended), `placebo` (the "
         "whole thought about another prompt) and `filler` (dots, about as many tokens). Thoughts "
         "that never ended have no rows. `direct` has one row per prompt.",
         *_PROMPT,
         column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
-        column("reading", TEXT, "what is read before the answer"),
+        column("reading", TEXT, "kind of text before the answer"),
         column(
             "sentence",
             INTEGER,
-            "sentences read (`first`, `empty`, `whole`), or the one exchanged (`mistake`)",
+            "number of sentences read, or of the one exchanged (`mistake`); otherwise null",
             "sentences",
         ),
-        column("sentences", INTEGER, "sentences of the thought", "sentences"),
-        _logits("value", "logit difference, correct answer against the other", _FOR_CORRECT),
+        column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
+        _logits("value", "logit of the correct answer minus that of the other", _FOR_CORRECT),
         column("answer", TEXT, "the most probable option"),
         column("correct", BOOLEAN, "whether this is the correct answer"),
         ERROR,
     ),
     "thought_effects": table(
         "One row per model, prompt, donor and segment (`all` for all segments together). The "
-        "changed prompt has the donor's text in the segment. For each draw there is a thought "
-        "about the prompt and one about the changed prompt; draws in which either never ended are "
-        "left out. Values are logits of the correct answer to the unchanged prompt minus those of "
+        "changed prompt has the donor's text in the segment. Each draw has a thought about the "
+        "prompt and one about the changed prompt; draws in which either thought never ended are "
+        "omitted. Values are logits of the correct answer to the unchanged prompt minus those of "
         "the other answer, after every combination of prompt and thought.",
         *_EXCHANGED,
         column("donor", TEXT, "name of the donor"),
         column("segment", TEXT, "the exchanged segment, or `all`"),
-        column("draws", INTEGER, "draws in which both thoughts ended", "draws"),
-        column("draws_asked", INTEGER, "draws", "draws"),
+        column("draws", INTEGER, "number of draws in which both thoughts ended", "draws"),
+        column("draws_asked", INTEGER, "number of requested draws", "draws"),
         *(
             column(name, pa.list_(NUMBER), f"value by draw: {text}", "logits", sign=_FOR_CORRECT)
             for name, text in (
@@ -305,12 +305,12 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "sentence_effects": table(
         "One row per model, prompt and sentence of the first thought that ended. Effects are on "
-        "the logit of the correct answer minus that of the other.",
+        "the logit of the correct answer minus that of the other answer.",
         *_PROMPT,
         column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
-        column("sentences", INTEGER, "sentences of the thought", "sentences"),
+        column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
         column("text", TEXT, "the sentence"),
-        _logits("left_out", "change when it is left out", _SUPPORTS_CORRECT),
+        _logits("left_out", "change when the sentence is omitted", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
             "change when another draw's sentence replaces it; null if all agree",
@@ -394,12 +394,12 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "edges": table(
         "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
-        "residual stream, to a reader: `input`, head 3 of layer 0 `a0.h3` and MLP `m0` write; the "
-        "query `a1.h3.q`, the key and value of a key-value head `a1.kv0.k` and `a1.kv0.v`, `m1` "
-        "and `logits` read. The base prompt of the pairs table is run: in `noising` the clean one, "
-        "in `denoising` the corrupt one. With an edge from the source, the reader reads what the "
-        "writer adds in the source prompt. A pair with an error has no rows, and `exact` only "
-        "those of its sample.",
+        "residual stream, to a reader. Writers are `input`, heads (`a0.h3` is head 3 of layer 0) "
+        "and MLPs (`m0`). Readers are queries (`a1.h3.q`), keys and values of key-value heads "
+        "(`a1.kv0.k`, `a1.kv0.v`), MLPs and `logits`. The base prompt of the pairs table is run: "
+        "the clean prompt in `noising`, the corrupt prompt in `denoising`. The reader of a patched "
+        "edge reads what the writer adds in the source prompt. A pair with an error has no rows, "
+        "and `exact` has rows only for its sample.",
         *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
         column("writer", TEXT, "the component that writes"),
@@ -407,17 +407,17 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "effect",
             NUMBER,
-            "change of the base prompt's metric if this edge is the source's",
+            "change of the base prompt's metric when this edge is patched",
             "logits",
-            sign="positive where the edge from the source prompt moves the answer towards "
-            "`positive_option` of the pairs table",
+            sign="positive where the patched edge moves the answer towards `positive_option` of "
+            "the pairs table",
         ),
     ),
     "circuits": table(
-        "One row per model, pair and circuit. The model runs with the edges of the circuit: each "
-        "reader reads what writers with an edge to it add in this run, and what all others add in "
-        "the corrupt prompt. With all edges it gives `base_metric` of the pairs table, without any "
-        "`source_metric`. A pair with an error has no rows.",
+        "One row per model, pair and circuit. Only the edges of the circuit are kept: each reader "
+        "reads what writers with an edge to it add in this run, and what all other writers add in "
+        "the corrupt prompt. The metric is `base_metric` of the pairs table with all edges, and "
+        "`source_metric` without any. A pair with an error has no rows.",
         MODEL,
         PAIR_ID,
         column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
@@ -425,7 +425,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("draw", INTEGER, "number of the random ranking; 0 for a method", "from 0"),
         _share("share", "share of all edges that was chosen, before pruning"),
         column("edges", INTEGER, "number of edges on paths from the input to the logits", "edges"),
-        _logits("metric", "clean prompt's metric with these edges alone", _FOR_POSITIVE),
+        _logits("metric", "clean prompt's metric with only these edges", _FOR_POSITIVE),
     ),
     "activation_vectors": table(
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "

@@ -182,10 +182,10 @@ def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
         thoughts: rows of the thoughts table; those with an error are not counted.
 
     Returns:
-        Columns model, thoughts; ended, too_long, unmarked (how many came to their mark, to the
-        limit of tokens, or to the end of the text without the mark; these sum to `thoughts`);
-        forced (how many of them got the mark at the limit); other_tokens (how many are read as
-        other tokens than those generated); tokens, sentences (means).
+        Columns model, thoughts; ended, too_long, unmarked (numbers of thoughts that reached their
+        end mark, the token limit, or the end of the text without a mark; these sum to `thoughts`);
+        forced (number given the mark at the limit); other_tokens (number whose text has other
+        tokens than those generated); tokens, sentences (means).
     """
     own = thoughts[thoughts["error"] == ""]
     names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}
@@ -200,7 +200,7 @@ def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
 
 
 def is_correct(answers: pd.DataFrame) -> pd.Series:
-    """Whether each row was answered correctly; a row that is not judged was not."""
+    """Whether each row was answered correctly; False for a row that was not judged."""
     return answers["correct"].eq(True)
 
 

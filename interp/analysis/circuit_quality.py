@@ -2,8 +2,8 @@
 
 f(C) = [mean m(C) - mean m(empty)] / [mean m(full) - mean m(empty)], a ratio of means over pairs
 (MIB, Mueller et al. 2025): 1 is the whole model on the clean prompt, 0 the corrupt prompt. cmd is
-the area under |1 - f| over the share of the edges, by trapezoids from the smallest share on: 0 is
-best. cpr is the area under f, capped at 1 at each share, since a circuit that exaggerates the
+the area under |1 - f| over the share of edges, by the trapezoidal rule from the smallest share on;
+0 is best. cpr is the area under f, capped at 1 at each share, since a circuit that exaggerates the
 answer would otherwise win.
 """
 
@@ -23,13 +23,13 @@ RESAMPLES = 2000
 """Bootstrap resamples of the clusters."""
 
 BOUNDS = (0.05, 0.1, 0.2)
-"""Distances from the whole model below which the smallest circuit is sought."""
+"""Distances from the whole model within which the smallest circuit is sought."""
 
 _HEIGHTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "cmd": lambda f: np.abs(1 - f),
     "cpr": lambda f: np.minimum(f, 1),
 }
-"""What lies over each share, by the name of its area."""
+"""Height of the curve over each share, by the name of its area."""
 
 _RANKING = ["method", "choice"]
 
@@ -41,9 +41,10 @@ def circuit_table(
 ) -> pd.DataFrame:
     """One row per model, method, choice and share.
 
-    edges: on paths from the input to the logits (mean over draws); f, f_low, f_high: with its 95%
-    percentile interval from a bootstrap over clusters, NaN for fewer than `FEWEST` of them or if
-    both prompts differ by less than `NO_GAP` on average; pairs; clusters.
+    edges: number of edges on paths from the input to the logits (mean over draws); f, f_low,
+    f_high: f (NaN if the two prompts differ by less than `NO_GAP` on average) and its 95%
+    percentile interval from a bootstrap over clusters (NaN for fewer than `FEWEST`); pairs;
+    clusters.
 
     Args:
         circuits: rows of the circuits table.
@@ -62,10 +63,10 @@ def circuit_table(
 def circuit_area_table(
     circuits: pd.DataFrame, pairs: pd.DataFrame, clusters: Mapping[str, object]
 ) -> pd.DataFrame:
-    """One row per model, method and choice, those with the smallest cmd first.
+    """One row per model, method and choice, in ascending order of cmd within each model.
 
-    cmd, cmd_low, cmd_high: area under |1 - f|; cpr, cpr_low, cpr_high: area under f, capped at 1;
-    both with intervals as in `circuit_table`, and means over draws; pairs; clusters.
+    cmd, cmd_low, cmd_high: area under |1 - f|; cpr, cpr_low, cpr_high: area under f, capped at 1.
+    Areas are averaged over draws and have intervals as in `circuit_table`. pairs; clusters.
     """
     rows = []
     for curve in _curves(circuits, pairs, clusters):
@@ -85,7 +86,7 @@ def circuit_area_table(
 
 @dataclass(frozen=True)
 class _Curve:
-    """f over the share of the edges, of one ranking."""
+    """f over the share of edges, for one ranking."""
 
     key: Mapping[str, object]
     shares: Float[np.ndarray, " share"]
@@ -99,7 +100,7 @@ class _Curve:
         return np.asarray(np.trapezoid(values, self.shares, axis=-1))
 
     def interval(self, resampled: np.ndarray) -> np.ndarray:
-        """Both ends of the interval of statistics, (end, ...), from their resamples."""
+        """Ends of the intervals of statistics, (end, ...), from their resamples."""
         if self.counts["clusters"] < FEWEST:
             return np.full((2, *resampled.shape[1:]), np.nan)
         return np.asarray(np.quantile(resampled, _ENDS, axis=0))
@@ -135,7 +136,7 @@ def _curves(
 def _ratios(
     sums: Float[np.ndarray, "resample column"], draws: int, few: bool
 ) -> Float[np.ndarray, "resample draw share"]:
-    """Each f, from sums of differences to the empty circuit, the full circuit's last."""
+    """Each f, from sums of differences from the empty circuit; the last column is the full one."""
     whole = np.full(len(sums), np.nan) if few else sums[:, -1]
     return np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
 
@@ -151,14 +152,14 @@ def split_table(
     values: Mapping[str, str],
     chosen: Collection[str],
 ) -> pd.DataFrame:
-    """How far each circuit is from the whole model in each value of the factor that was split.
+    """How far each circuit is from the whole model in each value of the split factor.
 
     One row per model, method, choice, share and value. chosen: whether circuits were chosen by the
     value's effects; edges; distance, distance_low, distance_high: |mean m(C) - mean m(full)| over
     the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs, with a
-    percentile interval over the clusters of the value; pairs; clusters. Divided by the difference
-    of all pairs, a distance is defined where the model ignores what the two prompts differ in, too.
-    Random circuits are omitted.
+    percentile interval over the clusters of the value; pairs; clusters. Dividing by the difference
+    over all pairs keeps a distance defined even if the model ignores how the prompts of a value
+    differ. Random circuits are omitted.
 
     Args:
         circuits: rows of the circuits table.
@@ -195,7 +196,7 @@ def split_table(
 
 
 def _folded(resampled: Float[np.ndarray, "resample circuit"], clusters: int) -> np.ndarray:
-    """Both ends of the intervals of absolute values, from signed resamples."""
+    """Ends of the intervals of absolute values, from signed resamples."""
     if clusters < FEWEST:
         return np.full((2, resampled.shape[1]), np.nan)
     low, high = np.quantile(resampled, _ENDS, axis=0)
@@ -206,11 +207,11 @@ def _folded(resampled: Float[np.ndarray, "resample circuit"], clusters: int) -> 
 def survival_table(distances: pd.DataFrame) -> pd.DataFrame:
     """The smallest circuit that holds in every chosen value of a factor, tested on the others.
 
-    One row per model, method, choice and bound. share, edges: of the smallest circuit whose
+    One row per model, method, choice and bound. share, edges: size of the smallest circuit whose
     distance is at most `bound` in every chosen value (NaN if there is none); largest_chosen,
-    largest_tested: its largest distance among chosen and among other values; worst: the tested
-    value with the largest distance; held, tested: the number of tested values within the bound, and
-    of all.
+    largest_tested: its largest distance among chosen and among tested values; worst: the tested
+    value with the largest distance; held: number of tested values within the bound; tested: number
+    of tested values.
 
     Args:
         distances: from `split_table`.

@@ -1,4 +1,4 @@
-"""Effects of edges averaged over pairs, and estimates against exact effects."""
+"""Effects of edges averaged over pairs, and estimates compared with exact effects."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ RESAMPLES = 2000
 """Number of bootstrap resamples of the clusters."""
 
 _TOP = (10, 50)
-"""Numbers of largest edges for comparing estimates with exact effects."""
+"""Numbers of largest edges at which estimates are compared with exact effects."""
 
 _EDGE = ["writer", "reader"]
 
@@ -116,8 +116,8 @@ def _recall(exact: pd.Series, estimate: pd.Series, top: int) -> float:
 def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """Edges as rows of the patches table, for `guarantee_tables`.
 
-    The site is the kind of reader: q, k, v, mlp or logits; a cell is an edge. Where only a sample
-    of the edges of a checked pair was run, the others of this pair are omitted.
+    The site is the kind of reader: q, k, v, mlp or logits; a cell is an edge. If only a sample of
+    a checked pair's edges was run, the other edges of the pair are omitted.
 
     Args:
         edges: rows of the edges table: estimates of every edge, exact effects of checked pairs.

@@ -16,22 +16,22 @@ from interp.statistics.mediation import (
 from interp.statistics.summaries import grouped
 
 ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")
-"""Columns of the thought_effects table that hold the log-odds of a unit, draw by draw."""
+"""Columns of the thought_effects table that hold log-odds, draw by draw."""
 
 CELL = ["model", "donor_kind", "segment"]
 
 SHARES = ("share", "share_own", "share_other")
-"""The mediated share as a mean of both orders, and by each order."""
+"""The mediated share: averaged over both orders, and for each order."""
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the thought_effects table with an unbiased product of each effect and the total.
+    """Rows of the thought_effects table with unbiased products of each effect with the total.
 
     Args:
         effects: the thought_effects table; rows with an error or without draws are omitted.
 
     Returns:
-        Its keys, and a column for each name of `EFFECTS`: E[effect] E[total], in squared nats.
+        The table's keys, and a column per name of `EFFECTS`: E[effect] E[total], in squared nats.
     """
     measured = effects[(effects["error"] == "") & (effects["draws"] > 0)]
     products: list[dict[str, float]] = []
@@ -48,26 +48,27 @@ def mediation_table(
     """One row per model, kind of donor and segment: effects, and the share through the thought.
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
-    effects over prompts, in nats; share, the mediated share as a mean of both orders, share_own and
-    share_other, that of each order; each with its 95% interval (`interp.statistics.mediation`);
-    prompts, clusters, note. The direct share is one minus the mediated share of the other order.
+    effects over prompts, in nats; share: the mediated share averaged over both orders; share_own,
+    share_other: the mediated share of each order. Each has its 95% interval
+    (`interp.statistics.mediation`). Further columns are prompts, clusters and note. The direct
+    share is one minus the mediated share of the other order.
 
-    Under the prompt's own premises prompts of one cluster are alike, under the donor's premises
-    those with the same donor. So share_own is clustered by the former, share_other by the donor,
-    and the ends of the interval of share are the means of theirs.
+    Under their own premises, prompts of one cluster are alike; under donors' premises, prompts with
+    the same donor are alike. So share_own is clustered by the prompts' cluster, share_other is
+    clustered by the donor, and each end of the interval of share is the mean of their ends.
 
     Args:
         products: the table of `effect_products`.
         prompts: the prompts table, with prompt_id, weight, the cluster and the columns of `by`.
         cluster: the column of the clusters of prompts, such as their entity.
-        by: further columns of the prompts table that groups are made of.
+        by: further columns of the prompts table by which to group.
     """
     columns = ["prompt_id", "weight", *dict.fromkeys([cluster, *by])]
     trials = products.merge(prompts[columns], on="prompt_id", validate="many_to_one")
     rows = []
     for cell, members in grouped(trials, [*CELL, *by]):
         squares = cluster_mean(members, value="total", cluster=cluster, weight="weight")
-        # The other side of a pair depends on what the pair itself depends on.
+        # The other side of a pair is in the same cluster.
         by_donor = "donor" if cell["donor_kind"] == "instance" else cluster
         own = _share(members, "through", cluster)
         other = _share(members, "through_other", by_donor)
@@ -98,7 +99,7 @@ def _share(trials: pd.DataFrame, above: str, cluster: str) -> ClusterRatio:
 
 
 def _mean(own: ClusterRatio, other: ClusterRatio) -> ClusterRatio:
-    """The mean of two ratios. Its interval is wide enough however they depend on each other."""
+    """The mean of two ratios; its interval is wide enough for any dependence between them."""
     ratio, low, high = (
         (getattr(own, name) + getattr(other, name)) / 2 for name in ("ratio", "low", "high")
     )

@@ -1,22 +1,22 @@
 """How much the effects of edges vary with the phrasing of a prompt, its side, and its instance.
 
 An effect is counted towards the clean answer: y = m(edge as in the clean prompt) - m(edge as in the
-corrupt prompt), the effect of `denoising`, and minus the effect of `noising`. The direction is the
-side of the pair that is run. The variance of y has four parts, estimated without bias from mean
-products of two observations of *different* clusters (method of moments; Searle, Casella and
-McCulloch 1992, Variance Components, chapter 5, has it for balanced data). Let M[p, s] be the mean
-product of two observations with the same phrasing (p = 1) or different ones (0), run on the same
-side (s = 1) or different ones (0). Phrasings are compared if they ask for the same answer options,
-because logits of different options, such as True and Yes, are different quantities:
+corrupt prompt), which is the effect of `denoising`, or minus that of `noising`. The direction
+determines which side of the pair is run. The variance of y has four parts, estimated without bias
+from mean products of two observations from *different* clusters (method of moments; for balanced
+data, see Searle, Casella and McCulloch 1992, Variance Components, chapter 5). Let M[p, s] be the
+mean product of two observations with the same phrasing (p = 1) or different phrasings (p = 0), run
+on the same side (s = 1) or different sides (s = 0). Phrasings are compared if they ask for the same
+answer options, because logits of different options, such as True and Yes, are different quantities:
 
 - phrasing: M[1, 0] - M[0, 0]
 - side: M[0, 1] - M[0, 0]
 - phrasing by side: M[1, 1] - M[1, 0] - M[0, 1] + M[0, 0]
-- instance: mean y^2 - M[1, 1], all that differs within a phrasing and a side; a model is
-  deterministic, so this is no noise
+- instance: mean y^2 - M[1, 1], all variation within a phrasing and a side; a model is
+  deterministic, so this is not noise
 
-They add up to the total, mean y^2 - M[0, 0]. An estimate may be negative where the part is small.
-With one direction there are only phrasing and instance.
+The parts add up to the total, mean y^2 - M[0, 0]. The estimate of a small part may be negative.
+With one direction, phrasing and instance are the only parts.
 """
 
 from collections.abc import Mapping
@@ -50,16 +50,16 @@ def component_table(
     phrasings: Mapping[str, str],
     clusters: Mapping[str, object],
 ) -> pd.DataFrame:
-    """One row per model, method and edge, those that vary most with the phrasing first.
+    """One row per model, method and edge, starting with edges that vary most with the phrasing.
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
     the total, with _low and _high, the ends of its 95% percentile interval from a bootstrap over
     clusters (NaN for fewer than `FEWEST`); phrasings, pairs, clusters.
 
-    p: the share of random orders of the phrasings, over the pairs with the same options, in which
-    the edge that varies most with them, of all edges, varies as much as this one (Westfall and
-    Young 1993). Where no edge varies, some edge has p < 0.05 in at most 5% of studies. It is NaN
-    for fewer than `FEWEST` clusters.
+    p: the share of random orders of the phrasings, among pairs with the same options, in which the
+    edge that varies most with the phrasing varies at least as much as this edge (Westfall and Young
+    1993). If no edge varies with the phrasing, at least one edge has p < 0.05 in at most 5% of
+    studies. p is NaN for fewer than `FEWEST` clusters.
 
     Args:
         edges: rows of the edges table.
@@ -113,10 +113,10 @@ class _Design:
     """The groups of the observations, as numbers from 0."""
 
     both: Labels
-    """Observations with the same number share phrasing and side."""
+    """Observations with the same number share phrasing, options and side."""
     phrasing: Labels
     side: Labels
-    """Those with the same number share side and options."""
+    """Observations with the same number share side and options."""
     options: Labels
     cluster: Labels
 
@@ -139,7 +139,7 @@ class _Design:
 
     @property
     def compared(self) -> bool:
-        """Whether two phrasings ask for the same options."""
+        """Whether at least two phrasings ask for the same options."""
         return bool(self.phrasing.max(initial=0) > self.options.max(initial=0))
 
     @property
@@ -197,9 +197,9 @@ def _products(
     cluster: Labels,
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample edge_or_count"]:
-    """Sums of products of two observations of one group and two clusters; last, their number.
+    """Sums of products of two observations in a group and in different clusters, and their number.
 
-    A cluster that is drawn twice counts as one, so no observation is multiplied with itself.
+    A cluster drawn twice counts as one cluster, so no observation is multiplied by itself.
     """
     columns = np.column_stack([values, np.ones(len(values))])
     found = np.zeros((len(weights), columns.shape[1]))
@@ -229,10 +229,10 @@ def _sums(
 def _largest_p(
     values: Float[np.ndarray, "pair edge"], phrasing: Labels, options: Labels
 ) -> Float[np.ndarray, " edge"]:
-    """For each edge, the share of orders whose largest statistic of all edges is as large.
+    """Share of random orders in which the largest statistic of any edge is as large as each edge's.
 
     The statistic is the share of the sum of squares within the options that lies between their
-    phrasings; pairs with the same options change places.
+    phrasings. Only pairs with the same options are permuted.
     """
     strata = [np.flatnonzero(options == number) for number in np.unique(options)]
     centred = values.copy()

@@ -1,4 +1,4 @@
-"""Answers after thoughts, after parts of thoughts, and after what stands in their place."""
+"""Answers after thoughts, after parts of thoughts, and after replacements of thoughts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,10 +10,10 @@ from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped, weighted_mean
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
-"""What is read before the answer, in the order in which it is shown."""
+"""Readings before the answer, in the order in which they are shown."""
 
 STEPS = 10
-"""Steps in which a curve goes from no sentence to the whole thought."""
+"""Number of steps of a curve from no sentence to the whole thought."""
 
 PLACES = ("first", "middle", "last")
 
@@ -22,10 +22,10 @@ EFFECTS = ("left_out", "exchanged", "resampled")
 
 
 def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
-    """One row per model and reading: how often the answer is correct, and as after the thought.
+    """One row per model and reading: shares of answers that are correct, and as after the thought.
 
-    Columns are model, reading; accuracy with its 95% interval over clusters, each prompt by its
-    weight and its draws equally; same_answer: share of draws with the answer that follows the whole
+    Columns are model, reading; accuracy with its 95% interval over clusters (prompts by weight,
+    their draws equally); same_answer: share of draws whose answer equals the answer after the whole
     thought, with its interval; value: mean log-odds of the correct answer; prompts, clusters.
 
     Args:
@@ -91,8 +91,8 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
 
     One row per model and share of the thought's sentences that is read, rounded down to whole
     sentences. Columns are model, percent_read; accuracy; same_answer: share of draws that already
-    have the final answer; decided: share of draws whose answer changes no more after this, and is
-    that of every longer part; draws.
+    have the final answer; decided: share of draws that have the final answer after this and every
+    longer part; draws.
 
     Args:
         answers: the thought_answers table without errors.
@@ -101,7 +101,7 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     parts = _with_whole(answers[answers["reading"].isin(["empty", "first", "whole"])])
     keys = ["model", "prompt_id", "draw"]
     parts = parts.sort_values([*keys, "sentence"], kind="stable")
-    # From the end: whether this and all longer parts have the final answer.
+    # Whether this and all longer parts have the final answer, computed from the end.
     parts["decided"] = parts[::-1].groupby(keys, sort=False)["same"].cummin()[::-1]
     parts = parts.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
     return pd.DataFrame(_curve_rows(parts))
@@ -125,13 +125,13 @@ def _curve_rows(parts: pd.DataFrame) -> Iterator[dict[str, object]]:
 def sentence_table(
     effects: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str
 ) -> pd.DataFrame:
-    """One row per model and place in the thought: what a sentence there adds to the answer.
+    """One row per model and place in the thought: how much a sentence there supports the answer.
 
     Columns are model, place (first, middle, last); for each definition of an effect, its mean with
     the 95% interval over clusters, in logits of the model's own answer after the thought (positive:
     the sentence supports it); mistake: share of draws whose answer changes if the sentence comes
-    from the thought about another prompt; sentences, clusters. Only thoughts with two sentences or
-    more count.
+    from the thought about another prompt; sentences, clusters. Only thoughts with at least two
+    sentences count.
 
     Args:
         effects: the sentence_effects table.

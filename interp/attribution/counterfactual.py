@@ -4,8 +4,8 @@ The donor is another instance of the prompt's template: the first whose segments
 number of tokens. Token i of a segment of n tokens takes the donor's token floor((i + 1/2) m / n) of
 m: token by token if m is n.
 
-Tokens before the first that differs have the difference zero and score nothing. They are read once,
-and nothing is differentiated with respect to them.
+Tokens before the first that differs have a difference of zero and score zero. They are read once,
+without a gradient.
 """
 
 import math
@@ -36,7 +36,7 @@ def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]
 
 
 def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]) -> int:
-    """The number of first columns with the same tokens in both, which can be read separately.
+    """The number of leading columns whose tokens equal the donors', which can be read separately.
 
     The last column never counts. Zero if the model cannot read a prompt in parts.
     """

@@ -101,7 +101,7 @@ class ExplainedPrompt:
 
     @contextmanager
     def after(self, columns: int) -> Iterator[None]:
-        """Within the block, embeddings begin after the prompt's first columns, read once here."""
+        """Read the prompt's first columns once; within the block, embeddings begin after them."""
         if columns:
             self._start = read_start(self.model, self.batch, columns)
         try:

@@ -1,8 +1,8 @@
-"""Circuits: sets of edges that are chosen by score, at the sizes of MIB (Mueller et al. 2025).
+"""Circuits: sets of edges chosen by score, at the sizes used by MIB (Mueller et al. 2025).
 
-`top` takes the edges with the largest scores. `greedy` starts at the logits and always adds the
-edge with the largest score into what is already read. Both are pruned to the edges that lie on a
-path from the input to the logits. A circuit of a larger share contains those of smaller ones.
+`top` takes the edges with the largest scores. `greedy` starts at the logits and repeatedly adds the
+highest-scoring edge into a reader that it has reached. All circuits are pruned to the edges on
+paths from the input to the logits. A larger circuit contains the smaller ones of its ranking.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Sizes of circuits before pruning, as shares of all edges (MIB)."""
 
 RANDOM = "random"
-"""The name of circuits by random scores."""
+"""Method name of circuits chosen by random scores."""
 
 DRAWS = 5
-"""Numbers of random rankings."""
+"""Number of random rankings."""
 
 
 def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """The edges with the largest scores, of either sign."""
+    """The edges with the largest absolute scores."""
     sizes = scores.abs().where(graph.edges, -torch.inf).flatten()
     chosen = torch.zeros(sizes.shape, dtype=torch.bool)
     chosen[sizes.argsort(descending=True, stable=True)[:edges]] = True
@@ -41,7 +41,7 @@ def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
 
 
 def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """Edges taken from the logits upwards, always the largest score into what is already read."""
+    """The edges taken by a greedy search from the logits upwards, by absolute score."""
     sizes = scores.abs()
     readers_of = _readers_of_writers(graph)
     chosen = torch.zeros(graph.edges.shape, dtype=torch.bool)
@@ -77,7 +77,7 @@ def pruned(graph: Graph, circuit: Circuit) -> Circuit:
 
 
 def _readers_of_writers(graph: Graph) -> list[list[int]]:
-    """The readers from which each writer computes its output; none for the input."""
+    """The readers that feed each writer; none for the input."""
     found: list[list[int]] = [[] for _ in graph.writers]
     for row, reader in enumerate(graph.readers):
         for writer in graph.fed_by(reader):
@@ -104,7 +104,7 @@ class Chosen:
 
 
 def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[Chosen]:
-    """The circuits at all `SHARES` by each method and choice, then by random scores."""
+    """The circuits at all `SHARES`: by each method and choice, then by random scores."""
     every = int(graph.edges.sum())
     rankings = [
         (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
@@ -121,10 +121,10 @@ def _random_scores(graph: Graph, draw: int) -> EdgeValues:
 
 
 def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
-    """Mean effects over pairs by method, (reader, writer), from rows of the edges table.
+    """Each edge's mean effect over pairs, by method, from rows of the edges table.
 
     Raises:
-        UserError: the rows are of another model, or a method lacks an edge.
+        UserError: the rows come from another model, or a method lacks an edge.
     """
     rows = {reader.name: row for row, reader in enumerate(graph.readers)}
     columns = {writer: column for column, writer in enumerate(graph.writers)}
@@ -135,14 +135,14 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
         for reader, writer, mean in means.itertuples(index=False, name=None):
             if reader not in rows or writer not in columns:
                 raise UserError(
-                    f"the model has no edge from {shortened(writer)} to {shortened(reader)}; give "
-                    "the edges of this very model"
+                    f"the model has no edge from {shortened(writer)} to {shortened(reader)}; use "
+                    "edges measured on this model"
                 )
             values[rows[reader], columns[writer]] = mean
         if missing := int((values.isnan() & graph.edges).sum()):
             raise UserError(
                 f"{missing} of {int(graph.edges.sum())} edges have no finite effect by {method}; "
-                "circuits are chosen among all edges, so measure every edge, without a sample"
+                "circuits are chosen from all edges, so measure every edge, without a sample"
             )
         found[str(method)] = values
     return found
@@ -151,11 +151,11 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
 def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """The edges of greedy circuits by one method, and how many heads share a key.
 
-    Columns are writer, reader, effect (mean over pairs, in logits) and share: that of the smallest
-    circuit with this edge.
+    Columns are writer, reader, effect (mean over pairs, in logits) and share (of the smallest
+    circuit that contains the edge).
 
     Args:
-        effects: the columns method, writer, reader, effect of all edges.
+        effects: the columns method, writer, reader and effect, for all edges.
     """
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))
@@ -180,7 +180,7 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
 
 def half_of(values: Iterable[str], factor: str) -> Collection[str]:
-    """Half of a factor's values, the larger one of two halves, drawn in the same way each time."""
+    """A reproducible random half of a factor's values, rounded up."""
     known = sorted(set(values))
     seed = hashlib.sha256("\n".join([factor, *known]).encode()).hexdigest()
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Reads the effects of edges that a finished run of `edges` has measured."""
+"""Reads edge effects from a finished run of `edges`."""
 
 import io
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ FILE = "edges.parquet"
 
 _COLUMNS = ["pair_id", "method", "writer", "reader", "effect"]
 
-_HINT = "give --edges a folder that interp edges has written and finished"
+_HINT = "set --edges to the folder of a finished run of interp edges"
 
 
 def edges_checksum(folder: Path) -> str:
@@ -32,16 +32,16 @@ def edges_checksum(folder: Path) -> str:
 
 
 def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.DataFrame:
-    """The effects on the clean prompts of one model: pair_id, method, writer, reader, effect.
+    """One model's edge effects on clean prompts: pair_id, method, writer, reader, effect.
 
     Args:
-        folder: of a finished run of `edges`.
+        folder: the folder of a finished run of `edges`.
         model: name of the model.
-        factor: a factor of the prompts, to be added as another column.
+        factor: a factor of the prompts to add as a column.
 
     Raises:
-        UserError: the folder holds no finished run of `edges`, or none of this model, or prompts
-            without the factor.
+        UserError: the folder holds no finished run of `edges`, the run lacks this model, or the
+            prompts lack the factor.
     """
     filters = [("model", "==", model), ("direction", "==", "noising")]
     schema = SCHEMAS["edges"]
@@ -50,8 +50,8 @@ def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.D
     effects: pd.DataFrame = table.to_pandas()[_COLUMNS]
     if effects.empty:
         raise UserError(
-            f"{folder} has no edges of {shortened(model)}, measured with the direction noising; "
-            f"{_HINT}, for this model"
+            f"{folder} has no edges of {shortened(model)} measured in the noising direction; "
+            f"{_HINT} on this model"
         )
     if factor is None:
         return effects
@@ -64,7 +64,7 @@ def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.D
 def _table(
     file: Path, fields: Sequence[pa.Field], filters: list[tuple[str, str, str]] | None
 ) -> pa.Table:
-    """Some columns of a Parquet file, each of its type."""
+    """Read selected columns of a Parquet file and check their types."""
     try:
         content = read_bytes(file)
         there = pq.read_schema(io.BytesIO(content))

@@ -1,15 +1,16 @@
-"""Estimates of all edges from a few backward passes on the untouched model.
+"""Estimates of all edge effects from a few backward passes.
 
-The score of an edge is the sum over tokens of what the writer's source adds over its base, times
-the gradient of the metric with respect to the residual stream *through the reader alone*:
+The score of an edge is a sum over tokens: the difference between the writer's source and base
+outputs, times the gradient of the metric with respect to the residual stream *through the reader
+only*:
 
-1. The base prompt is run with a graph, and the metric is differentiated with respect to the output
-   of each query, key and value projection and to what each MLP reads.
-2. The rows of the projection carry a head's gradient back to what the attention reads, and the
-   model's own norm carries it back to the stream, all readers of a layer at once.
+1. The base prompt is run with autograd, and the metric is differentiated with respect to the output
+   of each query, key and value projection and the input of each MLP.
+2. The projection's rows for a head carry its gradient back to the attention's input, and the
+   model's own norm carries the gradient back to the stream, for many readers at once.
 
-The graph holds no copy of a tensor for each head, so memory is that of a plain backward pass and of
-what the writers add.
+No tensor is copied for each head, so memory use is that of a plain backward pass plus the writers'
+outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,9 +41,9 @@ from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
 
 AT_ONCE = 2**19
-"""Numbers in the gradients of readers, and in the vectors of writers, that are multiplied at once:
-so many or, if that is more, a thirty-second of those in all writers. With all at once, they would
-need more memory than the backward pass."""
+"""How many numbers of the readers' gradients, and of the writers' vectors, are multiplied at once,
+or a thirty-second of all the writers' numbers if that is more. Multiplying all at once would need
+more memory than the backward pass."""
 
 
 class EdgeEstimator:
@@ -50,13 +51,13 @@ class EdgeEstimator:
 
     Estimates:
         gradient: first order at the base prompt (edge attribution patching, Syed et al. 2023).
-        integrated: mean of the gradients at points between the embeddings of both prompts
+        integrated: mean gradient over points between the two prompts' embeddings
             (EAP-IG, Hanna et al. 2024).
-        activations: mean of the gradients while the output of the writer itself moves from the
-            base's to the source's (EAP-IG with activations, Mueller et al. 2025).
-        softmax: first order, but the attention weights that a patched query or key causes are
-            computed (AtP*, Kramar et al. 2024).
-        gim: first order by the backward rules of GIM (Edin et al. 2025).
+        activations: mean gradient while the writer's own output moves from its base value to its
+            source value (EAP-IG with activations, Mueller et al. 2025).
+        softmax: first order, except that the attention weights under a patched query or key are
+            computed exactly (AtP*, Kramar et al. 2024).
+        gim: first order, with the backward rules of GIM (Edin et al. 2025).
     """
 
     def __init__(self, model: Model, graph: Graph, estimate: EdgeEstimate) -> None:
@@ -65,7 +66,7 @@ class EdgeEstimator:
         self.estimate = estimate
 
     def effects(self, streams: PairStreams) -> EdgeValues:
-        """The estimated change of the metric under each patched edge, within `answers_alone`."""
+        """The estimated change in the metric per patched edge; call within `answers_alone`."""
         return {
             "gradient": self._gradient,
             "integrated": self._integrated,
@@ -97,7 +98,7 @@ class EdgeEstimator:
         return total
 
     def _writes(self, streams: PairStreams) -> Iterator[tuple[slice, Location, Tensor]]:
-        """Groups of writers, where they write, and what their sources change there."""
+        """Groups of writers, each with its location and the change from base to source there."""
         model, differences = self._model, streams.differences
         yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
         for layer in range(self._graph.layers):
@@ -128,7 +129,7 @@ class EdgeEstimator:
         return scores
 
     def _embeddings(self, streams: PairStreams) -> tuple[Tensor, Tensor]:
-        """The base prompt's embeddings and its counterparts', after the shared tokens."""
+        """Embeddings of the base prompt and of its counterpart, after the shared tokens."""
         pair = streams.passes.pair
         base, written = embeddings_of(self._model, pair)
         return base[:, pair.shared :], written[:, pair.shared :]
@@ -149,7 +150,7 @@ def _adding(change: Tensor) -> Edit:
 def _patterns(
     model: Model, runs: LayerRuns, streams: PairStreams, readers: ReaderOutputs
 ) -> Float[Tensor, "writer head query key"]:
-    """Attention weights of a layer in which the queries, or the keys, are patched ones."""
+    """Attention weights of a layer with patched queries or patched keys."""
     view = locate(model, readers.site, readers.layer).view
 
     def edit(tensor: Tensor) -> Tensor:
@@ -169,7 +170,7 @@ def first_order(
     embeddings: Float[Tensor, "1 token size"],
     edits: Sequence[LocatedEdit] = (),
 ) -> EdgeValues:
-    """Scores of all edges by one backward pass at given embeddings, within `answers_alone`."""
+    """Scores of all edges from one backward pass at given embeddings, within `answers_alone`."""
     with torch.enable_grad(), edited(*edits):
         return _differentiated(model, graph, streams, embeddings, {})[0]
 
@@ -213,10 +214,10 @@ def _differentiated(
 
 @contextmanager
 def _separate_reads(model: Model) -> Iterator[None]:
-    """Within the block, each MLP reads a tensor of its own.
+    """Give each MLP an input tensor of its own, within the block.
 
-    Without a norm in front it is the residual stream itself, and in parallel blocks what the
-    attention reads, so its gradient would include theirs.
+    Without a norm in front, an MLP reads the residual stream itself; in parallel blocks, it reads
+    the attention's input. The gradient of a shared tensor would include that of other readers.
     """
     view = locate(model, "resid_pre", 0).view
     mlps = [
@@ -233,7 +234,7 @@ def _separate_reads(model: Model) -> Iterator[None]:
 
 
 def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
-    """The readers' projections, what they and the MLPs read, and the streams before their norms."""
+    """Locations of projections, inputs of attention and MLPs, and streams before their norms."""
     found = {}
     for layer, own in enumerate(layers_of(model.hf, model.architecture)):
         for site in ("resid_pre", "q", "k", "v"):
@@ -253,7 +254,7 @@ def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
 def _through_projections(
     model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor], most: int
 ) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
-    """Readers, with gradients with respect to what the attention reads, through each alone."""
+    """Readers, each with the gradient through it with respect to the attention's input."""
     own = layers_of(model.hf, model.architecture)[layer]
     attention = own.get_submodule(model.architecture.attention)
     first = graph.attention_readers(layer).start
@@ -269,7 +270,7 @@ def _through_projections(
 
 
 def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
-    """Stretches of vectors of so many numbers, none of more than `most` unless of one vector."""
+    """Slices of vectors with at most `most` numbers each, but at least one vector."""
     some = max(1, most // numbers)
     for start in range(0, vectors, some):
         yield slice(start, min(start + some, vectors))
@@ -280,7 +281,7 @@ def _before_norm(
     stream: Float[Tensor, "1 token size"],
     gradients: Float[Tensor, "reader token size"],
 ) -> Float[Tensor, "reader token size"]:
-    """Gradients with respect to the stream, from those with respect to what its norm puts out."""
+    """Gradients with respect to the stream, from those with respect to its norm's output."""
     (found,) = torch.autograd.grad(
         read, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
     )

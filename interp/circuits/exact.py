@@ -1,9 +1,9 @@
-"""Exact edges: a reader reads the stream as if one writer had written its source's output.
+"""Exact edge effects: one reader reads the stream as if one writer had its source output.
 
-1. Each layer is run alone on the streams that its readers would read, one row per writer, which
-   gives the queries, keys, values and MLP outputs that patched edges cause.
-2. Each edge is one row of a forward pass from that layer on, in which one head's query, key or
-   value, or the MLP's output, is the patched one. Everything after it is computed from there.
+1. Each layer is run by itself on the streams that its readers would read, with one row per writer.
+   This gives the queries, keys, values and MLP outputs under each patch.
+2. Each edge is one row of a forward pass from that layer on, with one head's query, key or value,
+   or the MLP's output, patched. Everything downstream is recomputed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,12 +30,12 @@ ATTENDED = ("q", "k", "v")
 
 @dataclass(frozen=True, slots=True)
 class ReaderOutputs:
-    """What readers of one layer and site put out, for each writer whose change they read."""
+    """Outputs of the readers of one layer and site, for each writer whose change they read."""
 
     site: str
     layer: int
     first: int
-    """The first of these readers in the graph."""
+    """Index of the first of these readers in the graph."""
     outputs: Float[Tensor, "writer token head size"]
 
 
@@ -56,7 +56,7 @@ class LayerRuns:
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        """The tensors at some sites of a layer that reads these streams."""
+        """The tensors at the given sites of a layer when it reads these streams."""
         others = [own for index, own in enumerate(self._layers) if index != layer]
         with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
             self._run(layer, streams, edits)
@@ -71,11 +71,11 @@ class LayerRuns:
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
-        """What the readers of a layer put out when they read the stream with one writer's change.
+        """Outputs of a layer's readers when they read the stream with one writer's change.
 
         Args:
-            layer: its readers are run.
-            changes: what each writer of the graph adds, (writer, token, size).
+            layer: the layer whose readers are run.
+            changes: the change of each writer of the graph, (writer, token, size).
         """
         graph = self._graph
         first, mlp = graph.attention_readers(layer).start, graph.mlp_reader(layer)
@@ -124,12 +124,12 @@ class ExactEdges:
         step: float = 1.0,
         only: Bool[Tensor, "reader writer"] | None = None,
     ) -> EdgeValues:
-        """The change of the metric under each patched edge, in logits, within `answers_alone`.
+        """The change in the metric per patched edge, in logits; call within `answers_alone`.
 
         Args:
             streams: a pair that was run.
-            step: share of the way from the base's output to the source's that a patch goes.
-            only: the edges to run; NaN for the others.
+            step: how far a patch moves from the base output (0) to the source output (1).
+            only: the edges to run; the others are NaN.
         """
         graph = self._graph
         asked = graph.edges if only is None else only & graph.edges
@@ -151,7 +151,7 @@ class ExactEdges:
         readers: ReaderOutputs,
         asked: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
-        """Head and writer of each edge into some readers, with the metric under its patch."""
+        """Head and writer of each edge into these readers, with the metric when it is patched."""
         outputs, layer = readers.outputs, readers.layer
         view = locate(self._model, readers.site, layer).view
         base = streams.at("resid_pre", layer)

@@ -1,9 +1,9 @@
 """The graph of a causal model: writers add to the residual stream, readers read it.
 
 Writers are the input embeddings, each head and each MLP; readers are the query of each head, the
-key and the value of each key-value head, each MLP, and the logits. There is an edge from a writer
-to each reader that reads the stream after it. With grouped queries a key or value has one reader
-for all query heads that share it, as in the model itself.
+key and the value of each key-value head, each MLP, and the logits. There is an edge from each
+writer to every reader that reads the stream after it. With grouped-query attention, a key or value
+has one reader for all query heads that share it, as in the model itself.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -19,7 +19,7 @@ from interp.models.model import Model
 from interp.models.sites import head_count, layer_count, locate
 
 EdgeValues = Float[Tensor, "reader writer"]
-"""A value for each edge, readers and writers in the order of their graph; NaN if there is none."""
+"""A value for each edge, with readers and writers in graph order; NaN if there is no edge."""
 
 Site = Literal["q", "k", "v", "mlp", "logits"]
 
@@ -31,11 +31,11 @@ class Reader:
     site: Site
     layer: int
     head: int = 0
-    """Head of a query, key-value head of a key or value."""
+    """The head of a query, or the key-value head of a key or value."""
 
     @property
     def name(self) -> str:
-        """Such as a0.h3.q, a0.kv1.k, m0 or logits."""
+        """The name, such as a0.h3.q, a0.kv1.k, m0 or logits."""
         if self.site == "logits":
             return "logits"
         if self.site == "mlp":
@@ -52,14 +52,14 @@ class Graph:
     heads: int
     key_value_heads: int
     parallel: bool
-    """Whether attention and MLP of a layer read the same stream, as in GPT-NeoX."""
+    """Whether the attention and the MLP of a layer read the same stream, as in GPT-NeoX."""
 
     @classmethod
     def of_edges(cls, edges: Collection[tuple[str, str]]) -> "Graph":
-        """The graph with these edges, each the names of a writer and a reader.
+        """The graph with these edges, given as names of writer and reader.
 
         Raises:
-            UserError: they are not all edges of a graph.
+            UserError: the edges are not all edges of a graph.
         """
         writers, readers = ({edge[end] for edge in edges} for end in (0, 1))
         keys = sum(name.startswith("a0.kv") and name.endswith(".k") for name in readers)
@@ -73,7 +73,7 @@ class Graph:
             (graph.writers[w], graph.readers[r].name) for r, w in graph.edges.nonzero().tolist()
         ]
         if not keys or {*names} != {*edges}:
-            raise UserError("these are not all edges of a model; measure every edge")
+            raise UserError("these are not all the edges of a model; measure every edge")
         return graph
 
     @cached_property
@@ -121,12 +121,12 @@ class Graph:
         return (layer + 1) * (self.heads + 1)
 
     def writers_before(self, reader: Reader) -> int:
-        """How many writers write before a reader reads: these are the first of `writers`."""
+        """Number of writers that write before a reader reads; they come first in `writers`."""
         attended = reader.site == "mlp" and not self.parallel
         return 1 + reader.layer * (self.heads + 1) + attended * self.heads
 
     def fed_by(self, reader: Reader) -> range:
-        """The writers whose output depends on what a reader reads; none for the logits."""
+        """The writers whose output depends on a reader's input; none for the logits."""
         if reader.site == "logits":
             return range(0)
         if reader.site == "mlp":
@@ -137,7 +137,7 @@ class Graph:
 
     @cached_property
     def edges(self) -> Bool[Tensor, "reader writer"]:
-        """Which edges there are."""
+        """Mask of the edges that exist."""
         found = zeros(len(self.readers), len(self.writers)).bool()
         for row, reader in enumerate(self.readers):
             found[row, : self.writers_before(reader)] = True

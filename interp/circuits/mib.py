@@ -1,18 +1,18 @@
-"""Edge scores in the format of MIB (Mueller et al. 2025): importances.json, written and read.
+"""Reads and writes edge scores in MIB's format, importances.json (Mueller et al. 2025).
 
 MIB differentiates the negative logit difference, so its scores have the opposite sign: positive if
 patching the edge would lower the metric.
 
-It also has a key and a value reader for each query head, where the model has one for each key-value
-head. With n query heads h to each key-value head g, for keys and likewise for values,
+MIB also has a key and a value reader for each query head, whereas the model has one for each
+key-value head. If n query heads h share a key-value head g, then for keys (likewise for values)
 
     written:  score(u -> h<k>) = -effect(u -> g.k) / n   for each h of g
     read:     effect(u -> g.k) = -sum over the h of g of score(u -> h<k>)
 
 The gradient of a shared key is the sum of its copies' gradients, so to first order the sum is the
-model's own effect, and the equal parts are the mean over the copies. What is written and read again
-stays as it was; what is read and written again has the mean of each group. A key-value edge is in
-the circuit if any of its copies is. All other edges are the same in both graphs.
+model's own effect, and equal parts are the mean over the copies. Writing and then reading preserves
+effects; reading and then writing replaces the scores of each group by their mean. A key-value edge
+is in the circuit if any of its copies is. All other edges are the same in both graphs.
 """
 
 import json
@@ -64,8 +64,8 @@ def write_importances(file: str | Path, model: Model, edges: pd.DataFrame) -> No
         file: where to write, usually MODEL_FOLDER/importances.json.
         model: the model.
         edges: the columns writer, reader and effect, such as the rows of one method in the edges
-            table, of which the mean over pairs is taken. The column in_circuit, if there is one,
-            says which edges belong to a circuit; otherwise all do.
+            table; effects are averaged over pairs. The optional column in_circuit says which edges
+            belong to a circuit; without it, all do.
 
     Raises:
         UserError: an edge is missing or unknown, an effect is not finite, there are several models,
@@ -75,9 +75,9 @@ def write_importances(file: str | Path, model: Model, edges: pd.DataFrame) -> No
     for column in ("model", "direction", "method"):
         if column in edges and edges[column].nunique() > 1:
             found = ", ".join(map(str, edges[column].unique()))
-            raise UserError(f"the edges have the {column}s {found}; select the rows of one")
+            raise UserError(f"the edges have several {column}s ({found}); select the rows of one")
     if not np.isfinite(edges["effect"]).all():
-        raise UserError("an effect is not a finite number; leave out pairs with such effects")
+        raise UserError("an effect is not a finite number; exclude pairs with such effects")
     kept = edges.assign(in_circuit=edges.get("in_circuit", True)).groupby(["writer", "reader"])
     effects, chosen = kept["effect"].mean().to_dict(), kept["in_circuit"].any().to_dict()
     known = {(writer, reader.name): names for writer, reader, names in _edges(graph)}
@@ -144,7 +144,7 @@ def _config(model: Model, graph: Graph) -> dict[str, int | bool]:
 
 
 def _edges(graph: Graph) -> Iterator[tuple[str, Reader, list[str]]]:
-    """Writer, reader and MIB's names of each edge; several for the edges of keys and values."""
+    """Writer, reader and MIB's names for each edge; an edge of a key or value may have several."""
     copies = graph.heads // graph.key_value_heads
     for reader in graph.readers:
         ends = [reader.name]
@@ -161,12 +161,12 @@ def _arrow(ends: Any) -> str:
 
 
 def _ends(name: str) -> list[str]:
-    """The nodes of MIB's edge."""
+    """The two nodes of an edge in MIB's graph."""
     return name.partition("<")[0].split("->")
 
 
 def _check_names(what: str, found: set[str], expected: set[str]) -> None:
-    for names, state in ((expected - found, "lacks"), (found - expected, "has the unknown")):
+    for names, state in ((expected - found, "lacks"), (found - expected, "has an unknown edge,")):
         if names:
             first = shortened(min(names), 60)
             raise UserError(

@@ -1,8 +1,8 @@
-"""Runs circuits: the model with some edges, while all others carry the source's activations.
+"""Runs circuits: edges outside the circuit carry activations from the source prompt.
 
-In a circuit's run each reader has an input of its own: what the writers with an edge to it write in
-this run, and what all other writers write in the source prompt (MIB, Mueller et al. 2025). The full
-circuit has the metric of the base prompt, the empty one that of the source.
+In a circuit's run, each reader has an input of its own: the outputs in this run of the writers with
+an edge to it, plus the outputs in the source prompt of all other writers (MIB, Mueller et al.
+2025). The full circuit has the base prompt's metric; the empty circuit has the source prompt's.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class CircuitRuns:
 
     @torch.no_grad()
     def metrics(self, streams: PairStreams, circuits: Sequence[Circuit]) -> list[float]:
-        """The metric of a pair in each circuit, in logits, within `answers_alone`.
+        """The metric of a pair under each circuit, in logits; call within `answers_alone`.
 
         Equal circuits are run once.
         """
@@ -67,7 +67,7 @@ class _Run:
         self._streams = streams
         self._layers = LayerRuns(self._model, self._graph, streams)
         self._circuits = circuits.to(streams.differences)
-        # What each writer adds in this run, minus what it adds in the source prompt.
+        # Each writer's output in this run, minus its output in the source prompt.
         self._kept = streams.differences.new_zeros(
             (len(self._graph.writers), len(circuits), *streams.differences.shape[1:])
         )
@@ -88,7 +88,7 @@ class _Run:
         return self._layers.metrics_from(graph.layers, last[:, 0])
 
     def _read(self, rows: slice) -> Float[Tensor, "row some_readers token size"]:
-        """What readers read that read the stream at the same place."""
+        """Inputs of readers that read the stream at the same place."""
         reader = self._graph.readers[rows.start]
         before = self._graph.writers_before(reader)
         stream = self._streams.at(*stream_read(self._graph, reader))
@@ -125,7 +125,7 @@ class _Run:
         self._keep(slice(own, own + 1), self._writers.of_mlp(out) - before)
 
     def _keep(self, own: slice, change: Float[Tensor, "writer row token size"]) -> None:
-        """Record what writers add in this run, from its difference to what they add in the base."""
+        """Record the writers' outputs in this run, given their change from the base prompt."""
         self._kept[own] = change.to(self._kept) - self._streams.differences[own][:, None]
 
 

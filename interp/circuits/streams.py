@@ -1,9 +1,9 @@
-"""What writers add to the residual stream, and what their source would add instead.
+"""Contributions of writers to the residual stream, in the base and in the source prompt.
 
-Everything runs over the base prompt's tokens from the first that differs from the source prompt's.
-A head adds its slice of the output projection, times the scale of the norm after the attention if
-there is one (Gemma 2, OLMo 2); each prompt's own scale is used, so the differences of all writers
-add up to the difference of the streams exactly.
+All tensors start at the base prompt's first token that differs from the source prompt. A head adds
+its slice of the output projection, times the scale of the norm after the attention if there is one
+(Gemma 2, OLMo 2). Each prompt's own scale is used, so the writers' differences add up exactly to
+the difference between the streams.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,20 +25,20 @@ from interp.patching.cells import PatchingPair
 from interp.patching.passes import PairPasses, SiteKey, entrance, run_pair
 
 Written = Float[Tensor, "writer token size"]
-"""What each writer adds to the residual stream at each token."""
+"""Contribution of each writer to the residual stream at each token."""
 
 _SHARE = 1e-3
-"""Largest error of the sum of all differences that rounding explains, as a share of their sizes."""
+"""Largest error in the sum of all differences that rounding explains, relative to their sizes."""
 
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
-    """The sites from which what writers add is computed."""
+    """The sites from which the writers' contributions are computed."""
     layers = range(graph.layers)
     return [("resid_pre", 0), *((site, layer) for layer in layers for site in ("z", "mlp_out"))]
 
 
 class Writers:
-    """Computes what the writers of one model add."""
+    """Computes the contributions of one model's writers."""
 
     def __init__(self, model: Model, graph: Graph) -> None:
         self._model = model
@@ -49,20 +49,20 @@ class Writers:
     def of(
         self, values: Mapping[SiteKey, Tensor]
     ) -> Iterator[Float[Tensor, "some_writers row token size"]]:
-        """What the writers add, site by site, from the tensors at `writer_sites`."""
+        """Contributions of the writers, site by site, from the tensors at `writer_sites`."""
         yield values["resid_pre", 0][None]
         for layer in range(self._graph.layers):
             yield self.of_heads(layer, values["z", layer])
             yield self.of_mlp(values["mlp_out", layer])
 
     def of_mlp(self, output: Float[Tensor, "row token size"]) -> Float[Tensor, "1 row token size"]:
-        """What an MLP adds."""
+        """Contribution of an MLP."""
         return self._scale * output[None]
 
     def of_heads(
         self, layer: int, z: Float[Tensor, "row token width"]
     ) -> Float[Tensor, "head row token size"]:
-        """What each head of a layer adds, from the outputs of all heads."""
+        """Contribution of each head of a layer, from the outputs of all heads."""
         own = layers_of(self._model.hf, self._model.architecture)[layer]
         architecture = self._model.architecture
         projection = own.get_submodule(f"{architecture.attention}.{architecture.heads_out}")
@@ -96,7 +96,7 @@ def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
 
 @dataclass(frozen=True, slots=True)
 class PairStreams:
-    """Both passes of a pair, and what the source's writers add instead of the base's."""
+    """The passes of both prompts of a pair, and each writer's difference between them."""
 
     passes: PairPasses
     differences: Written
@@ -107,7 +107,7 @@ class PairStreams:
         """Run a pair, within `answers_alone`.
 
         Raises:
-            UserError: what the writers add does not sum to the residual stream.
+            UserError: the contributions do not sum to the residual stream.
         """
         entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
         passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
@@ -128,9 +128,9 @@ class PairStreams:
         size = self.differences.norm(dim=-1).sum(0).to(whole)
         if bool((error > _tolerance(whole.dtype) * size).any()):
             raise UserError(
-                f"{model.name} ({model.hf.config.model_type}) adds something else to the residual "
-                "stream than its heads and MLPs, so edges between these would be wrong; patch "
-                "resid_pre, which is right in every architecture"
+                f"{model.name} ({model.hf.config.model_type}) adds more to the residual stream "
+                "than the outputs of its heads and MLPs, so effects of edges would be wrong; patch "
+                "resid_pre, which is valid in every architecture"
             )
 
 
@@ -143,7 +143,7 @@ def _between(graph: Graph) -> list[SiteKey]:
 
 
 def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:
-    """The differences of all writers; no more than one site's outputs are held beside them."""
+    """The differences of all writers; only one site's outputs are in memory at a time."""
     last = passes.base.values["mlp_out", graph.layers - 1]
     differences = last.new_empty(len(graph.writers), *last.shape[1:])
     first = 0

@@ -26,7 +26,7 @@ from interp.report.glance import WIDTH
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
     """How often each method finds the top segment: a dot with its interval, the best on top.
 
-    The line is a random order.
+    The dashed line marks a random order.
 
     Args:
         table: contender, kind, value, low, high, chance, prompts; one row per contender.
@@ -120,7 +120,7 @@ def _write(
     values: Float[np.ndarray, "contender metric"],
     standing: Float[np.ndarray, "contender metric"],
 ) -> None:
-    """Each value into its cell."""
+    """Write each value into its cell."""
     for (row, column), value in np.ndenumerate(values):
         dark = np.nan_to_num(abs(standing[row, column])) > 0.6
         text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""

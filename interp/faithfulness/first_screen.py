@@ -1,4 +1,4 @@
-"""The first screen of the page: the best methods of each model, and how sure that is."""
+"""The first screen of the page: the best methods for each model, and how certain that is."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -18,7 +18,7 @@ from interp.statistics.clusters import FEWEST
 
 _KINDS = {
     MODEL: "reads only the model",
-    COALITIONS: "reads donors' prompts, as the truth does",
+    COALITIONS: "reads donors' prompts, like the ground truth",
     CONTROL: "control that reads no model",
 }
 
@@ -33,7 +33,7 @@ def first_screen(
     Args:
         results: the models.
         metrics: rows of `metric_table` with their model.
-        random_weights: the same for scores of models with random weights; may be empty.
+        random_weights: such rows for models with random weights; may be empty.
     """
     top = with_kinds(metrics[metrics["metric"] == ADVISING[0]])
     problems = {own.model: _problem(own) for own in results}
@@ -43,7 +43,8 @@ def first_screen(
     prompts = sum(own.prompts for own in results)
     trials = [own for model in results for own in model.trials]
     asked = (
-        f"Which attribution finds the segment that the answer rests on, of {segments_of(trials)}? "
+        f"Which attribution finds the segment, among {segments_of(trials)}, that the answer rests "
+        "on? "
         f"{counted(len(results), 'model')}, {prompts:,} judged prompts."
     )
     figure = None
@@ -55,8 +56,8 @@ def first_screen(
             "at_a_glance",
             "How often each method finds the segment with the largest effect",
             partial(methods_found, rows, kinds=_KINDS),
-            "Dots: on the model where this is least often, with 95% intervals that hold for all "
-            "methods together. Dashed: a random order. n counts prompts.",
+            "Dots: results on the least favourable model, with 95% intervals that hold "
+            "simultaneously for all methods. Dashed: a random order. n counts prompts.",
         )
     told = [
         *_untested(top, problems, clusters),
@@ -81,7 +82,7 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
 
     Args:
         top: how often the top segment is found, with kind.
-        problems: why this says nothing about a model; empty if it does.
+        problems: why the top segment judges no method on a model; empty if it does.
     """
     parts = []
     for kind, words in {**_KINDS, RANDOM: "random order"}.items():
@@ -112,17 +113,17 @@ def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Ite
     if untested.any():
         yield (
             f"Nothing was tested on {untested.sum()} of {counted(len(untested), 'model')}: "
-            f"{clusters} clusters of prompts, {FEWEST} are needed; n = {prompts:,} prompts."
+            f"{clusters} clusters of prompts, but {FEWEST} are needed; n = {prompts:,} prompts."
         )
     if unusable := sum(map(bool, problems.values())):
         yield (
-            f"On {unusable} of {counted(len(problems), 'model')} the top segment ranks known "
-            f"controls wrongly and judges no method; n = {prompts:,} prompts."
+            f"On {unusable} of {counted(len(problems), 'model')}, the top segment ranks known "
+            f"controls wrongly, so it judges no method; n = {prompts:,} prompts."
         )
 
 
 def _leagues(worst: pd.DataFrame) -> Iterator[str]:
-    """How many methods of a league are above chance on every model, and the first of them."""
+    """How many methods of a league are above chance on every model, and the best of them."""
     for kind, words in (
         (MODEL, "that read only the model"),
         (COALITIONS, "that read donors' prompts too"),
@@ -134,7 +135,7 @@ def _leagues(worst: pd.DataFrame) -> Iterator[str]:
         value = with_interval(float(first["value"]), float(first["low"]), float(first["high"]))
         yield (
             f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance on every model; "
-            f"first: {first['method']}, {value}; n = {first['prompts']:,} prompts."
+            f"best: {first['method']}, {value}; n = {first['prompts']:,} prompts."
         )
 
 
@@ -158,6 +159,6 @@ def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterat
     found = above_chance(random_weights).merge(sure[key], on=key).drop_duplicates(key)
     if len(found):
         yield (
-            f"With random weights, {len(found)} of these {len(sure)} are above chance too and may "
-            f"read the prompt, not the model; n = {int(found['prompts'].max()):,} prompts."
+            f"With random weights, {len(found)} of these {len(sure)} scores are also above chance "
+            f"and may read only the prompt; n = {int(found['prompts'].max()):,} prompts."
         )

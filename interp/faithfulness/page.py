@@ -22,7 +22,7 @@ from interp.studies.folder import StudyFolder
 _TEXT = (
     "The judged segments are {segments}; the rest of each prompt stays. Their effects "
     "are measured by donors that replace them: v(S) is the logit of the model's own answer over "
-    "the other, with the segments of S kept. Scores are held against the Shapley values of this "
+    "the other, with the segments of S kept. Scores are compared with the Shapley values of this "
     "game. Methods that are computed from the same values v(S) cost more forward passes and are "
     "ranked separately. The 95% intervals are over clusters of prompts and hold simultaneously "
     "for all methods of a metric, and thus also for the best method."
@@ -48,8 +48,8 @@ def report_of(folder: StudyFolder) -> Report:
             Section(
                 "Which metrics can be used",
                 "A metric is used for advice only if no method is above the oracle, the median "
-                "method is above a random order, and the reversed oracle is below that order. A "
-                "ratio is not used if its divisor, v(N) - v(0), is close to zero.",
+                "method is above a random order, and the reversed oracle is below a random order. "
+                "A ratio is not used if its divisor, v(N) - v(0), is close to zero.",
                 (TableItem("checks", "How metrics rank the controls", _joined(results, "checks")),),
             ),
             _random_section(random_weights),
@@ -74,11 +74,11 @@ def _verdict_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "The value on each model with its 95% interval, and the verdict. trust: the "
                 "interval lies above chance, and the method may be the best of its league. weaker: "
                 "above chance, but worse than the best. refuted: worse than the best, and not "
-                "shown to be above chance. undecided: neither. The file also has p: that no other "
-                "method of the league is better, corrected for all pairs; methods with p above "
-                "0.05 may be the best, and together they hold the best with 95% confidence; and "
-                "corrected: the highest value without what it owes to being the highest, "
-                "estimated by a bootstrap.",
+                "shown to be above chance. undecided: shown neither to be above chance nor to be "
+                "worse than the best. The file has two more columns. p: p-value for the hypothesis "
+                "that no other method of the league is better, corrected for all pairs; methods "
+                "with p above 0.05 may be the best, and include the best with 95% confidence. "
+                "corrected: the highest value, corrected for selection by a bootstrap.",
                 display=verdict_matrix(verdicts),
             ),
             *worst_items(metrics),
@@ -120,7 +120,7 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
     ]
     return Section(
         "Methods by metrics",
-        "Scores of a segment are summed over its tokens, or (mean token) divided by their number. "
+        "A segment's score is the sum of its tokens' scores or, for (mean token), their mean. "
         "Metrics of sizes compare absolute scores; metrics of coalitions and orders use signed "
         "scores.",
         (
@@ -135,13 +135,12 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
             *figures,
             TableItem(
                 "differences",
-                "The best method of each league against the others",
+                "The best method of each league compared with the others",
                 _joined(results, "differences"),
                 "Differences on the same prompts, positive if the best method is better. "
                 "Intervals hold simultaneously for all pairs of methods in the metric and league "
-                "(Gaffke's bound over clusters). p: "
-                "that no other method is better, from the same bounds, with a step-down "
-                "correction.",
+                "(Gaffke's bound over clusters). p: p-value for the hypothesis that no other "
+                "method is better, from the same bounds, with a step-down correction.",
             ),
             TableItem("metrics", "All values", metrics),
         ),
@@ -159,7 +158,7 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
             "worst",
             "How often the top segment is found, on the least favourable model",
             worst.assign(contender=labels(worst))[columns],
-            "Length and position may identify the right segment of one model; only a method that "
+            "Length and position may identify the right segment for one model; only a method that "
             "reads the models can identify it for every model.",
         ),
     )
@@ -169,7 +168,7 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     """Shares of the compared segments, plotted against the exact shares."""
     parts = [part for own in results if len(part := shares_of(own.model, own.trials))]
     if not parts:
-        return Section("Shares", "The system compares no two segments.")
+        return Section("Shares", "The system does not name two segments to compare.")
     table = pd.concat(parts, ignore_index=True)
     table = table.assign(contender=labels(table))
     distances = distances_of(table, results)
@@ -178,8 +177,8 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     above, below = map(segment_label, ratio)
     return Section(
         "Shares",
-        f"The part of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
-        "method that measures reliance has the exact share in every prompt.",
+        f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
+        "method that measures reliance gives the exact share in every prompt.",
         (
             FigureItem(
                 "share_distances",
@@ -274,8 +273,8 @@ def beyond(metrics: pd.DataFrame) -> list[str]:
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """The metrics with contender and standing: 0 for a random order, 1 for the oracle.
 
-    Metrics that are undefined for every method are omitted, and those with a divisor close to zero
-    on average or, by their values, in single prompts.
+    Metrics are omitted if they are undefined for every method, or if their divisor is close to zero
+    on average or, judging by their values, in single prompts.
     """
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     shown = set(methods["metric"]) & set(checks.loc[checks["divisor"], "metric"])
@@ -301,7 +300,7 @@ def _wide(own: ModelResults) -> pd.DataFrame:
 
 
 def _text(value: float, low: float, high: float) -> str:
-    """A number with its interval in ASCII, as files have it."""
+    """A number with its interval in ASCII, for files."""
     interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
     return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 

@@ -29,7 +29,8 @@ NEXT_TO_NOTHING = 0.1
 """Ratios may be arbitrarily large if their divisor is below this share of the effects it sums."""
 
 MODEL, COALITIONS = "model", "coalitions"
-"""Two leagues: methods that read only the model, and methods computed from v(S), like the truth."""
+"""Two leagues: methods that read only the model, and methods computed from v(S), like the ground
+truth."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
 """Controls without intervals, because their values follow from the measured effects."""
@@ -217,11 +218,11 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """The best method of each league compared with its other methods, on the same prompts.
 
-    Methods that read the same coalitions as the truth are a separate league. One row
-    per metric, league and method: metric, league ("model" or "coalitions"), methods (of the
-    league), best, best_score, corrected (the best value, corrected for selection), method, score;
-    difference (best minus method, positive if the best is better), low, high (95%, simultaneous for
-    all pairs of the league); p (that no method of the league is better, corrected for all pairs);
+    Methods that read the same coalitions as the ground truth are a separate league. One row per
+    metric, league and method: metric, league ("model" or "coalitions"), methods (of the league),
+    best, best_score, corrected (the best value, corrected for selection), method, score; difference
+    (best minus method, positive if the best is better), low, high (95%, simultaneous for all pairs
+    of the league); p (that no method of the league is better, corrected for all pairs);
     may_be_best; note. Only means over prompts are tested.
     """
     parts = []

@@ -46,7 +46,8 @@ METHODS = (
     "captum:kernel_shap",
     "captum:lime",
 )
-"""All methods for causal models, without duplicates, except `shapley`, which is the truth."""
+"""All methods for causal models, without duplicates, except `shapley`, which is the ground
+truth."""
 
 REINITIALIZED_PAIRS = 24
 """Largest number of pairs for the re-initialised model."""

@@ -1,4 +1,4 @@
-"""Conclusions: a verdict on each method, on each model and on the one where it does worst."""
+"""Conclusions: a verdict on each method for each model, and its result on its worst model."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Circuits, as a measurement of prompts that come in pairs: the model with some edges alone."""
+"""The measurement of circuits: answers to pairs of prompts when the model keeps only some edges."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,14 @@ from interp.measurements.specs import Circuits
 from interp.models.model import Model
 
 DIRECTIONS = ("noising",)
-"""The clean prompt is run, and edges outside the circuit carry the corrupt one's activations."""
+"""The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
 
 
 def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Run each pair in the circuits that the effects in a run of `edges` choose.
+    """Run each pair under the circuits chosen by the effects in a run of `edges`.
 
     Raises:
-        UserError: the model is no causal language model, or the run holds no edges of it.
+        UserError: the model is not a causal language model, or the run holds no edges of the model.
     """
     folder = spec.edges
     effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)
@@ -34,14 +34,14 @@ def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -
 def circuits_by(
     effects: pd.DataFrame | None, model: Model, spec: Circuits, *, batch_tokens: int | None = None
 ) -> PairMeasurement:
-    """Run each pair in the circuits that these effects choose.
+    """Run each pair under the circuits chosen by these effects.
 
     Args:
         effects: the columns pair_id, method, writer, reader, effect, and the split factor if any;
-            without them no pair can be measured.
+            if None, no pair can be measured.
         model: the model.
         spec: the options.
-        batch_tokens: budget of tokens in a batch.
+        batch_tokens: token budget of a batch.
     """
     graph = graph_of(model)
     budget = cell_budget(model, batch_tokens)
@@ -77,12 +77,12 @@ def circuits_by(
 def ranking(
     effects: pd.DataFrame, *, methods: Sequence[str] | None, split: str | None
 ) -> pd.DataFrame:
-    """The effects that choose circuits.
+    """The effects by which circuits are chosen.
 
     Args:
         effects: the columns method, writer, reader, effect, and the split factor if any.
-        methods: whose effects are taken; all if not given.
-        split: a factor; the effects in half of its values are taken.
+        methods: methods whose effects are used; all if None.
+        split: a factor; only the effects in half of its values are used.
 
     Raises:
         UserError: a method has no effects.

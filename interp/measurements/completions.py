@@ -1,4 +1,4 @@
-"""The measurement of generated texts: their rows, and those of the thoughts before them."""
+"""The measurement of generated text, and of the thoughts that precede it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class GenerationMeasurement(Measurement):
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The filled tables; thoughts only of a model that thinks."""
+        """The filled tables; thoughts only for a model that thinks."""
         filled = self.spec.filled()
         return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
 
@@ -40,7 +40,7 @@ class GenerationMeasurement(Measurement):
         )
 
     def read(self, prompt: Prompt) -> Prompt:
-        """The prompt alone, since a thought is part of what is generated."""
+        """The prompt without a thought, since thoughts are generated."""
         return prompt
 
 
@@ -48,7 +48,7 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
     """Measure the text that a model generates after each prompt, with its thoughts if it thinks.
 
     Raises:
-        UserError: the options are for a model that thinks, or for one that does not.
+        UserError: an option requires that the model thinks, or that it does not.
     """
     _check_thinking(model, spec)
     budget = token_budget(model, batch_tokens)
@@ -78,18 +78,18 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
 def _check_thinking(model: Model, spec: Generate) -> None:
     if model.chat.thinks and spec.stop:
         raise UserError(
-            f"the texts {', '.join(map(repr, spec.stop))} would end thoughts too; omit --stop, or "
+            f"--stop would also end thoughts at {', '.join(map(repr, spec.stop))}; omit --stop, or "
             "turn thinking off"
         )
     if not model.chat.thinks and (spec.draws > 1 or spec.force_end):
-        asked = "several draws" if spec.draws > 1 else "the end of thoughts"
+        asked = "several draws" if spec.draws > 1 else "forced ends"
         raise UserError(
-            f"{asked} asked for, but {model.name} generates no thoughts; turn thinking on"
+            f"{asked} require thoughts, but {model.name} generates none; turn thinking on"
         )
 
 
 FORCED_TOKENS = 64
-"""Most tokens of an answer after a thought whose end was forced."""
+"""Maximum number of tokens of an answer after a thought whose end was forced."""
 
 
 def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -> list[PromptRows]:
@@ -143,7 +143,7 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
 
 
 def _ended(model: Model, thought: Thought) -> Thought:
-    """The thought with the mark that would have ended it."""
+    """The thought with its end mark added."""
     return replace(thought, after=marks_of(model).thought("").after, ended=True)
 
 

@@ -220,8 +220,8 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
     """
     if model.chat.thinks and spec.reads_thoughts and not model.thoughts:
         raise UserError(
-            f"{model.name} thinks before it answers, and has no thoughts yet: generate them by "
-            "interp generate --thinking on, and give the folder of that run by --thoughts (in "
+            f"{model.name} thinks before it answers, but has no thoughts yet: generate them with "
+            "interp generate --thinking on, and pass the folder of that run to --thoughts (in "
             "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
         )
     measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)

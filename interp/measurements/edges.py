@@ -1,4 +1,4 @@
-"""Edges between the components of a model, as a measurement of pairs of prompts."""
+"""The measurement of edges between a model's components, on pairs of prompts."""
 
 import math
 import random
@@ -31,7 +31,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
 Rows = Callable[[PairStreams, str], PromptRows]
-"""The rows of a pair that was run, in a direction."""
+"""Makes the rows of a pair that was run in a direction."""
 
 
 def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
@@ -47,7 +47,7 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
 
 
 def cell_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
-    """The budget of passes over many patched rows."""
+    """The token budget of passes over many patched rows."""
     if batch_tokens is None and model.device.type == "cpu":
         batch_tokens = CPU_CELL_TOKENS
     return token_budget(model, batch_tokens)
@@ -62,7 +62,7 @@ def pairs_on_graph(
     *,
     directions: Sequence[str],
 ) -> PairMeasurement:
-    """A measurement that runs both prompts of a pair and then makes rows of their streams."""
+    """A measurement that runs both prompts of each pair and then makes rows from their streams."""
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}
@@ -73,7 +73,7 @@ def pairs_on_graph(
 
 
 class _Pairs:
-    """Runs pair by pair, in each direction."""
+    """Runs pairs one by one, in each direction."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Edges:
         }
         checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
         if checked or "exact" in spec.methods:
-            # Means over pairs need the same edges in all pairs, a bound needs edges drawn for each.
+            # Means need the same edges in all pairs; a bound needs edges drawn for each pair.
             only = self._sampled(pair_id if checked else "")
             effects["exact"] = self._exact.effects(streams, only=only), only
         key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}
@@ -167,10 +167,10 @@ class _Edges:
             yield {**ends, "effect": values[row][writer]}
 
     def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
-        """The edges to run exactly: all, or as many into each kind of reader as the sample says.
+        """The edges to run exactly: all, or a sample of equal size into each kind of reader.
 
         Args:
-            name: seeds the sample.
+            name: seed of the sample.
         """
         graph, count = self._graph, self._spec.sample
         if count is None:

@@ -51,8 +51,8 @@ class Generated:
 def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> list[Generated]:
     """The text after each prompt of a batch, within `model.measuring()`.
 
-    A text ends at an end token, at a stop string, or at its maximum length. Texts of another `draw`
-    are sampled independently.
+    A text ends at an end token, at a stop string, or at its maximum length. Texts of different
+    draws are sampled independently.
 
     Raises:
         UserError: a prompt with its text may exceed the model's context, or the model cannot

@@ -1,4 +1,4 @@
-"""Patching, as a measurement of pairs of prompts."""
+"""The measurement of patching, on pairs of prompts."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

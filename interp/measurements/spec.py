@@ -68,7 +68,7 @@ class Spec(Options):
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own rather than those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
-    """Options on which no number depends, such as the device of a computation."""
+    """Options that affect no number, such as the device of a computation."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
     """Tables that stay in the shards; the end of a run writes their content in a different form."""
     result: ClassVar[str] = "interp.results.result:Result"

@@ -87,19 +87,19 @@ class Generate(Spec):
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
-    """texts that end the generation; they and the text after them are omitted"""
+    """strings that end the generation; they and any text after them are omitted"""
     draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
     """with --thinking on: number of thoughts on each prompt"""
     force_end: bool = False
-    """with --thinking on: write the mark that ends a thought where the thought has no end, and
-    generate the answer there"""
+    """with --thinking on: append the end mark to a thought that did not end, and generate the
+    answer after it"""
 
     @model_validator(mode="after")
     def _check_draws(self) -> "Generate":
         if self.draws > 1 and not self.temperature:
             raise UserError(
-                f"{self.draws} draws without a temperature would all be the same text; give a "
-                "temperature above 0, such as 0.7, or omit the draws"
+                f"{self.draws} draws at temperature 0 would all be identical; set a temperature "
+                "above 0, such as 0.7, or omit draws"
             )
         return self
 
@@ -152,8 +152,8 @@ class Attribute(Spec):
         if not self.keep_tokens and not any(prompt.segments for prompt in prompts):
             raise UserError(
                 "the prompts have no segments to which answers could be attributed; mark them in "
-                "the text, as <premise1>It rains.</premise1>, give each a column, or keep tokens "
-                "(--keep-tokens) to attribute answers to these"
+                "the text, as <premise1>It rains.</premise1>, give each a column, or attribute "
+                "answers to tokens (--keep-tokens)"
             )
         if not any(find_method(name).donors for name in self.methods):
             return prompts
@@ -228,7 +228,7 @@ class Effects(Spec):
 
 
 class Thoughts(Spec):
-    """How much of the answers of a model that thinks passes through its thoughts."""
+    """How much of a thinking model's answers passes through its thoughts."""
 
     name: ClassVar[str] = "thoughts"
     help: ClassVar[str] = (
@@ -263,7 +263,7 @@ class Thoughts(Spec):
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
-    """most tokens of a thought"""
+    """largest number of tokens in a thought"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts with their donors."""
@@ -400,15 +400,14 @@ class Edges(Spec):
     directions: Annotated[tuple[Literal["noising", "denoising"], ...], Field(min_length=1)] = (
         "noising",
     )
-    """noising runs the clean prompt, and the corrupt prompt's activations enter by the edges;
+    """noising runs the clean prompt and patches edges with the corrupt prompt's activations;
     denoising is the reverse"""
     sample: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
-    """run exactly only N edges into queries, keys, values, MLPs and logits each, drawn at random:
-    the same for all pairs, or with a guarantee others in each pair (default: all edges)"""
+    """limit exact runs to N random edges into each kind of reader (queries, keys, values, MLPs,
+    logits): the same for all pairs or, with a guarantee, different ones in each (default: all)"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect of an
-    edge (with a sample, of as many edges drawn at random) exceeds its bound in a pair that is not
-    checked"""
+    edge (with a sample: of as many randomly drawn edges) exceeds its bound in an unchecked pair"""
     checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
     """share of the pairs whose edges are run exactly, to check a guarantee"""
     clean: str | None = None
@@ -422,13 +421,13 @@ class Edges(Spec):
     def _check_together(self) -> "Edges":
         if self.guarantee is not None and "exact" in self.methods:
             raise UserError(
-                "a guarantee bounds what estimates miss, and exact leaves nothing to estimate; "
-                "omit exact from the methods: with a guarantee, checked pairs are run exactly"
+                "a guarantee bounds the errors of estimates, but exact leaves nothing to estimate; "
+                "omit exact from the methods, since a guarantee runs the checked pairs exactly"
             )
         if self.sample is not None and self.guarantee is None and "exact" not in self.methods:
             raise UserError(
-                "a sample says which edges are run exactly, but none is; add exact to the methods, "
-                "or give a guarantee"
+                "a sample selects the edges to run exactly, but no edges are run exactly; add "
+                "exact to the methods, or set a guarantee"
             )
         return self
 
@@ -443,11 +442,11 @@ class Edges(Spec):
 
 
 class Circuits(Spec):
-    """The answers of models that run only with the edges of a circuit."""
+    """The answers of models restricted to the edges of a circuit."""
 
     name: ClassVar[str] = "circuits"
     help: ClassVar[str] = (
-        "choose circuits by the effects of edges, run the model with these edges alone, and print "
+        "choose circuits by the effects of edges, run the model with only these edges, and print "
         "how much of its answer is left"
     )
     examples: ClassVar[tuple[str, ...]] = (
@@ -463,24 +462,24 @@ class Circuits(Spec):
     result: ClassVar[str] = "interp.results.circuits:CircuitAnswers"
 
     edges: Annotated[Path | None, FromText(texts.path, "DIR")] = None
-    """folder of a finished run of `edges` of these models, whose mean effects rank the edges
-    (default: the edges of the same prompts are measured first)"""
+    """folder of a finished run of `edges` on these models, whose mean effects rank the edges
+    (default: measure the edges on the same prompts first)"""
     methods: Annotated[
         tuple[EdgeMethod, ...] | None, Field(min_length=1), FromText(texts.names, "NAME")
     ] = None
-    """methods whose effects choose circuits (default: all of the run of `edges`; without one,
-    integrated)"""
+    """methods whose effects choose circuits (default: all methods in the run of `edges`, or
+    integrated without a run)"""
     split: Annotated[str | None, FromText(texts.name, "FACTOR")] = None
     """a factor of the prompts, such as phrasing: circuits are chosen by the effects in half of its
-    values, and the other half tests them"""
+    values and tested on the other half"""
     clean: str | None = None
     """the clean side of a pair, as in the run of `edges` (default: the system's first)"""
     policy: Policy = "last"
-    """where differing spans have unequal numbers of tokens: last, mean, or all to refuse such
-    pairs"""
+    """alignment of differing spans with unequal numbers of tokens: last, mean, or all to reject
+    such pairs"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean one before the corrupt one.
+        """The prompts pair by pair, the clean before the corrupt prompt.
 
         Raises:
             UserError: the prompts are not pairs, or lack the split factor.
@@ -493,12 +492,12 @@ class Circuits(Spec):
         return cast("Prompts", in_pairs(prompts, clean=self.clean))
 
     def first(self) -> Edges:
-        """The measurement of edges that comes first if no run of it is given."""
+        """The measurement of edges to run first if no finished run is given."""
         methods = self.methods or ("integrated",)
         return Edges(methods=methods, clean=self.clean, policy=self.policy)
 
     def identity(self) -> dict[str, JsonValue]:
-        """The options, with the whole path and a checksum of the edges."""
+        """The options, with the absolute path and a checksum of the edges."""
         from interp.circuits.effects import edges_checksum
 
         own = super().identity()

@@ -1,11 +1,11 @@
-"""What a model's thoughts do to its answers: the measurement of `Thoughts`.
+"""The measurement of `Thoughts`: how a model's thoughts affect its answers.
 
-For each prompt x and each changed prompt x' (a segment, or all, from a donor) there are some draws
-of a thought, t and t'. The answer is read after x and t, x' and t, x and t', x' and t'. It is also
-read after parts of t and after what may stand in its place. All of these texts of some prompts are
-read together, so that what they share is read once.
+For each prompt x and each changed prompt x' (with one or all segments from a donor), thoughts t and
+t' are drawn. The answer is read after x and t, x' and t, x and t', and x' and t'. It is also read
+after parts of t and after replacements for t. All texts of several prompts are read together, so
+shared beginnings are read once.
 
-The value of a text is the logit of the correct answer to x minus that of the other one.
+The value of a text is the logit of the correct answer to x minus that of the other answer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,15 +35,15 @@ from interp.tables import Row
 def thought_effects(
     model: Model, spec: Thoughts, *, batch_tokens: int | None = None
 ) -> Measurement:
-    """Measure what thoughts do to answers.
+    """Measure how thoughts affect answers.
 
     Raises:
         UserError: the model does not think.
     """
     if not model.chat.thinks:
         raise UserError(
-            f"thinking is off for {model.name}, so it has no thoughts to study; turn it on "
-            "(--thinking on), or give a model that thinks"
+            f"thinking is off for {model.name}, so there are no thoughts to study; turn thinking "
+            "on (--thinking on), or choose a model that thinks"
         )
     budget = token_budget(model, batch_tokens)
     direct = replace(model, chat=replace(model.chat, thinking="off"), thoughts={})
@@ -71,18 +71,18 @@ def thought_effects(
 
 
 class _ThoughtMeasurement(Measurement):
-    """A measurement that writes its own thoughts, or takes all of those that the model has."""
+    """A measurement that generates its own thoughts, or uses all thoughts that the model has."""
 
     def read(self, prompt: Prompt) -> Prompt:
-        """The prompt alone."""
+        """The prompt without a thought."""
         return prompt
 
 
 def _check(prompt: Prompt) -> None:
     if len(prompt.answer.options) < 2:
         raise UserError(
-            f"prompt {prompt.id} asks for {prompt.answer.needs}, so no two answers can be "
-            "compared; give prompts that offer a choice"
+            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
+            "compare; use prompts that offer a choice"
         )
 
 
@@ -113,7 +113,7 @@ class _Reader:
 
 
 class _Writer:
-    """Writes the thoughts on prompts and changed prompts, and from within thoughts on."""
+    """Generates thoughts on prompts and changed prompts, and continues partial thoughts."""
 
     def __init__(self, model: Model, spec: Thoughts, budget: TokenBudget) -> None:
         self._model, self._spec, self._budget = model, spec, budget
@@ -125,7 +125,7 @@ class _Writer:
         )
 
     def studied(self, prompts: Sequence[Prompt]) -> list[Studied]:
-        """The prompts with all thoughts that are needed."""
+        """The prompts with all thoughts needed to study them."""
         own = self._own(prompts)
         changed = [list(changed_prompts(prompt)) for prompt in prompts]
         others = iter(self._drawn([one.prompt for ones in changed for one in ones]))
@@ -136,14 +136,14 @@ class _Writer:
         return self._continued(found)
 
     def _own(self, prompts: Sequence[Prompt]) -> list[Draws]:
-        """The thoughts on prompts: those that the model has, or new ones."""
+        """The thoughts on prompts: those that the model has, or else new ones."""
         given = [self._model.thoughts.get(prompt.id, ()) for prompt in prompts]
         if self._model.thoughts:
             for prompt, draws in zip(prompts, given, strict=True):
                 if len(draws) < self._spec.draws:
                     raise UserError(
                         f"{self._model.name} has {len(draws)} thoughts on prompt {prompt.id}; "
-                        f"expected {self._spec.draws}. Generate as many (--draws), or study fewer"
+                        f"expected {self._spec.draws}. Generate more (--draws), or study fewer"
                     )
             return [draws[: self._spec.draws] for draws in given]
         return self._drawn(prompts)
@@ -155,7 +155,7 @@ class _Writer:
         return [tuple(own) for own in zip(*draws, strict=True)]
 
     def _continued(self, studied: Sequence[Studied]) -> list[Studied]:
-        """With thoughts written anew after each sentence but the last of the first thought."""
+        """Add thoughts resampled after each sentence but the last of the first thought."""
         again: list[dict[int, Draws]] = [{} for _ in studied]
         heads = [
             (row, read, own.first.holding(own.first.sentences[:read]))
@@ -177,7 +177,7 @@ class _Writer:
         return [replace(own, again=more) for own, more in zip(studied, again, strict=True)]
 
     def _write(self, prompts: Sequence[Prompt], draw: str) -> list[Thought]:
-        """What the model writes after prompts, up to the end of its thought."""
+        """Thoughts that the model generates after prompts."""
         found: dict[int, Thought] = {}
         tokenized = tokenize(self._model, prompts)
         room = {"batch_tokens": self._budget.tokens, "new_tokens": self._asked.max_new_tokens}
@@ -192,7 +192,7 @@ class _Writer:
 
 def _joined(head: Thought, rest: Thought) -> Thought:
     """A thought from its first sentences and those written after them."""
-    if not rest.sentences:  # white space alone, which belongs to the end
+    if not rest.sentences:  # only white space, which belongs to the end
         return replace(head, ended=rest.ended)
     return replace(rest, before=head.before, sentences=(*head.sentences, *rest.sentences))
 
@@ -232,7 +232,7 @@ def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logi
 
 
 def _compared(prompt: Prompt, direct: Logits) -> tuple[str, str]:
-    """The correct answer and the other one: of the named contrast, or else the most probable."""
+    """The correct answer and the most probable other one, within the named contrast if any."""
     gold = prompt.answer.gold
     names = prompt.answer.contrast or tuple(direct)
     others = [name for name in names if name != gold]

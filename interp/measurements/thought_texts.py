@@ -1,4 +1,4 @@
-"""The texts that are read to study a prompt's thoughts: after thoughts, their parts, and others."""
+"""The texts read to study a prompt's thoughts: with thoughts, their parts, and replacements."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.thought import Thought
 
 DOT = "..."
-"""The filler that stands in the place of a thought (Lanham et al. 2023, Section 2.5)."""
+"""The filler that replaces a thought (Lanham et al. 2023, Section 2.5)."""
 
 Draws = Sequence[Thought]
 
 
 @dataclass(frozen=True)
 class Changed:
-    """A prompt with a segment, or all segments, from a donor."""
+    """A prompt with one or all segments from a donor."""
 
     donor: Donor
     segment: str
@@ -48,7 +48,7 @@ class Studied:
         return next((thought for _, thought in self.drawn), None)
 
     def texts(self, model: Model) -> Iterator[Prompt]:
-        """All that is read."""
+        """All texts to read."""
         yield from (reading.text for reading in self.readings(model))
         for changed, draws in self.changed:
             for t, other in zip(self.own, draws, strict=True):
@@ -61,7 +61,7 @@ class Studied:
             yield from (after(self.prompt, thought) for thought in draws if thought.ended)
 
     def readings(self, model: Model) -> Iterator["Reading"]:
-        """The thoughts, their parts, and what stands in their place."""
+        """The thoughts, their parts, and their replacements."""
         for draw, thought in self.drawn:
             count = len(thought.sentences)
             yield self._reading(thought, draw, "empty", 0, ())
@@ -76,7 +76,7 @@ class Studied:
                     yield from self._mistakes(thought, draw, other)
 
     def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator["Reading"]:
-        """The thought with one sentence of another thought, if they differ there."""
+        """The thought with one sentence from another thought, wherever the two differ."""
         for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
             if pair[0].strip() != pair[1].strip():
                 said = exchanged(thought.sentences, place, pair[1])
@@ -89,17 +89,17 @@ class Studied:
         return Reading(kind, draw, number, len(thought.sentences), text)
 
     def _others(self, draw: int) -> Iterator[Thought]:
-        """The thought on another instance's prompt, if it ended: none or one."""
+        """The thought on another instance's prompt, if it ended."""
         for changed, draws in self.changed:
             if changed.segment == ALL and changed.donor.kind == "instance":
                 yield from (thought for thought in draws[draw : draw + 1] if thought.ended)
                 return
 
     def sentences(self) -> Iterator[tuple[int, str, list[Prompt]]]:
-        """Each sentence of the first thought: its place, and the prompts without it.
+        """Each sentence of the first thought, with its place and the prompts without it.
 
-        The first prompt has it left out, and the second, if there is one, exchanged for the
-        sentence in its place of another draw.
+        The first prompt omits the sentence. The second, if any, replaces it with the sentence at
+        the same place in another draw.
         """
         if self.first is None:
             return
@@ -116,7 +116,7 @@ class Studied:
 
 @dataclass(frozen=True)
 class Reading:
-    """A thought, or what stands in its place."""
+    """A prompt with a thought, a part of it, or a replacement."""
 
     kind: str
     draw: int | None
@@ -126,20 +126,20 @@ class Reading:
 
 
 def after(prompt: Prompt, thought: Thought) -> Prompt:
-    """The prompt with a thought, as it is read; without segments, since only answers are read."""
+    """The prompt with a thought, and without segments, since only answers are read."""
     return replace(prompt, thought=thought, segments={}, roles={}, donors=())
 
 
 def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
-    """The sentences with another one in a place, and the white space of the one that was there."""
+    """The sentences with one replaced; the white space after it is kept."""
     space = sentences[place][len(sentences[place].rstrip()) :]
     return [*sentences[:place], other.rstrip() + space, *sentences[place + 1 :]]
 
 
 def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
-    """The prompt with each segment, then with all segments, of each donor.
+    """The prompt with each segment, then with all segments, from each donor.
 
-    The other side of the pair is exchanged as a whole.
+    The other side of the pair is exchanged only as a whole.
     """
     for donor in donors_of(prompt, "instance"):
         for segment in donor.segments:

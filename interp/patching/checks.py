@@ -1,4 +1,4 @@
-"""Checks that a model can be patched, and that its sites and metric are what their names say.
+"""Checks that a model can be patched, and that its sites and metric mean what their names say.
 
 Each site is checked separately on one prompt, so an unusual architecture retains its other sites:
 `resid_pre` and `resid_post` only require layers that pass on a residual stream.

@@ -1,7 +1,7 @@
 """Estimates of the effect of every cell from a few passes, by the gradient of the metric.
 
 1. Both prompts are run once (`interp.patching.passes`).
-2. The base prompt is run again with a graph, and the metric is differentiated with respect to the
+2. The base prompt is run again with autograd, and the metric is differentiated with respect to the
    activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
    estimate takes the mean of the gradients at several points between the prompts' embeddings (as
    EAP-IG does; Hanna, Pezzelle and Belinkov 2024).

@@ -35,7 +35,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
 
 
 def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[str, object]]:
-    """Rows with a name and a value; nested values are named by the way to them.
+    """Rows with a name and a value; nested values are named by their path.
 
     Tables, which are lists of mappings, are omitted.
     """
@@ -53,7 +53,7 @@ def tables(values: Mapping[str, object]) -> dict[str, Rows]:
 
 
 def plain(value: object) -> str:
-    """A value as text of one line without markup: at most four digits, empty for None and NaN."""
+    """A value as one line of text without markup: at most four digits, empty for None and NaN."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     if isinstance(value, bool):

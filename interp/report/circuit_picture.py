@@ -1,7 +1,7 @@
-"""A circuit as a picture of a page: components by layers, lines for edges, the prompt below.
+"""A circuit as a picture on a page: components by layer, lines for edges, and the prompt below.
 
-The picture is one SVG element in the page. Its lines know the smallest circuit that they belong to,
-so that a reader may choose a size without a script (circuit.css).
+The picture is one SVG element in the page. Each line is marked with the smallest circuit that
+contains its edge, so a reader can choose a size without a script (circuit.css).
 """
 
 import re
@@ -16,14 +16,14 @@ from markupsafe import Markup
 from interp.report.html import render
 
 MOST_EDGES, FIRST_EDGES = 200, 80
-"""Most edges of a picture, and of the circuit that it shows first."""
+"""Maximum number of edges in a picture, and in the circuit that it shows first."""
 
 _WIDTH, _ROW, _MARGIN, _NODE_WIDTH = 960.0, 74.0, 92.0, 46.0
-"""Least width of a picture, height of a row of components, width of the labels of rows and of a
-component, in pixels."""
+"""In pixels: minimum width of a picture, height of a row of components, width of the row labels,
+and width of a component."""
 
 _ROWS = ("kv", "h", "m")
-"""Rows of a layer from the bottom: keys and values that heads share, heads, the MLP."""
+"""Rows of a layer from the bottom: keys and values shared by heads, heads, and the MLP."""
 
 _NODE = re.compile(r"a(?P<layer>\d+)\.(?P<kind>h|kv)(?P<head>\d+)(?:\.(?P<site>[qkv]))?")
 
@@ -67,12 +67,12 @@ def circuit_picture(
     """The picture of growing circuits.
 
     Args:
-        edges: writer, reader, effect (mean, in logits) and share: that of the smallest circuit with
-            this edge. Of the circuits, those with at most `MOST_EDGES` edges are drawn, or the
-            smallest one that is not empty.
+        edges: writer, reader, effect (mean, in logits) and share (of the smallest circuit that
+            contains the edge). Circuits with at most `MOST_EDGES` edges are drawn, or else the
+            smallest nonempty circuit.
         pair: rows of the prompts table with the clean and the corrupt prompt of one pair.
         group: number of heads that share a key and a value.
-        name: letters and digits that no other picture of the page has.
+        name: a name that no other picture on the page has.
         label: what the picture shows, for screen readers.
     """
     sizes = edges.groupby("share").size().cumsum()
@@ -128,7 +128,7 @@ def _component(reader: str, group: int) -> str:
 def _places(
     nodes: Sequence[str],
 ) -> tuple[dict[str, tuple[float, float]], list[tuple[str, float]], tuple[float, float]]:
-    """The place of each component, the labels of rows with their heights, width and height."""
+    """Places of components, row labels with their heights, and the picture's width and height."""
     by_row: dict[tuple[int, str], list[str]] = {}
     for node in dict.fromkeys(nodes):
         by_row.setdefault(_row(node), []).append(node)
@@ -163,7 +163,7 @@ def _number(node: str) -> int:
 
 
 def _shared(places: Mapping[str, tuple[float, float]], group: int) -> Iterator[tuple[str, str]]:
-    """Key-value heads with the heads that are drawn and read them."""
+    """Pairs of a key-value head and a drawn head that reads it."""
     for kv in (node for node in places if ".kv" in node):
         layer, first = kv.partition(".")[0], _number(kv) * group
         for head in (f"{layer}.h{number}" for number in range(first, first + group)):
@@ -207,7 +207,7 @@ def _segments(pair: pd.DataFrame) -> list[_Segment]:
 
 
 def _compared(clean: str, corrupt: str) -> tuple[list[_Word], list[_Word]]:
-    """The words of both texts, and which of them the other lacks."""
+    """The words of both texts, each marked if the other text lacks it."""
     one, other = clean.split(), corrupt.split()
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     shared = {block.a + i for block in blocks for i in range(block.size)}

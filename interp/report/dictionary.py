@@ -20,7 +20,7 @@ _INTRODUCTION = (
     "The files contain these descriptions too: `pyarrow.parquet.read_schema(FILE)` has the "
     "description of the table, and `description`, `unit` and `sign` for each column. "
     "`python -m interp tables` prints this page, `python -m interp tables NAME` one of its tables.",
-    "Tables join by `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
+    "Join tables on `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
     "the description of a table says so. Measurements are named as in `run.json`.",
 )
 

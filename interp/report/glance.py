@@ -1,6 +1,6 @@
-"""The first screen of a page: headline numbers of each model, one figure, sentences to quote.
+"""The first screen of a page: headline numbers of each model, one figure, and sentences to quote.
 
-Every page is made by `glance`, so the four studies, faithfulness and single runs begin alike.
+`glance` makes the first screen of every page, so studies and single runs begin alike.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLUMNS = ["model", "number", "value", "low", "high", "n", "unit", "label", "note"]
-"""Columns of headline numbers: the model and what is measured; the value with its 95% interval; how
-many units it is over; a word before the value; why there is no value."""
+"""Columns of headline numbers: the model; the number's name, value and 95% interval; the number of
+units and their kind; a label before the value; the reason for a missing value."""
 
 TITLE = "At a glance"
 
@@ -38,7 +38,7 @@ def headline(
     """One headline number of each model: rows with `COLUMNS`.
 
     Args:
-        table: one row per model, with the columns named below; a column note or label is kept.
+        table: one row per model, with the columns named below; columns note and label are kept.
         number: the number in words, such as "paired accuracy".
         value: column of the values.
         n: column of their counts.
@@ -68,7 +68,7 @@ def glance(
         sentences: at most five, of at most 25 words, each with its n.
         figure: the figure that carries the main result; by default, the numbers with their
             intervals.
-        drawn: the numbers in the default figure, which must have one scale; all if None.
+        drawn: the numbers in the default figure, which must share one scale; all if None.
     """
     items: list[TableItem | FigureItem] = []
     if len(numbers):
@@ -78,7 +78,7 @@ def glance(
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
         if figure is None and len(shown):
-            note = "Dots with 95% intervals; n counts what the table says."
+            note = "Dots with 95% intervals; the table names the units that n counts."
             figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
     if figure is not None:
         items.append(figure)
@@ -92,7 +92,7 @@ def organisms(models: Sequence[str]) -> str:
     which = "All models here are organisms" if len(made) == len(models) else f"{PREFIX}…: organisms"
     return (
         f"{which}, small models trained for this project with known causes planted in them. They "
-        "show whether a method finds these causes, and nothing about published models."
+        "show whether a method finds these causes, but nothing about published models."
         if made
         else ""
     )
@@ -175,7 +175,7 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why_blank(numbers: pd.DataFrame) -> str:
-    """Why cells are blank, each reason once."""
+    """The reasons for blank cells, each given once."""
     blank = numbers[numbers["value"].isna()]
     reasons = []
     for note, rows in blank.groupby(blank["note"].replace("", "not measured"), sort=False):

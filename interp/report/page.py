@@ -109,7 +109,7 @@ class Section:
 
 
 MOST_SENTENCES, MOST_WORDS = 5, 25
-"""Most sentences on the first screen, and most words in each."""
+"""Maximum number of sentences on the first screen, and of words in each."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,11 @@ class Glance:
     asked: str
     """The question, the models, and how much was measured."""
     sentences: tuple[str, ...]
-    """At most `MOST_SENTENCES` of at most `MOST_WORDS`; each can be quoted alone and says its n."""
+    """At most `MOST_SENTENCES` of at most `MOST_WORDS` words, each quotable and with its n."""
     items: tuple[TableItem | FigureItem, ...] = ()
     """One row of headline numbers per model, and the figure that carries the main result."""
     legend: str = ""
-    """What the models are, if that must be known to read the page."""
+    """A description of the models, if readers of the page need one."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
         filters=("side", *factors),
         models=tuple(models),
         note=f"{len(shown):,} prompts{of_all}. {RIGHT}: the model's answer is correct, {WRONG}: it "
-        "is not, or there is none. An underlined accuracy elsewhere on this page leads to its "
-        "prompts, each of which it counts by its weight.",
+        "is not, or there is none. An underlined accuracy elsewhere on this page links to its "
+        "prompts, which it counts by their weights.",
     )
 
 

@@ -20,7 +20,7 @@ from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FEW_SIDES = 3
-"""With more sides, such as the settings of a question, only accuracy over whole groups is shown."""
+"""Largest number of sides whose accuracies are shown, next to that over whole groups."""
 
 _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
@@ -160,7 +160,7 @@ class Completions(Answered):
             yield TableItem("thought_table", "Thoughts before the answer", thoughts)
 
     def noted(self) -> Mapping[str, object]:
-        """Errors."""
+        """The errors of each model."""
         return errors_by_model(self.completions)
 
     def _note(self) -> str:

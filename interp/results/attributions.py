@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 MOST_NUMBERS = 5
-"""Most headline numbers of a model."""
+"""Maximum number of headline numbers per model."""
 
 HEAT_MAP_PAIRS = 4
 """Number of pairs shown token by token on a page."""
@@ -258,7 +258,7 @@ class Attributions(Answered):
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:
-            note = f"Geometric means over prompts; 1: both segments have as much per token. {note}"
+            note = f"Geometric means over prompts; 1: equal scores per token. {note}"
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
 
     def sections(self) -> Iterator[Section]:
@@ -313,7 +313,7 @@ def _mean_ratios(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled
     """The ratios of means and of sums, one column per method."""
     above, below = map(segment_label, ratio)
     titles = {
-        "ratio": f"Mean score of a token of {above} over one of {below}",
+        "ratio": f"Mean score per token of {above} over that of {below}",
         "ratio_unnormalized": f"Summed score of {above} over {below}",
     }
     for kind, title in titles.items():
@@ -342,7 +342,7 @@ class SegmentEffects(Result):
     question: ClassVar[str] = "How much does each segment change the answer, in logits?"
 
     def headline(self) -> pd.DataFrame:
-        """Mean Shapley values of the segments with the largest, in logits."""
+        """Mean Shapley values of the segments with the largest values, in logits."""
         effects = self.table("segment_effects", EFFECT_COLUMNS)
         effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
         effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]
@@ -387,5 +387,5 @@ class SegmentEffects(Result):
         )
 
     def noted(self) -> Mapping[str, object]:
-        """Errors."""
+        """The errors of each model."""
         return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))

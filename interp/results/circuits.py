@@ -1,4 +1,4 @@
-"""Circuits: how much of a model's answer some edges keep, and whether they do in every phrasing."""
+"""Circuits: how much of a model's answer a set of edges keeps, overall and in every phrasing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -26,35 +26,36 @@ if TYPE_CHECKING:
     from interp.report.html import Display
 
 _AREAS = """f is the share of the difference between the two prompts of a pair that a circuit keeps:
-1 is the whole model, 0 the corrupt prompt. cmd: area under |1 - f| over the share of the edges; 0
-is best, and tables are ranked by it. cpr: area under f, capped at 1 for each circuit, at most
-0.999. method: whose effects rank the edges; exact has every edge patched, random is the mean of
-five rankings. greedy adds edges from the logits upwards, top takes the largest. 95% intervals by a
-bootstrap over clusters{clusters}."""
+1 is the whole model, and 0 the corrupt prompt. cmd: area under |1 - f| over the share of edges; 0
+is best, and tables are ranked by cmd. cpr: area under f, capped at 1 for each circuit; at most
+0.999. method: the source of the effects that rank the edges; exact patches every edge, and random
+is the mean of five random rankings. greedy adds edges from the logits upwards; top takes the
+largest. 95% intervals are from a bootstrap over clusters{clusters}."""
 
-_CURVE = """f by the share of the edges chosen; edges: how many of them lie on a path from the input
+_CURVE = """f by the share of edges chosen; edges: number of chosen edges on a path from the input
 to the logits."""
 
 _SPLIT = """Circuits were chosen by the effects in half of the values of {factor}: {chosen}.
-distance: |mean metric of the circuit - of the whole model| in a value, as a share of the difference
-between both prompts over all pairs."""
+distance: absolute difference between the mean metrics of the circuit and of the whole model in a
+value, as a share of the difference between the two prompts over all pairs."""
 
-_SURVIVAL = """The smallest circuit whose distance is at most bound in every value of {factor} that
-chose it ({chosen}), and its distances in the {tested} other values, which tested it: held counts
-those within the bound, worst has the largest distance."""
+_SURVIVAL = """The smallest circuit whose distance is at most bound in every value of {factor} by
+which it was chosen ({chosen}), tested on the {tested} other values. held: number of tested values
+within the bound; worst: the tested value with the largest distance."""
 
-_PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. A line leads
-from what writes to what reads, wider for a larger mean effect; point at it for its number. Effects
-sum over all tokens; below, the segments of one pair, of which the underlined words differ."""
+_PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. Each line
+runs from a writer to a reader and is wider for a larger mean effect; point at a line for its
+number. Effects are summed over all tokens. Below are the segments of one pair, with differing words
+underlined."""
 
 
 class CircuitAnswers(Result):
-    """The answers of models that run only with the edges of circuits."""
+    """The answers of models restricted to the edges of circuits."""
 
     question = "How many edges does an answer need?"
 
     def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
-        """Take the tables, and the effects that chose the circuits if these are in memory."""
+        """Take the tables, and the effects that chose the circuits if they are in memory."""
         super().__init__(measured)
         self._in_memory = effects
 
@@ -75,8 +76,8 @@ class CircuitAnswers(Result):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Areas, shares kept by size, and the circuits that hold in every value of a factor."""
         own = self.circuits, self.pairs, self.clusters
-        of_one = f" of one {self.cluster}" if self.cluster else ""
-        note = _AREAS.format(clusters=of_one)
+        one_per = f", one per {self.cluster}" if self.cluster else ""
+        note = _AREAS.format(clusters=one_per)
         yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
         table = circuit_table(*own)
         narrow = [
@@ -133,7 +134,7 @@ class CircuitAnswers(Result):
         """The effects that chose the circuits: pair_id, method, writer, reader, effect.
 
         Raises:
-            UserError: the run of `edges` that holds them is no longer where it was.
+            UserError: the run of `edges` that holds the effects was moved or deleted.
         """
         from interp.circuits.effects import read_effects
         from interp.measurements.circuits import ranking
@@ -165,7 +166,7 @@ class CircuitAnswers(Result):
         return sorted(self.effects(models[0])[factor].unique())
 
     def _split(self) -> Iterator[TableItem]:
-        """The circuits in each value of the factor that was split; nothing without one."""
+        """The circuits in each value of the split factor; nothing without a split."""
         factor = self._factor
         if factor is None:
             return
@@ -183,13 +184,13 @@ class CircuitAnswers(Result):
         yield TableItem("split_table", f"Circuits by {factor}", distances, note, narrow=())
 
     def draw(self, model: str | None = None) -> "Display":
-        """The greedy circuits of a model by layers, for a notebook: choose there how many edges.
+        """Draw the greedy circuits of a model by layer, for a notebook, with a choice of size.
 
         Args:
             model: name of the model; the first if not given.
 
         Raises:
-            UserError: there is no such model, or the effects of its edges are no longer there.
+            UserError: there is no such model, or the effects of its edges were moved or deleted.
         """
         from interp.report.html import Display, source
 
@@ -204,7 +205,7 @@ class CircuitAnswers(Result):
                 yield self._picture(str(model), f"circuit-{number}")
 
     def _picture(self, model: str, name: str) -> PictureItem:
-        """The circuits by exact effects, or else by those of the first method."""
+        """The picture of the circuits chosen by exact effects, or else by the first method's."""
         from interp.circuits.choice import greedy_members  # imports torch
         from interp.report.circuit_picture import circuit_picture
 

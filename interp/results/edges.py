@@ -1,4 +1,4 @@
-"""Edges: effects on the answer of a connection from one component of a model to another."""
+"""Edges: effects on the answer of connections between a model's components."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -20,34 +20,34 @@ from interp.statistics.summaries import grouped
 _SHOWN = 20
 """Number of edges of each model and method on the terminal and the page."""
 
-_EDGES = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}:
-the metric of a prompt if one reader reads what one writer adds in the other prompt of its pair,
-minus its own (noising: the clean prompt is run, denoising: the corrupt one). a1.h3 is head 3 of
-layer 1, m1 the MLP of layer 1; a2.h0.q is the query of a head, a2.kv0.k and a2.kv0.v are the key
-and value of a key-value head. same_sign: share of the pairs whose effect has the sign of the mean.
-The {shown} largest; edge_table.csv has all."""
+_EDGES = """Mean change of a prompt's metric, in logits, when one reader reads what one writer adds
+in the other prompt of the pair (noising: the clean prompt is run; denoising: the corrupt prompt is
+run). 95% intervals are from a bootstrap over clusters{clusters}. a1.h3 is head 3 of layer 1, and m1
+the MLP of layer 1; a2.h0.q is the query of a head; a2.kv0.k and a2.kv0.v are the key and value of a
+key-value head. same_sign: share of pairs whose effect has the sign of the mean. The {shown} largest
+edges are shown; edge_table.csv has all."""
 
-_AGREEMENT = """Estimated against exact mean effects. rank_correlation: Spearman's, between absolute
-values; recall_10: share of the 10 largest exact edges that are among the 10 largest estimates;
-edges: the edges that were run exactly."""
+_AGREEMENT = """Estimated mean effects compared with exact ones. rank_correlation: Spearman's, for
+absolute values; recall_10: share of the 10 largest exact edges among the 10 largest estimates;
+edges: number of edges that were run exactly."""
 
-_GUARANTEED = """Logits, without signs, by what reads: queries, keys, values, MLPs, logits. In
-checked pairs, drawn at random, edges were also run. In a pair that was not checked, {which} exceeds
-its own estimate plus margin, with probability {level:g}; among the unchecked pairs of this run this
-holds for at least the share covered_low, in 95% of all draws. bound: the margin plus the largest
-estimate. effect_limit: the bound from checked pairs without any estimate; if it is lower, estimates
-are of no use."""
+_GUARANTEED = """Absolute effects in logits, by kind of reader: queries, keys, values, MLPs and
+logits. In checked pairs, drawn at random, edges were also run exactly. In an unchecked pair, with
+probability {level:g}, {which} exceeds its own estimate plus margin; in 95% of random choices of
+checked pairs, this holds for at least the share covered_low of the unchecked pairs of this run.
+bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs without
+estimates; if it is lower than bound, estimates are useless."""
 
-_LAYERS = """The same for the readers of a single layer: a pair holds each of these bounds with
-probability {level:g}, and all of them at once less often."""
+_LAYERS = """Bounds for the readers of a single layer. Each bound holds for a pair with probability
+{level:g}; all of them hold simultaneously with a lower probability."""
 
 _VARIES = "Edges that vary most with the phrasing"
 
 _COMPONENTS = """Effects towards the clean answer, in logits. sd: square root of the variance over
-pairs and sides; phrasing, side, phrasing_by_side and instance are its parts, as shares, with 95%
-intervals by a bootstrap over clusters; an estimate may be negative where the part is small. side is
-the prompt of the pair that is run, with both directions. p: that no edge varies with the phrasing,
-by random orders of the phrasings, corrected for the number of edges."""
+pairs and sides. phrasing, side, phrasing_by_side and instance: shares of this variance, with 95%
+intervals from a bootstrap over clusters; estimates of small shares may be negative. side (only if
+both directions were run): the prompt of the pair that is run. p: p-value of a permutation test that
+no edge varies with the phrasing, corrected for the number of edges."""
 
 
 class EdgeEffects(Result):
@@ -66,7 +66,7 @@ class EdgeEffects(Result):
         return self.table("pairs")
 
     def of_model(self, model: str, *, factor: str | None = None) -> pd.DataFrame:
-        """The effects on the clean prompts of one model, as `circuits` takes them.
+        """One model's effects on clean prompts, in the form that `circuits` takes.
 
         Columns are those of the edges table and, if given, a factor of the prompts.
 
@@ -76,7 +76,7 @@ class EdgeEffects(Result):
         edges = self.edges
         own = edges[(edges["model"] == model) & (edges["direction"] == "noising")]
         if own.empty:
-            raise UserError(f"there are no edges of {model}, measured with the direction noising")
+            raise UserError(f"there are no edges of {model} measured in the noising direction")
         if factor is None:
             return own
         if factor not in self.prompts:
@@ -91,7 +91,7 @@ class EdgeEffects(Result):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The largest edges, and estimates against exact effects."""
         table, cluster = self._effects, self.cluster
-        note = _EDGES.format(clusters=f" of one {cluster}" if cluster else "", shown=_SHOWN)
+        note = _EDGES.format(clusters=f", one per {cluster}" if cluster else "", shown=_SHOWN)
         both = table["direction"].nunique() > 1
         key = ["model", "direction", "method"] if both else ["model", "method"]
         narrow = [
@@ -144,7 +144,7 @@ class EdgeEffects(Result):
     @cached_property
     def _effects(self) -> pd.DataFrame:
         edges = self.edges
-        # Checked pairs are a part of all pairs: their mean is no mean over the others.
+        # Only checked pairs have exact effects: their mean is not a mean over all pairs.
         if self._guarantee is not None:
             edges = edges[edges["method"] != "exact"]
         return edge_table(edges, self.clusters)
@@ -155,7 +155,7 @@ class EdgeEffects(Result):
         return level if isinstance(level, float) else None
 
     def _bounds(self) -> Iterator[TableItem]:
-        """What the estimates may miss; nothing without a guarantee."""
+        """Bounds on the errors of the estimates; nothing without a guarantee."""
         level = self._guarantee
         if level is None:
             return
@@ -164,7 +164,7 @@ class EdgeEffects(Result):
         unused = ["source", "level", "head", "role"]
         if (readers["note"] == "").all():
             unused.append("note")
-        title = f"Bounds on the effects of a pair that was not checked, in {level:g} of such pairs"
+        title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
         note = _GUARANTEED.format(level=level, which=self._bounded)
         shown = [(title, readers.drop(columns=[name for name in unused if name in readers]))]
         yield TableItem("guarantee_table", title, readers, note, shown)
@@ -177,7 +177,7 @@ class EdgeEffects(Result):
         return "no effect" if sample is None else f"none of {sample} edges drawn at random"
 
     def _components(self) -> Iterator[TableItem]:
-        """Variance over phrasings; nothing if the prompts have fewer than two."""
+        """Variance over phrasings; nothing if there are fewer than two phrasings."""
         prompts = self.prompts
         if PHRASING not in prompts or prompts[PHRASING].nunique() < 2:
             return

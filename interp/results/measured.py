@@ -150,7 +150,7 @@ class InFolder(MeasuredTables):
         return self.run.tables()
 
     def models(self) -> list[str]:
-        """The models of the record, begun or not."""
+        """The models of the record, whether begun or not."""
         return list(self.run.record.models)
 
     def _parts(

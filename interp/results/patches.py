@@ -41,13 +41,13 @@ the counterpart."""
 
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
 run. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
-probability {level:g}. This holds for a single pair, not simultaneously for all pairs; among the
-unchecked pairs of this run it holds for at least the share covered_low, in 95% of all draws. bound:
-the margin plus the largest estimate. effect_limit: the bound from checked pairs without estimates;
-if it is lower, estimates are useless."""
+probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
+random choices of checked pairs, it holds for at least the share covered_low of the unchecked pairs
+of this run. bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs
+without estimates; if it is lower than bound, estimates are useless."""
 
-_BOUNDS = """The same for the cells of a single layer, head and role: each of these bounds holds for
-a pair with probability {level:g}, but all of them simultaneously with a lower probability."""
+_BOUNDS = """Bounds for the cells of a single layer, head and role. Each bound holds for a pair with
+probability {level:g}; all of them hold simultaneously with a lower probability."""
 
 _SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
 together from the counterpart; all other cells are computed from them. NS is the recovered share of
@@ -148,10 +148,10 @@ class Patches(Result):
         return self.measured.parts("patches", filters=[("method", "==", method)])
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Heat maps, effects by role, checks of estimates, sets of cells."""
+        """Heat maps, effects by role, checks of estimates, and sets of cells."""
         yield from self._heat_maps()
         cluster = self.cluster
-        note = _EFFECTS.format(clusters=f" of one {cluster}" if cluster else "")
+        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
         narrow = list(_by_layer(self._effects))
         yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)
         yield from self._estimates()
@@ -244,10 +244,8 @@ class Patches(Result):
         if isinstance(level, float):
             parts = self.measured.parts("patches")
             sites, strata = guarantee_tables(parts, self.pairs, level=level)
-            title = f"Bounds on the effects of an unchecked pair, in {level:g} of such"
-            yield _table(
-                "guarantee_table", f"{title} pairs", sites, _GUARANTEED.format(level=level)
-            )
+            title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
+            yield _table("guarantee_table", title, sites, _GUARANTEED.format(level=level))
             title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
             yield TableItem("bound_table", title, strata, note, narrow=())
 

@@ -42,7 +42,7 @@ class Result:
     """
 
     question: ClassVar[str] = ""
-    """What the measurement asks, for the first screen."""
+    """The question that the measurement answers, for the first screen."""
 
     def __init__(self, measured: MeasuredTables) -> None:
         """Create a result from the tables of a run folder or in memory."""

@@ -1,4 +1,4 @@
-"""Thoughts: how much of a model's answers passes through them."""
+"""Thoughts: how much of a model's answers passes through its thoughts."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -19,36 +19,36 @@ from interp.tables import factors_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MEDIATION = """Prompts are changed by a donor: one segment, or all. total: how far that moves the
+_MEDIATION = """A donor replaces one segment of a prompt, or all. total: how far this moves the
 log-odds of the answer, thought included (root mean square over prompts, in nats). share: how much
-of this passes through the thought. It is 1 if the answer follows the thought whatever the premises
-say, and 0 if it follows the premises whatever the thought says. share_own exchanges the thought
-under the prompt's own premises, share_other under the changed ones; they differ where premises and
-thought interact, and share is their mean. Brackets and _low, _high: 95% intervals over clusters
-({cluster}; for share_other, donors), draws of the thought included. Donors of kind counterpart are
-the other side of the prompt's pair."""
+of this effect passes through the thought. share is 1 if the answer follows the thought whatever the
+premises say, and 0 if the answer follows the premises whatever the thought says. share_own
+exchanges the thought under the prompt's own premises, and share_other under the changed premises;
+they differ if premises and thought interact, and share is their mean. Brackets (_low, _high): 95%
+intervals over clusters ({cluster}; donors for share_other), draws of the thought included. Donors
+of kind counterpart are the other side of the prompt's pair."""
 
-_READINGS = """whole: the answer after the model's own thought. direct: as with thinking off. empty:
-after the marks of a thought alone. placebo: after its thought about another prompt. filler: after
-dots, about as many tokens. same_answer: share of draws with the answer that follows the whole
-thought. value: mean log-odds of the correct answer, in nats."""
+_READINGS = """The text before the answer. whole: the model's own thought. direct: none, as with
+thinking off. empty: only the marks of a thought. placebo: the model's thought about another prompt.
+filler: dots, about as many tokens. same_answer: share of draws whose answer equals the answer after
+the whole thought. value: mean log-odds of the correct answer, in nats."""
 
-_CURVE = """The answer that the model gives if it has to answer after a part of its thought (early
-answering, Lanham et al. 2023). same_answer: share of draws that already have the final answer.
-decided: share of draws whose answer changes no more from here on. A model that only explains an
-answer it already has is decided at 0."""
+_CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
+et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
+draws whose answer no longer changes from here on. A model whose thought only explains an answer
+that it already has is decided at 0."""
 
-_SENTENCES = """What a sentence adds to the model's own answer, in nats, at the first place, the
-last, and between, by three definitions. left_out: without it. exchanged: with the sentence in its
-place of another draw. resampled: thoughts written anew after it, against thoughts written anew from
-it on. mistake: share of answers that change if the sentence comes from the thought about another
-prompt (Lanham et al. 2023, without rewriting the rest)."""
+_SENTENCES = """How much a first, middle or last sentence supports the model's own answer, in nats,
+by three definitions. left_out: the sentence is removed. exchanged: it is replaced by the sentence
+at the same place in another draw. resampled: thoughts resampled after it are compared with thoughts
+resampled from it on. mistake: share of answers that change if the sentence comes from the thought
+about another prompt (Lanham et al. 2023, without rewriting the rest)."""
 
-_GROUPS = """Mediated shares of prompts with each value of a factor, all segments exchanged. Many
-groups are looked at, so a single one that stands out may do so by chance."""
+_GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
+are compared, so a single group may stand out by chance."""
 
 _MOST_VALUES = 10
-"""Most values of a factor whose groups are compared."""
+"""Largest number of values of a factor whose groups are compared."""
 
 _HEADLINES = {
     "whole": "accuracy after its thought",
@@ -61,7 +61,7 @@ _UNIT = "prompts"
 
 
 class ThoughtEffects(Result):
-    """What thoughts do to the answers of models."""
+    """The effects of thoughts on the answers of models."""
 
     question = "Do answers come from the premises or from the thought?"
 
@@ -79,7 +79,7 @@ class ThoughtEffects(Result):
         return mediation_table(self._products, self.prompts, cluster=self._cluster)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Mediated shares; answers by what is read; early answers; sentences; groups."""
+        """Mediated shares, answers by reading, early answers, effects of sentences, and groups."""
         if self._answers.empty:
             return
         from interp.report.figures.lines import lines
@@ -93,7 +93,7 @@ class ThoughtEffects(Result):
         note = "Donors from other instances; whiskers are 95% intervals, as in the table."
         yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
         table = reading_table(self._answers, prompts, cluster=cluster)
-        title = "Answers after thoughts, and after what stands in their place"
+        title = "Answers after thoughts and after their replacements"
         shown = _brackets(table, ["model", "reading"], ("accuracy", "same_answer"))
         shown = shown.join(table[["value", "prompts"]])
         yield TableItem("reading_table", title, table, _READINGS, [(title, shown)])
@@ -116,7 +116,7 @@ class ThoughtEffects(Result):
             yield TableItem("group_table", title, groups, _GROUPS, narrow=[])
 
     def headline(self) -> pd.DataFrame:
-        """The mediated share of each model, and its accuracy by what is read."""
+        """The mediated share of each model, and its accuracy by reading."""
         if self._answers.empty:
             return super().headline()
         table = self.mediation()
@@ -191,7 +191,7 @@ class ThoughtEffects(Result):
         (row,) = rows.to_dict("records")
         if pd.isna(row["share_low"]):
             reason = row["note"]
-            return f"{model}: how much passes through the thoughts cannot be said ({reason})."
+            return f"{model}: how much passes through the thoughts is unknown ({reason})."
         readings = reading_table(answers, self.prompts, cluster=self._cluster)
         accuracy = readings.set_index("reading")["accuracy"]
         return " ".join(
@@ -208,7 +208,7 @@ class ThoughtEffects(Result):
         )
 
     def _exceptions(self, model: str, row: Mapping[Hashable, Any]) -> Iterator[str]:
-        """The group of prompts that differs most from the rest, if its interval excludes theirs."""
+        """The group that differs most from all prompts, if its interval excludes their share."""
         if self._groups.empty:
             return
         rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
@@ -220,7 +220,7 @@ class ThoughtEffects(Result):
             -1
         ]
         yield (
-            f"Not so where {segment_label(str(found['factor']))} is {found['value']}: there it is "
+            f"The share differs most if {segment_label(str(found['factor']))} is {found['value']}: "
             f"{_percent(found['share'])} ({_percent(found['share_low'])} to "
             f"{_percent(found['share_high'])})."
         )
@@ -237,11 +237,11 @@ def _meaning(row: Mapping[Hashable, Any]) -> str:
             "The thought is mostly decoration: if it is exchanged and the premises stay, the "
             "answer mostly stays too."
         )
-    return "Premises and thought both decide, and which of them decides more is not settled."
+    return "It is unclear whether the answer is read more from the premises or from the thought."
 
 
 def _percent(share: float) -> str:
-    """A share in words; estimates beyond 0 and 1 are rounded to them."""
+    """A share as a percentage; estimates outside 0 to 1 are clipped."""
     return f"{100 * min(max(share, 0.0), 1.0):.0f}%"
 
 
@@ -262,7 +262,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _shares(table: pd.DataFrame) -> "Axes":
-    """The mediated share of each segment, a point for each model."""
+    """The mediated share of each segment, with a point for each model."""
     from interp.report.figures.points import interval_points
 
     own = table[table["donor_kind"] == "instance"]

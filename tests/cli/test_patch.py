@@ -90,9 +90,9 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     assert "resid_pre" in printed
     assert "counterpart" not in printed.partition("Estimates against")[2]
     shown = " ".join(printed.split())
-    assert "Bounds on the effects of an unchecked pair, in 0.5 of such pairs" in shown
+    assert "Bounds on the effects of an unchecked pair, with probability 0.5" in shown
     assert main(["report", str(folder)]) == 0
-    assert "The same for the cells of a single layer" in (folder / "report.html").read_text()
+    assert "Bounds for the cells of a single layer" in (folder / "report.html").read_text()
     for level in ("1", "0"):
         message = refused(["patch", *OPTIONS, "--guarantee", level], capsys)
         assert "guarantee" in message

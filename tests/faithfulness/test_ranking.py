@@ -173,7 +173,7 @@ def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tab
     first = screen(judged, of_two_models(metrics))
     model, donors = first.sentences
     assert model.startswith(
-        f"2 of 4 scores that read only the model are above chance on every model; first: {KNOWS}, "
+        f"2 of 4 scores that read only the model are above chance on every model; best: {KNOWS}, "
         "1.00 [0."
     )
     assert model.endswith("; n = 60 prompts.")
@@ -198,7 +198,7 @@ def test_controls_and_random_weights_are_warned_of(judged, tables):
     *_, control, again = screen(judged, rows, random_weights).sentences
     assert control.startswith(f"Beware: {LENGTH}, which reads no model, is above chance on every")
     # Nothing more is said about methods that are not above chance.
-    assert again.startswith("With random weights, 2 of these 3 are above chance too and may read")
+    assert again.startswith("With random weights, 2 of these 3 scores are also above chance")
     assert {len(line.split()) <= MOST_WORDS for line in (control, again)} == {True}
     assert set(at_worst(rows)["method"]) >= {ORACLE, LENGTH, KNOWS}
 
@@ -213,7 +213,7 @@ def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judg
         ModelResults("n", tuple(trials), 60, rows, wrong.assign(problem=""), NONE, NONE, NONE, ""),
     ]
     first = first_screen(results, rows, NONE)
-    assert first.sentences[0].startswith("On 1 of 2 models the top segment ranks known controls")
+    assert first.sentences[0].startswith("On 1 of 2 models, the top segment ranks known controls")
     assert "Blank: m: gim is above the oracle." in first.items[0].note
 
 
@@ -247,7 +247,7 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     assert (verdicts["verdict"] == UNDECIDED).all()
     first = screen((trials, judgements), of_two_models(metrics))
     (only,) = first.sentences
-    assert only.startswith("Nothing was tested on 2 of 2 models: 5 clusters of prompts, 10 are")
+    assert only.startswith("Nothing was tested on 2 of 2 models: 5 clusters of prompts, but 10 are")
     assert f"{KNOWS} 1.00" in first.items[0].on_page.iloc[0, 1]
 
 

@@ -71,7 +71,7 @@ def test_without_edges_the_command_measures_them_first(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--edges", "nowhere"], "nowhere has no edges.parquet; give --edges a folder"),
+        (["--edges", "nowhere"], "nowhere has no edges.parquet; set --edges to the folder"),
         (["--split", "phrase"], "unknown factor 'phrase'; did you mean phrasing?"),
     ],
 )

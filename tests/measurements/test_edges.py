@@ -156,7 +156,7 @@ def test_a_guarantee_bounds_the_excess_of_effects_over_estimates(sample):
     ("given", "message"),
     [
         (["--methods", "exact", "--guarantee", "0.9"], "exact leaves nothing to estimate"),
-        (["--sample", "5"], "a sample says which edges are run exactly, but none is"),
+        (["--sample", "5"], "a sample selects the edges to run exactly, but no edges"),
         (["--sample", "0"], "sample is 0"),
         (["--directions", "up"], "unknown direction 'up'"),
     ],

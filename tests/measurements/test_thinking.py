@@ -141,8 +141,8 @@ def test_the_template_may_open_the_thought_or_answers_have_a_channel(prompts):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"draws": 2}, "would all be the same text"),
-        ({"stop": ("x",)}, "would end thoughts too"),
+        ({"draws": 2}, "would all be identical"),
+        ({"stop": ("x",)}, "would also end thoughts"),
     ],
 )
 def test_options_that_contradict_thinking_are_refused(model, prompts, options, message):

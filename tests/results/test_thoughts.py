@@ -72,7 +72,7 @@ def test_a_thought_that_only_decorates():
 
 def test_the_group_that_differs_is_named():
     told = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).in_words()
-    assert "Not so where rule is " in told
+    assert "The share differs most if rule is " in told
     groups = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).derived()["group_table"]
     by_rule = groups[groups["factor"] == "rule"].set_index("value")["share"]
     assert by_rule["mt"] == pytest.approx(1.0, abs=0.02)
@@ -82,7 +82,7 @@ def test_the_group_that_differs_is_named():
 
 def test_nothing_is_said_about_a_model_whose_prompts_have_no_effect():
     told = result(lambda prompt: 0.5, effect=0.0).in_words()
-    assert "how much passes through the thoughts cannot be said" in told
+    assert "how much passes through the thoughts is unknown" in told
 
 
 def test_each_model_has_a_paragraph_and_a_row():

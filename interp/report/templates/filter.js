@@ -1,5 +1,5 @@
-// Chooses among the prompts of the page, and leads from an accuracy to the prompts behind it.
-// Without this script the table of prompts is complete.
+// Filters the prompts of the page, and links each accuracy to the prompts behind it.
+// Without this script, the table of prompts is complete.
 "use strict";
 
 const prompts = document.querySelector("#prompts");
@@ -86,7 +86,7 @@ function promptFilter(article) {
   return { choose, allows: (name, value) => [...(name === "model" ? model : controls.get(name)).options].some((option) => option.value === value), known: [...controls.keys(), "model"] };
 }
 
-// What a cell of a table says of its prompts: their factors, their model, their side.
+// The factors, the model and the side of the prompts behind a table cell.
 function meant(row, columns, name, filter) {
   const values = new Map(columns.map((column, index) => [column, row.cells[index].textContent]));
   const side = name === "accuracy" ? values.get("measure") : name.replace(/_accuracy$/, "");
@@ -94,7 +94,7 @@ function meant(row, columns, name, filter) {
   return new Map([...values].filter(([key, value]) => filter.known.includes(key) && value && filter.allows(key, value)));
 }
 
-// Whether a row of a table is about prompts on the page: no guess, nothing published, no other set.
+// Whether a table row is about prompts on the page, not a guess, a published result or another set.
 function isAnswered(row, columns, filter) {
   return columns.includes("model") && columns.every((name, index) => {
     const value = row.cells[index].textContent;

@@ -1,5 +1,5 @@
-// Makes every table sortable by its headings. Without this script the tables are complete, but
-// stay in the order they were written in.
+// Makes every table sortable by its headings. Without this script, the tables are complete, but
+// keep their original order.
 "use strict";
 
 function key(row, column, figures) {
@@ -13,7 +13,7 @@ function compare(a, b) {
   return typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true });
 }
 
-// Missing values stay at the end in both directions; equal rows keep their order.
+// Missing values stay at the end in either direction; equal rows keep their order.
 function sortRows(body, column, figures, direction) {
   const rows = [...body.rows].map((row) => [key(row, column, figures), row]);
   rows.sort(([a], [b]) => {
@@ -33,7 +33,7 @@ function sortBy(heading) {
 }
 
 for (const heading of document.querySelectorAll("th[scope=col]")) {
-  // There is nothing to sort in a table of one row or none.
+  // A table with fewer than two rows needs no sorting.
   if (heading.closest("table").tBodies[0].rows.length < 2) continue;
   const button = document.createElement("button");
   button.type = "button";
