@@ -163,7 +163,8 @@ def notes_without_answer(answers: pd.DataFrame) -> list[str]:
 def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
     """One row per model: shares of generated texts by outcome, and of texts cut off at the limit.
 
-    Args: completions: rows of the completions table; rows with an error are not counted.
+    Args:
+        completions: rows of the completions table; rows with an error are not counted.
 
     Returns:
         Columns are model, answered, unparsed, refused (these three sum to 1), cut_off and texts.

@@ -259,7 +259,8 @@ def find_method(name: str) -> Method:
 def check_methods(names: Sequence[str]) -> None:
     """Check that names are given and known.
 
-    Raises: UserError: there is no name, or a name is unknown.
+    Raises:
+        UserError: there is no name, or a name is unknown.
     """
     known = method_names()
     if not names:

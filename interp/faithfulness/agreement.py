@@ -92,8 +92,9 @@ def share(scores: Scores, first: int, second: int) -> ByPrompt:
 def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
     """Whether the planted segment has the larger score: 1 or 0; 0.5 for equal scores.
 
-    Args: shares: the second segment's share of the two |scores| (`share`). planted: the probability
-        that the second segment decides, 0 or 1 if this is known;
+    Args:
+        shares: the second segment's share of the two |scores| (`share`).
+        planted: the probability that the second segment decides, 0 or 1 if this is known;
             intermediate probabilities yield expected hits. NaN if nothing is planted.
     """
     second = (1 + np.sign(shares - 0.5)) / 2

@@ -32,7 +32,8 @@ _TEXT = (
 def report_of(folder: StudyFolder) -> Report:
     """The report on a finished or unfinished study.
 
-    Raises: UserError: there is nothing to judge yet.
+    Raises:
+        UserError: there is nothing to judge yet.
     """
     results = read_results(folder)
     trials = [own for model in results for own in model.trials]

@@ -154,7 +154,9 @@ def optimism(sums: ByCluster, masses: ByCluster) -> float:
     It is averaged over bootstrap resamples of the clusters, each with its own highest method (Efron
     and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
 
-    Args: sums: as in `share_intervals`; higher is better. masses: as in `share_intervals`.
+    Args:
+        sums: as in `share_intervals`; higher is better.
+        masses: as in `share_intervals`.
     """
     clusters = sums.shape[1]
     chance = np.random.default_rng(0)

@@ -48,7 +48,8 @@ class Place:
 def activations(model: Model, spec: Activations, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, and the vectors at selected sites and tokens, in one forward pass.
 
-    Raises: UserError: the model lacks a site or layer, or its kind lacks a requested token.
+    Raises:
+        UserError: the model lacks a site or layer, or its kind lacks a requested token.
     """
     answer, other = (POOLED, LAST) if model.kind is CLASSIFIER else (LAST, POOLED)
     if spec.roles == (other,):

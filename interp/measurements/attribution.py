@@ -23,7 +23,8 @@ Positions = dict[str, list[int]]
 def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, and each method's scores of segments and, if requested, of tokens.
 
-    Raises: UserError: a method does not support the model.
+    Raises:
+        UserError: a method does not support the model.
     """
     attributor = Attributor(
         model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens

@@ -231,7 +231,8 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
 def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
     """The tables of a measurement of prompts, in memory, by name.
 
-    Raises: UserError: a prompt has no rows, or the rows of all prompts have an error.
+    Raises:
+        UserError: a prompt has no rows, or the rows of all prompts have an error.
     """
     rows: PromptRows = {table: [] for table in measurement.tables}
     errors: dict[str, str] = {}

@@ -121,7 +121,8 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
 def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
     """The model to call within the block, with these generation settings instead of its own.
 
-    Raises: UserError: the model cannot generate text with its configuration.
+    Raises:
+        UserError: the model cannot generate text with its configuration.
     """
     # The annotated type of a model may lack `generate`.
     hf: Any = model.hf

@@ -364,7 +364,8 @@ class Patch(Spec):
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean before the corrupt prompt, with donors for controls.
 
-        Raises: UserError: the prompts are not pairs, or have no donors for controls.
+        Raises:
+            UserError: the prompts are not pairs, or have no donors for controls.
         """
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
@@ -434,7 +435,8 @@ class Edges(Spec):
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean before the corrupt prompt.
 
-        Raises: UserError: the prompts are not pairs.
+        Raises:
+            UserError: the prompts are not pairs.
         """
         from interp.patching.pairs import in_pairs
 
@@ -547,7 +549,8 @@ class Activations(Spec):
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, unchanged.
 
-        Raises: UserError: no prompt has a requested segment or role.
+        Raises:
+            UserError: no prompt has a requested segment or role.
         """
         if self.roles is not None:
             named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)

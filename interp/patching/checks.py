@@ -55,8 +55,9 @@ def check_causal(model: Model, what: str) -> None:
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
     """Check on one prompt that only a causal model's sites are added to the stream.
 
-    Raises: UserError: there are other additions, for instance because an architecture has an
-        unmapped norm.
+    Raises:
+        UserError: there are other additions, for instance because an architecture has an unmapped
+            norm.
     """
     for site in sites:
         if site not in _SUMS:
@@ -76,7 +77,8 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
 def check_patterns(model: Model, pair: PatchingPair) -> None:
     """Check that heads output their attention weights times the cached values.
 
-    Raises: UserError: they do not, as in differential or latent attention.
+    Raises:
+        UserError: they do not, as in differential or latent attention.
     """
     for layer, (pattern, z), values in _by_layer(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]

@@ -78,8 +78,9 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
     They are the contrast that both prompts name, if it includes the correct answers to both
     prompts; otherwise the correct answers to the clean and to the corrupt prompt.
 
-    Raises: UserError: the prompts require generated text or different answers, or have the same
-        correct answer without a contrast.
+    Raises:
+        UserError: the prompts require generated text or different answers, or have the same correct
+            answer without a contrast.
     """
     one, other = clean.answer, corrupt.answer
     if one.options != other.options:

@@ -41,8 +41,10 @@ def patch_nested(
 ) -> Iterator[NestedSets]:
     """Patch nested sets by a ranking and by a random ranking.
 
-    Args: grid: the backend that runs the patches. pair: the pair. found: the method that ranks the
-        cells, the cells, and their metrics by this method.
+    Args:
+        grid: the backend that runs the patches.
+        pair: the pair.
+        found: the method that ranks the cells, the cells, and their metrics by this method.
     """
     method, cells, metrics = found
     acting = [

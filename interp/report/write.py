@@ -43,9 +43,11 @@ PAGE = "report.html"
 def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> Path:
     """Write the page, tables/ and figures/ into the folder; return the page's path.
 
-    Args: report: the content of the page. folder: folder of the page, created if it does not exist.
-        page: name of the page's file. embed: write only the page, which then contains the files of
-        its tables and figures.
+    Args:
+        report: the content of the page.
+        folder: folder of the page, created if it does not exist.
+        page: name of the page's file.
+        embed: write only the page, which then contains the files of its tables and figures.
 
     Raises:
         UserError: two tables or two figures share a name, a name is not a valid file name, or the

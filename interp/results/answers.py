@@ -46,7 +46,8 @@ class Answered(Result):
         excluded; pairs that only one model has right, and McNemar's exact test, which treats pairs
         as independent.
 
-        Raises: UserError: there is no such model, or none of a model's answers was judged.
+        Raises:
+            UserError: there is no such model, or none of a model's answers was judged.
         """
         cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
         pairs = [

@@ -82,10 +82,12 @@ class Attributions(Answered):
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
         """One row per prompt and method: the share of one segment divided by that of another.
 
-        Args: above: the segment in the numerator; by default that of the prompts' system. below:
-            the segment in the denominator; by default that of the prompts' system.
+        Args:
+            above: the segment in the numerator; by default that of the prompts' system.
+            below: the segment in the denominator; by default that of the prompts' system.
 
-        Raises: UserError: there are no such arguments, and the system compares no segments.
+        Raises:
+            UserError: there are no such arguments, and the system compares no segments.
         """
         named = self.ratio or (above, below)
         above, below = above or named[0], below or named[1]
@@ -139,8 +141,10 @@ class Attributions(Answered):
     ) -> Display:
         """The prompts of a pair as running text, with each token shaded by its share of the scores.
 
-        Args: pair: a `pair_id` of the prompts table; by default the first. model: name of a model;
-            by default all models. method: name of an attribution method; by default all methods.
+        Args:
+            pair: a `pair_id` of the prompts table; by default the first.
+            model: name of a model; by default all models.
+            method: name of an attribution method; by default all methods.
 
         Raises:
             UserError: the tokens were not kept, or there is no such pair, model or method.

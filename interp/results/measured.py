@@ -80,8 +80,10 @@ class MeasuredTables(ABC):
     ) -> Iterator[pd.DataFrame]:
         """A table in parts, each of which fits into memory and holds whole pairs.
 
-        Args: name: name of the table. columns: the columns to read; all by default. filters:
-            column, operator ("==", "!=" or "in") and value of the rows to read.
+        Args:
+            name: name of the table.
+            columns: the columns to read; all by default.
+            filters: column, operator ("==", "!=" or "in") and value of the rows to read.
 
         Raises:
             UserError: there is no such table, or a file of it is damaged.

@@ -125,7 +125,9 @@ class Patches(Result):
     def plot_tokens(self, pair: str | None = None, **which: str | int) -> "Figure":
         """The effects of patching each token of one pair, by layer.
 
-        Args: pair: a `pair_id`; by default the first. which: as in `plot`.
+        Args:
+            pair: a `pair_id`; by default the first.
+            which: as in `plot`.
 
         Raises:
             UserError: the pair was not patched token by token, or there is no such value.

@@ -276,8 +276,9 @@ def summarize(
 ) -> dict[str, dict[str, object]]:
     """Shares that the tables do not show, by model; prints a line about each nonzero share.
 
-    Args: answers: the columns model, prompt_id, answer and error. failed: the columns model,
-        prompt_id and error of rows with an error; by default those of
+    Args:
+        answers: the columns model, prompt_id, answer and error.
+        failed: the columns model, prompt_id and error of rows with an error; by default those of
             the answers.
     """
     if failed is None:
