@@ -18,7 +18,7 @@ import torch
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed
 from interp.measurements.core import bind
-from interp.measurements.generation import generate
+from interp.measurements.decoding import generate
 from interp.measurements.specs import Generate
 from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp_experiments.rulebench.prompts import Setting

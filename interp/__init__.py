@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from interp.api import thoughts as thoughts
     from interp.api import train as train
     from interp.errors import UserError as UserError
-    from interp.export.activations import ActivationVectors as ActivationVectors
     from interp.measurements.spec import Spec as Spec
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
@@ -58,12 +57,13 @@ if TYPE_CHECKING:
     from interp.prompts.systems import System as System
     from interp.prompts.systems import load_facts as load_facts
     from interp.prompts.systems import load_prompts as load_prompts
+    from interp.results.activations import ActivationVectors as ActivationVectors
     from interp.results.answers import Completions as Completions
     from interp.results.answers import Scores as Scores
     from interp.results.attributions import Attributions as Attributions
-    from interp.results.attributions import SegmentEffects as SegmentEffects
     from interp.results.circuits import CircuitAnswers as CircuitAnswers
     from interp.results.edges import EdgeEffects as EdgeEffects
+    from interp.results.effects import SegmentEffects as SegmentEffects
     from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
     from interp.results.thoughts import ThoughtEffects as ThoughtEffects

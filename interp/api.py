@@ -7,7 +7,6 @@ import pandas as pd
 
 from interp.circuits.effects import read_effects
 from interp.errors import UserError, described, shortened, unknown
-from interp.export.activations import ActivationVectors
 from interp.jobs import Job, finish, finish_study
 from interp.measurements.circuits import circuits_by
 from interp.measurements.core import bind, collect
@@ -31,10 +30,12 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
+from interp.results.activations import ActivationVectors
 from interp.results.answers import Completions, Scores
-from interp.results.attributions import Attributions, SegmentEffects
+from interp.results.attributions import Attributions
 from interp.results.circuits import CircuitAnswers
 from interp.results.edges import EdgeEffects
+from interp.results.effects import SegmentEffects
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class

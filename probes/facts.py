@@ -5,9 +5,9 @@ import math
 import torch
 
 from interp.errors import UserError
-from interp.measurements.completions import GenerationMeasurement
 from interp.measurements.core import Measurement, PromptRows, explained
-from interp.measurements.generation import generate
+from interp.measurements.decoding import generate
+from interp.measurements.generation import GenerationMeasurement
 from interp.measurements.specs import Generate
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model

@@ -1,238 +1,182 @@
-"""Greedy or sampled text that models generate after prompts, judged by the prompts' own answers.
+"""The measurement of generated text, and of the thoughts that precede it."""
 
-A prompt's text does not depend on its batch: sampled tokens come from one uniform number per prompt
-and step, through the inverse of the cumulative distribution, seeded by prompt id and seed. The
-checkpoint's own generation settings, such as penalties and beams, are ignored.
-"""
-
-import random
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Any, Literal
+from functools import cached_property
 
-import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from transformers import (
-    GenerationConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    StoppingCriteria,
-    StoppingCriteriaList,
-)
+import pyarrow as pa
 
-from interp.errors import UserError, one_line
+from interp.errors import UserError
+from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.decoding import Generated, decoded, generate
 from interp.measurements.specs import Generate
-from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.reading.outputs import decoder_prefix
-from interp.reading.tokens import Batch
-
-Finished = Literal["eos", "stop", "length"]
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """The text generated after one prompt."""
-
-    token_ids: tuple[int, ...]
-    """The tokens before the end token, including the tokens of a stop string."""
-    text: str
-    """The text without special tokens, the stop string, and surrounding white space."""
-    finished: Finished
-    finite: bool = True
-    """Whether all logits were finite; if not, all other fields are meaningless."""
+from interp.prompts.prompt import Prompt
+from interp.prompts.thought import Thought
+from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.thoughts import cut_thought, marks_of
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.scoring.answers import NOT_FINITE
+from interp.tables import Row
 
 
-@torch.inference_mode()
-def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> list[Generated]:
-    """The text after each prompt of a batch, within `model.measuring()`.
+@dataclass(frozen=True)
+class GenerationMeasurement(Measurement):
+    """A measurement whose batches leave room for generated texts."""
 
-    A text ends at an end token, at a stop string, or at its maximum length. Texts of different
-    draws are sampled independently.
+    new_tokens: int = 0
+    """Number of tokens by which each prompt may grow."""
+
+    @cached_property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The filled tables; thoughts only for a model that thinks."""
+        filled = self.spec.filled()
+        return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches by length, within the budget even if all texts reach their full length."""
+        return batches(
+            self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
+        )
+
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt without a thought, since thoughts are generated."""
+        return prompt
+
+
+def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure the text that a model generates after each prompt, with its thoughts if it thinks.
 
     Raises:
-        UserError: a prompt with its text may exceed the model's context, or the model cannot
-            generate text.
+        UserError: an option requires that the model thinks, or that it does not.
     """
-    _check(model, batch, spec)
-    prefix = decoder_prefix(model) if model.kind is TEXT_TO_TEXT else ()
-    # A text-to-text model's output begins with the tokens that its decoder read.
-    start = len(prefix) or batch.token_ids.shape[1]
-    stopping = _StopStrings(model, spec.stop, start=start, rows=len(batch.prompts))
-    seen = _Finite()
-    processors: list[Any] = [seen]
-    if spec.temperature:
-        processors.append(_Sampling(batch, spec, draw))
-    settings = _settings(model, spec, prefix)
-    inputs: dict[str, Tensor] = model.taken({"attention_mask": batch.attention_mask})
-    if prefix:
-        decoded = torch.tensor([prefix], device=batch.token_ids.device)
-        inputs["decoder_input_ids"] = decoded.expand(len(batch.prompts), -1)
-    with _generating(model, settings) as hf, _sound_attention(batch):
-        sequences = hf.generate(
-            batch.token_ids,
-            generation_config=settings,
-            logits_processor=LogitsProcessorList(processors),
-            stopping_criteria=StoppingCriteriaList([stopping] if spec.stop else []),
-            **inputs,
-        )
-    written = sequences[:, start:].tolist()
-    return [
-        replace(_generated(model, tokens[:length], spec), finite=finite)
-        for tokens, length, finite in zip(written, stopping.lengths, seen.rows(), strict=True)
-    ]
+    _check_thinking(model, spec)
+    budget = token_budget(model, batch_tokens)
 
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            if model.chat.thinks:
+                return _thinking(model, batch, spec, budget)
+            found = generate(model, batch, spec)
+        return [
+            {"completions": [_row(model, tokenized, text)]}
+            if text.finite
+            else error_rows(tokenized.prompt, NOT_FINITE)
+            for tokenized, text in zip(batch.prompts, found, strict=True)
+        ]
 
-def _check(model: Model, batch: Batch, spec: Generate) -> None:
-    if model.kind is CLASSIFIER or not model.hf.can_generate():
-        raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) cannot generate text; use a causal or "
-            "a text-to-text language model"
-        )
-    context = model.context_length
-    longest = max(map(len, batch.prompts))
-    if context is not None and longest + spec.max_new_tokens > context:
-        raise UserError(
-            f"a prompt of {longest} tokens and up to {spec.max_new_tokens} generated tokens do "
-            f"not fit into the {context} tokens of {model.name}; use a model with a longer "
-            "context, or generate fewer tokens"
-        )
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "answer": "", "correct": None}
+        row["error"] = error
+        return {"completions": [row], **({"thoughts": [row]} if model.chat.thinks else {})}
 
-
-def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> GenerationConfig:
-    tokenizer = model.tokenizer
-    padding = tokenizer.pad_token_id
-    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers does not annotate it
-        max_new_tokens=spec.max_new_tokens,
-        do_sample=False,
-        eos_token_id=model.end_tokens or None,
-        pad_token_id=0 if padding is None else padding,
-        bos_token_id=tokenizer.bos_token_id,
-        # Without this setting, transformers would put another token before the prefix.
-        decoder_start_token_id=prefix[0] if prefix else None,
+    return GenerationMeasurement(
+        model, spec, budget, measure_batch, error_rows, new_tokens=spec.max_new_tokens
     )
 
 
-@contextmanager
-def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
-    """The model to call within the block, with these generation settings instead of its own.
-
-    Raises:
-        UserError: the model cannot generate text with its configuration.
-    """
-    # The annotated type of a model may lack `generate`.
-    hf: Any = model.hf
-    own, hf.generation_config = hf.generation_config, settings
-    try:
-        yield hf
-    except (AttributeError, ValueError) as error:
+def _check_thinking(model: Model, spec: Generate) -> None:
+    if model.chat.thinks and spec.stop:
         raise UserError(
-            f"transformers cannot generate text with {model.name}: {one_line(str(error))}. Check "
-            "layer_types and the sizes of windows in its config.json"
-        ) from error
-    finally:
-        hf.generation_config = own
+            f"--stop would also end thoughts at {', '.join(map(repr, spec.stop))}; omit --stop, or "
+            "turn thinking off"
+        )
+    if not model.chat.thinks and (spec.draws > 1 or spec.force_end):
+        asked = "several draws" if spec.draws > 1 else "forced ends"
+        raise UserError(
+            f"{asked} require thoughts, but {model.name} generates none; turn thinking on"
+        )
 
 
-def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
-    """Keep masked attention on CUDA off the kernel that `safe_width` describes.
-
-    A batch grows by one column per token, so it reaches the widths with wrong results.
-    """
-    if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
-        return sdpa_kernel(SDPBackend.MATH)
-    return nullcontext()
+FORCED_TOKENS = 64
+"""Maximum number of tokens of an answer after a thought whose end was forced."""
 
 
-class _Finite(LogitsProcessor):
-    """A processor that records whether all logits of each row are finite, and zeroes other rows."""
-
-    def __init__(self) -> None:
-        self._finite: Bool[Tensor, " row"] | None = None
-
-    def __call__(
-        self, input_ids: Int[Tensor, "row token"], scores: Float[Tensor, "row vocabulary"]
-    ) -> Float[Tensor, "row vocabulary"]:
-        finite = scores.isfinite().all(-1)
-        self._finite = finite if self._finite is None else self._finite & finite
-        return torch.where(finite[:, None], scores, 0.0)
-
-    def rows(self) -> list[bool]:
-        """Whether the logits of each row were finite at every step."""
-        assert self._finite is not None
-        found: list[bool] = self._finite.tolist()
-        return found
-
-
-class _Sampling(LogitsProcessor):
-    """A processor that keeps one token of each row, drawn from the tempered logits."""
-
-    def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
-        self._temperature = spec.temperature
-        self._chance = [
-            random.Random(f"generation {spec.sampling_seed} {tokenized.prompt.id}{draw}")
-            for tokenized in batch.prompts
+def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -> list[PromptRows]:
+    """The thoughts on each prompt of a batch, and the answer after the first of them."""
+    rows: list[PromptRows] = [{"completions": [], "thoughts": []} for _ in batch.prompts]
+    for draw in range(spec.draws):
+        seeded = f" {draw}" if draw else ""
+        texts = generate(model, batch, spec, draw=seeded)
+        said = [
+            cut_thought(model, tokenized, text.token_ids)
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
-
-    def __call__(
-        self, input_ids: Int[Tensor, "row token"], scores: Float[Tensor, "row vocabulary"]
-    ) -> Float[Tensor, "row vocabulary"]:
-        drawn = [chance.random() for chance in self._chance]
-        tokens = inverse_cdf(scores.double() / self._temperature, drawn)
-        return torch.full_like(scores, -torch.inf).scatter(1, tokens[:, None], 0.0)
-
-
-def inverse_cdf(
-    logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
-) -> Int[Tensor, " row"]:
-    """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
-    cumulative = logits.softmax(-1).cumsum(-1)
-    # The sum may differ from 1 by rounding; a share of the sum is never past the last token.
-    thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
-    passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
-    return passed.int().argmax(-1)
-
-
-class _StopStrings(StoppingCriteria):
-    """A criterion that ends the rows whose generated text contains a stop string."""
-
-    def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
-        self._model, self._stop, self._start = model, stop, start
-        self.lengths: list[int | None] = [None] * rows
-        """Number of tokens of each row up to its stop string; None without a stop string."""
-
-    def __call__(
-        self, input_ids: Int[Tensor, "row token"], scores: object, **options: object
-    ) -> Bool[Tensor, " row"]:
-        for row, tokens in enumerate(input_ids[:, self._start :].tolist()):
-            if self.lengths[row] is None and _cut(decoded(self._model, tokens), self._stop)[1]:
-                self.lengths[row] = len(tokens)
-        ended = [length is not None for length in self.lengths]
-        return torch.tensor(ended, device=input_ids.device)
-
-
-def _generated(model: Model, tokens: list[int], spec: Generate) -> Generated:
-    ended = _until_end(model, tokens)
-    text, stopped = _cut(decoded(model, tokens), spec.stop)
-    finished: Finished = "stop" if stopped else "eos" if len(ended) < len(tokens) else "length"
-    return Generated(tuple(ended), text.strip(), finished)
+        open_ends = [
+            row
+            for row, (own, text) in enumerate(zip(said, texts, strict=True))
+            if spec.force_end
+            and text.finite
+            and text.finished == "length"
+            and not own.thought.ended
+        ]
+        thoughts = {row: _ended(model, said[row].thought) for row in open_ends}
+        asked = [replace(batch.prompts[row].prompt, thought=thoughts[row]) for row in open_ends]
+        answers = dict(zip(open_ends, _answers(model, asked, spec, budget, seeded), strict=True))
+        for row, (tokenized, text, own) in enumerate(zip(batch.prompts, texts, said, strict=True)):
+            key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            answer = answers.get(row) or Generated(
+                own.answer_ids, decoded(model, [*own.answer_ids]).strip(), text.finished
+            )
+            thought = thoughts.get(row, own.thought)
+            judged = _judged(tokenized.prompt, answer)
+            numbers: Row = {
+                "seed": spec.sampling_seed,
+                "before": thought.before,
+                "sentences": list(thought.sentences),
+                "after": thought.after,
+                "tokens": len(own.token_ids),
+                "token_ids": list(own.token_ids),
+                "finished": "marker" if own.thought.ended else text.finished,
+                "forced": row in thoughts,
+                "same_tokens": own.same_tokens,
+                **judged,
+            }
+            failed: Row = {"answer": "", "correct": None, "error": NOT_FINITE}
+            finite = text.finite and answer.finite
+            rows[row]["thoughts"].append({**key, "draw": draw, **(numbers if finite else failed)})
+            if draw == 0:
+                tokens = len(text.token_ids)
+                shown = {**judged, "tokens": tokens, "finished": answer.finished}
+                rows[row]["completions"].append({**key, **(shown if finite else failed)})
+    return rows
 
 
-def _until_end(model: Model, tokens: list[int]) -> list[int]:
-    """The tokens before the first end token."""
-    return list(takewhile(lambda token: token not in model.end_tokens, tokens))
+def _ended(model: Model, thought: Thought) -> Thought:
+    """The thought with its end mark added."""
+    return replace(thought, after=marks_of(model).thought("").after, ended=True)
 
 
-def decoded(model: Model, tokens: list[int]) -> str:
-    """The text before the first end token, without special tokens."""
-    return str(model.tokenizer.decode(_until_end(model, tokens), skip_special_tokens=True))
+def _answers(
+    model: Model, asked: Sequence[Prompt], spec: Generate, budget: TokenBudget, draw: str
+) -> list[Generated]:
+    """The answers after thoughts whose end was forced."""
+    short = spec.model_copy(update={"max_new_tokens": min(FORCED_TOKENS, spec.max_new_tokens)})
+    found: dict[int, Generated] = {}
+    room = {"batch_tokens": budget.tokens, "new_tokens": short.max_new_tokens}
+    for places, batch in batches(model, tokenize(model, asked), **room):
+        texts = generate(model, batch, short, draw=f"{draw} forced")
+        found |= zip(places, texts, strict=True)
+    return [found[place] for place in range(len(asked))]
 
 
-def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
-    """The text before the first stop string, and whether there is one."""
-    places = [place for place in map(text.find, stop) if place >= 0]
-    return (text[: min(places)], True) if places else (text, False)
+def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
+    """The row of the completions table."""
+    return {
+        "model": model.name,
+        "prompt_id": tokenized.prompt.id,
+        "tokens": len(text.token_ids),
+        "finished": text.finished,
+        **_judged(tokenized.prompt, text),
+    }
+
+
+def _judged(prompt: Prompt, text: Generated) -> Row:
+    judgement = prompt.answer.judge(text.text)
+    return {
+        "completion": text.text,
+        "outcome": judgement.outcome,
+        "answer": judgement.answer,
+        "correct": judgement.correct,
+        "error": "",
+    }

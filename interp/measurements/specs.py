@@ -72,7 +72,7 @@ class Generate(Spec):
         "2000 --out runs/thoughts",
     )
     written: ClassVar[str] = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
-    measures: ClassVar[str] = "interp.measurements.completions:generation"
+    measures: ClassVar[str] = "interp.measurements.generation:generation"
     fills: ClassVar[tuple[str, ...]] = ("completions", "thoughts")
     shard_prompts: ClassVar[int] = 60
     reads_thoughts: ClassVar[bool] = False
@@ -197,7 +197,7 @@ class Effects(Spec):
     measures: ClassVar[str] = "interp.measurements.effects:effects"
     fills: ClassVar[tuple[str, ...]] = ("segment_effects", "coalition_values")
     shard_prompts: ClassVar[int] = 60
-    result: ClassVar[str] = "interp.results.attributions:SegmentEffects"
+    result: ClassVar[str] = "interp.results.effects:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """the segments to replace, such as premise1,premise2 or thought1; the others stay (default: all
@@ -528,7 +528,7 @@ class Activations(Spec):
     fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
     shard_prompts: ClassVar[int] = 60
     unmerged: ClassVar[frozenset[str]] = frozenset({"activation_vectors"})
-    result: ClassVar[str] = "interp.export.activations:ActivationVectors"
+    result: ClassVar[str] = "interp.results.activations:ActivationVectors"
 
     sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_post",

@@ -16,8 +16,8 @@ import numpy as np
 
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
+from interp.measurements.decoding import generate
 from interp.measurements.effects import Logits, option_logits
-from interp.measurements.generation import generate
 from interp.measurements.specs import Generate, Thoughts
 from interp.measurements.thought_texts import Draws, Studied, after, changed_prompts
 from interp.models.model import Model

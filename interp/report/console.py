@@ -65,17 +65,6 @@ class _Console(Console):
         raise  # noqa: PLE0704
 
 
-def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
-    """Text such as "0.689 (0.193)", as the paper prints means; empty if there is no mean."""
-    return pd.Series(
-        [
-            "" if pd.isna(mean) else f"{mean:.3f} ({deviation:.3f})"
-            for mean, deviation in zip(means, deviations, strict=True)
-        ],
-        index=means.index,
-    )
-
-
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
     """The table, with numbers for the longest names if figures lack room, and a legend of these."""
     in_front = _names_in_front(texts)

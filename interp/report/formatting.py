@@ -173,3 +173,14 @@ def _byte_of_character() -> dict[str, int]:
     others = [byte for byte in range(0x100) if byte not in printable]
     table = {chr(byte): byte for byte in printable}
     return table | {chr(0x100 + index): byte for index, byte in enumerate(others)}
+
+
+def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
+    """Text such as "0.689 (0.193)", as the paper prints means; empty if there is no mean."""
+    return pd.Series(
+        [
+            "" if pd.isna(mean) else f"{mean:.3f} ({deviation:.3f})"
+            for mean, deviation in zip(means, deviations, strict=True)
+        ],
+        index=means.index,
+    )

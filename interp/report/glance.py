@@ -22,6 +22,9 @@ units and their kind; a label before the value; the reason for a missing value."
 
 TITLE = "At a glance"
 
+MOST_NUMBERS = 5
+"""Maximum number of headline numbers per model."""
+
 WIDTH = 4.9
 """Width of the figure in inches: its labels can still be read on a phone."""
 

@@ -1,4 +1,4 @@
-"""Attributions, and effects of segments: how segments and tokens contribute to answers."""
+"""What is shown of attributions: how segments and tokens contribute to answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -10,12 +10,10 @@ import pandas as pd
 from interp.analysis.ratios import attribution_table, ratio_table
 from interp.analysis.segments import (
     DECISIVE_COLUMNS,
-    EFFECT_COLUMNS,
     RATIO_COLUMNS,
     TABLE_COLUMNS,
     decisive_table,
     finds,
-    segment_effect_table,
     segment_ratios,
     segment_table,
     token_shares,
@@ -23,23 +21,18 @@ from interp.analysis.segments import (
 )
 from interp.errors import UserError
 from interp.prompts.thought import is_part
-from interp.report.console import mean_with_sd
-from interp.report.formatting import accuracy_columns, ratio_title, segment_label
-from interp.report.glance import dots, headline
+from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
+from interp.report.glance import MOST_NUMBERS, dots, headline
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
 from interp.results.answers import Answered
-from interp.results.result import Result, chosen, errors_by_model, figure_of, summarize
-from interp.statistics.clusters import cluster_mean_table
+from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-MOST_NUMBERS = 5
-"""Maximum number of headline numbers per model."""
 
 HEAT_MAP_PAIRS = 4
 """Number of pairs shown token by token on a page."""
@@ -338,58 +331,3 @@ def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
         shown.columns = shown.columns.map(segment_label)
         title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
         yield title, shown.reset_index()
-
-
-class SegmentEffects(Result):
-    """The effect of each segment on the answers of models."""
-
-    question: ClassVar[str] = "How much does each segment change the answer, in logits?"
-
-    def headline(self) -> pd.DataFrame:
-        """Mean Shapley values of the segments with the largest values, in logits."""
-        effects = self.table("segment_effects", EFFECT_COLUMNS)
-        effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
-        effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]
-        cluster = self.cluster or "pair_id"
-        # As in `segment_effect_table`, each prompt counts once.
-        rows = effects.merge(self.prompts[["prompt_id", cluster]], on="prompt_id").assign(weight=1)
-        sizes = rows["shapley"].abs().groupby(rows["segment"]).mean().sort_values(ascending=False)
-        parts = []
-        for segment in sizes.index[:MOST_NUMBERS]:
-            own = rows[rows["segment"] == segment]
-            table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
-            name = f"effect of {segment_label(segment)} in logits"
-            table = table.drop(columns="note")
-            parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
-        return pd.concat(parts, ignore_index=True) if parts else super().headline()
-
-    def items(self) -> Iterator[TableItem | FigureItem]:
-        """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
-        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
-        alone = table[table["other_segment"] == ""].drop(columns="other_segment")
-        shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(
-            shapley=mean_with_sd(alone["shapley"], alone["shapley_sd"]),
-            leave_one_out=mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
-        )
-        title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
-        yield TableItem("segment_effect_table", title, table, narrow=[(title, shown)])
-
-    def plot(self) -> "Figure":
-        """The mean Shapley value of each segment, with one standard deviation over prompts."""
-        from interp.report.figures.points import interval_points
-
-        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
-        table = table[(table["other_segment"] == "") & (table["donor_kind"] == "instance")]
-        mean, sd = table["shapley"], table["shapley_sd"]
-        named = table.assign(
-            segment=table["segment"].map(segment_label), low=mean - sd, high=mean + sd
-        )
-        return figure_of(
-            interval_points(
-                named, x="shapley", y="segment", hue="model", n="prompts", interval=("low", "high")
-            )
-        )
-
-    def noted(self) -> Mapping[str, object]:
-        """The errors of each model."""
-        return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from interp.report.console import mean_with_sd, print_table
+from interp.report.console import print_table
 
 
 def test_no_figure_and_no_name_is_cut(capsys, monkeypatch):
@@ -83,11 +83,6 @@ def test_names_that_look_like_markup_are_printed_as_they_are(capsys):
     shown = capsys.readouterr().out
     assert "[bold]x[/bold]" in shown
     assert "[red]t[/red]" in shown
-
-
-def test_means_are_written_with_their_deviation():
-    text = mean_with_sd(pd.Series([0.6894, float("nan")]), pd.Series([0.1931, float("nan")]))
-    assert text.tolist() == ["0.689 (0.193)", ""]
 
 
 def test_a_small_p_value_is_not_printed_as_zero(capsys):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.formatting import accuracies_first, column, number_text, readable
+from interp.report.formatting import accuracies_first, column, mean_with_sd, number_text, readable
 from tests.support.tokenizers import byte_level, sentencepiece_style
 
 
@@ -98,3 +98,8 @@ def test_pieces_of_whole_characters_read_as_the_tokenizer_decodes_them(text):
     shown = "".join(readable(pieces))
     if "\\x" not in shown:
         assert shown == tokenizer.decode(tokenizer.convert_tokens_to_ids(pieces))
+
+
+def test_means_are_written_with_their_deviation():
+    text = mean_with_sd(pd.Series([0.6894, float("nan")]), pd.Series([0.1931, float("nan")]))
+    assert text.tolist() == ["0.689 (0.193)", ""]

@@ -16,11 +16,11 @@ from safetensors.numpy import load_file
 
 import interp
 from interp.errors import UserError
-from interp.export import activations
-from interp.export.activations import ActivationVectors, fill_tensors
 from interp.jobs import finish
 from interp.measurements.core import bind, collect
 from interp.measurements.specs import Activations
+from interp.results import activations
+from interp.results.activations import ActivationVectors, fill_tensors
 from interp.results.measured import InMemory
 from interp.runs.folder import RunFolder, problems
 from interp.runs.run import Run

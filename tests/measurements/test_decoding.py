@@ -9,7 +9,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 import interp
 from interp.errors import UserError
 from interp.measurements.core import bind, collect
-from interp.measurements.generation import generate, inverse_cdf
+from interp.measurements.decoding import generate, inverse_cdf
 from interp.measurements.specs import Generate
 from interp.models.model import Model
 from interp.prompts.systems import load_facts
