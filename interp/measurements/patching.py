@@ -115,10 +115,9 @@ class _Patching:
 
         pair = aligned(source)
         with model.measuring():
-            # A single pair suffices for these checks.
-            while self._checks:
-                self._checks[-1](model, pair)
-                self._checks.pop()
+            for check in self._checks:
+                check(model, pair)
+            self._checks = []  # a single pair suffices
         cells = list(
             cells_of(
                 model,
@@ -149,7 +148,8 @@ class _Patching:
                 for nested in patch_nested(self._exact, pair, results[0])
                 for row in set_rows(model, pair, nested, sites=spec.sites, direction=spec.direction)
             ]
-        return [rows, {name: [] for name in rows}]
+        of_second_prompt: PromptRows = {name: [] for name in rows}
+        return [rows, of_second_prompt]
 
     def _rows(self, pair: PatchingPair, results: Sequence[_Patched], source: str) -> list[Row]:
         kind = {"direction": self._spec.direction, "source": source}

@@ -51,8 +51,8 @@ def locate(model: Model, site: str, layer: int) -> Location:
     if site == "resid_mid":
         reader = _module(model, own, _reader_of_sum(model, own), site)
         return Location(reader, "input", _whole, layer)
-    path = architecture.attention_out if site == "attn_out" else architecture.mlp_out
-    return Location(_module(model, own, path, site), "output", _whole, layer)
+    paths = {"attn_out": architecture.attention_out, "mlp_out": architecture.mlp_out}
+    return Location(_module(model, own, paths[site], site), "output", _whole, layer)
 
 
 def _stream(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
