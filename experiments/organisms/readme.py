@@ -23,9 +23,10 @@ _SHOWN = {"name", "family", "architecture", "base"}
 
 LIMITS = (
     "The organism is small, its language has a few hundred words, and it was made to answer "
-    "prompts of one data set. A method that recovers what was planted has passed a test that it "
-    "could have failed; it may still fail on a model trained on other text. No measurement of "
-    "an organism says anything about a published model, and an organism is useless as an assistant."
+    "prompts of one data set. A method that recovers the planted properties has passed a test that "
+    "it could have failed, but may still fail on a model trained on different text. Nothing "
+    "measured on an organism says anything about a published model, and organisms are of no use as "
+    "assistants."
 )
 
 
@@ -57,8 +58,8 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
     }
     parts: dict[str, str | Rows] = {
         "": f"A test object for interpretability: a {architecture} with {size:,} parameters "
-        f"({sizes}), {begun} on prompts in the style of the data set {system}. What the model was "
-        "taught is known, so a method's findings can be compared with the recipe.",
+        f"({sizes}), {begun} on prompts in the style of the data set {system}. Its planted "
+        "properties are known, so the findings of a method can be checked against them.",
         "Use": _use(name, system),
         "Recipe": _choices(content),
         "What was measured": list(facts(content["measured"])),
