@@ -24,7 +24,7 @@ class LogicalFormsStudy(Study):
     name: ClassVar[str] = "logical-forms"
     default_limit: ClassVar[int] = 480
     """Default number of pairs: the 24 forms under forty interpretations."""
-    organisms: ClassVar[tuple[str, ...]] = ("logical-forms", "rulebreakers")
+    organisms: ClassVar[tuple[str, ...]] = ("logical-forms",)
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.

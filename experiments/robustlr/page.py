@@ -229,7 +229,7 @@ def proof_sections(results: Results) -> list[Section]:
     )
     return [
         Section(
-            "Is the proof looked at?",
+            "Do attributions find the proof?",
             "Statements of the test split of All, each with its own theory: the sentences that "
             f"decide it and up to {system.SHORT} others. The facts and rules of all minimal proofs "
             "are known. A hit is a prompt in which one of them has the largest absolute score; the "

@@ -222,7 +222,7 @@ def attribution_sections(results: Results) -> Iterator[Section]:
     summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
     note = "clusters: golden rules, the unit of the intervals."
     yield Section(
-        "Is the golden rule looked at?",
+        "Do attributions find the golden rule?",
         "Attributions of the first token of direct answers, with few rules. A hit is a prompt "
         "whose golden rule has the largest score among its rules; the AUC is the share of noise "
         "rules with a smaller score. A wrong answer that a noise rule gives is a triggering error, "

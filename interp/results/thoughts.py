@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MEDIATION = """A donor replaces one segment of a prompt, or all. total: how far this moves the
-log-odds of the answer, thought included (root mean square over prompts, in nats). share: how much
+log-odds of the answer, thought included (root mean square over prompts, in logits). share: how much
 of this effect passes through the thought. share is 1 if the answer follows the thought whatever the
 premises say, and 0 if the answer follows the premises whatever the thought says. share_own
 exchanges the thought under the prompt's own premises, and share_other under the changed premises;
@@ -31,14 +31,14 @@ of kind counterpart are the other side of the prompt's pair."""
 _READINGS = """The text before the answer. whole: the model's own thought. direct: none, as with
 thinking off. empty: only the marks of a thought. placebo: the model's thought about another prompt.
 filler: dots, about as many tokens. same_answer: share of draws whose answer equals the answer after
-the whole thought. value: mean log-odds of the correct answer, in nats."""
+the whole thought. value: mean log-odds of the correct answer, in logits."""
 
 _CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
 et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
 draws whose answer no longer changes from here on. A model whose thought only explains an answer
 that it already has is decided at 0."""
 
-_SENTENCES = """How much a first, middle or last sentence supports the model's own answer, in nats,
+_SENTENCES = """How much a first, middle or last sentence supports the model's own answer in logits,
 by three definitions. left_out: the sentence is removed. exchanged: it is replaced by the sentence
 at the same place in another draw. resampled: thoughts resampled after it are compared with thoughts
 resampled from it on. mistake: share of answers that change if the sentence comes from the thought
@@ -216,9 +216,11 @@ class ThoughtEffects(Result):
         if outside.empty:
             yield "No group of prompts stands out."
             return
-        found = outside.sort_values("share", key=lambda share: (share - row["share"]).abs()).iloc[
-            -1
-        ]
+        distances = (outside["share"] - row["share"]).abs()
+        found = outside.iloc[int(distances.argmax())]
+        if _percent(found["share"]) == _percent(row["share"]):
+            yield "No group of prompts stands out."
+            return
         yield (
             f"The share differs most if {segment_label(str(found['factor']))} is {found['value']}: "
             f"{_percent(found['share'])} ({_percent(found['share_low'])} to "

@@ -269,8 +269,8 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
         if len(found) >= FEWEST:
             return ""
     return (
-        f"small sample: {len(found)} different values of {what}; tests and intervals need at least "
-        f"{FEWEST}, and most tables leave them empty"
+        f"small sample: {len(found)} distinct value{'s' * (len(found) != 1)} of {what}; tests and "
+        f"intervals need at least {FEWEST}, so most tables leave them empty"
     )
 
 

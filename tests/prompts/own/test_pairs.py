@@ -316,7 +316,7 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "has no faults: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
     assert "segments: premise1, premise2, question" in told
-    assert "small sample: 4 different values of pair" in told
+    assert "small sample: 4 distinct values of pair" in told
     edited = file.read_text()
     assert main(["dataset", "pairs", "--out", str(file)]) == 2
     assert file.read_text() == edited
