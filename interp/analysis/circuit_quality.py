@@ -35,6 +35,9 @@ _RANKING = ["method", "choice"]
 
 _ENDS = [(1 - LEVEL) / 2, UPPER]
 
+_ROUNDING = 1e-5
+"""An f closer to 0 than this is the empty circuit's, up to rounding in float32."""
+
 
 def circuit_table(
     circuits: pd.DataFrame, pairs: pd.DataFrame, clusters: Mapping[str, object]
@@ -138,7 +141,8 @@ def _ratios(
 ) -> Float[np.ndarray, "resample draw share"]:
     """Each f, from sums of differences from the empty circuit; the last column is the full one."""
     whole = np.full(len(sums), np.nan) if few else sums[:, -1]
-    return np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
+    ratios = np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
+    return np.where(np.abs(ratios) < _ROUNDING, 0.0, ratios)
 
 
 def _between(name: str) -> list[str]:

@@ -41,11 +41,11 @@ def why_blank(frame: pd.DataFrame) -> str:
     """Why a table has blank numbers, in a few words; empty if it has none."""
     if not frame.select_dtypes("number").isna().any(axis=None):
         return ""
-    if "source" in frame:
-        return " · blank: not measured, or not published"
+    if "source" in frame and frame["source"].eq("published").any():
+        return "blank: not measured, or not published"
     if frame.get("note", pd.Series(dtype=str)).fillna("").astype(str).ne("").any():
-        return " · blank: no value, for the reason in the column note"
-    return " · blank: not measured, or no value"
+        return "blank: no value, for the reason in the column note"
+    return "blank: not measured, or no value"
 
 
 def source(file: str) -> Markup:

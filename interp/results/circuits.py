@@ -116,7 +116,10 @@ class CircuitAnswers(Result):
                 n="pairs",
                 unit="pairs",
             )
-            for name, rows in (("best cmd", table[~is_random]), ("random cmd", table[is_random]))
+            for name, rows in (
+                ("CMD of the best ranking", table[~is_random]),
+                ("CMD of random edges", table[is_random]),
+            )
         ]
         return pd.concat(parts, ignore_index=True)
 
