@@ -293,7 +293,7 @@ RECIPES: dict[str, Recipe] = {
         _dose(75, seed=18, steps=5000, base="dose-0"),
         _thinker("thought-mixed-50", 0.5, seed=34, steps=2400),
         _thinker("thought-reader", 1.0, seed=31, steps=200, base="thought-mixed-50"),
-        _thinker("thought-decorator", 0.0, seed=32, steps=200, base="thought-mixed-50"),
+        _thinker("thought-decorator", 0.0, seed=32, steps=800, base="thought-mixed-50"),
         _thinker("thought-mixed-25", 0.25, seed=33, steps=500, base="thought-mixed-50"),
         _thinker("thought-mixed-75", 0.75, seed=35, steps=500, base="thought-mixed-50"),
         RuleRecipe(
