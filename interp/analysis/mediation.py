@@ -25,7 +25,7 @@ SHARES = ("share", "share_own", "share_other")
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the thought_effects table with unbiased products of each effect with the total.
+    """Rows of the thought_effects table, with unbiased products of each effect and the total.
 
     Args:
         effects: the thought_effects table; rows with an error or without draws are omitted.
@@ -45,7 +45,7 @@ def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
 def mediation_table(
     products: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str, by: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """One row per model, kind of donor and segment: effects, and the share through the thought.
+    """One row per model, kind of donor and segment: effects and the mediated share.
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
     effects over prompts, in nats; share: the mediated share averaged over both orders; share_own,

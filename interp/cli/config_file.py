@@ -34,7 +34,7 @@ def config_file(file: Path) -> dict[str, Any]:
         reason = " ".join(str(error).split())
         raise UserError(f"{file} is not YAML: {shortened(reason)}") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise UserError(f"{file} contains no names with values, such as limit: 60")
+        raise UserError(f"{file} contains no options, such as limit: 60")
     options: dict[str, Any] = {}
     for key, value in found.items():
         name = key.replace("-", "_")
