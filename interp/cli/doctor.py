@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     # A model that thinks is shown after an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None
     read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
-    # Each part is shown as soon as it is available.
+    # Each part is printed as soon as it is available.
     _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))

@@ -1,4 +1,4 @@
-"""The measurement of circuits: answers to pairs of prompts when the model keeps only some edges."""
+"""The measurement of circuits: answers to pairs of prompts by a model with only some edges."""
 
 from collections.abc import Sequence
 
