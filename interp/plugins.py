@@ -74,7 +74,7 @@ def loaded(point: EntryPoint) -> Any:
 
 
 def named(place: str) -> Any:
-    """Import the object at a location, "module:name", or a whole module."""
+    """Import the object at a location, "module:name", or an entire module."""
     module, _, name = place.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found

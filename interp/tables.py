@@ -136,7 +136,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         _share(
             "relative_probability",
-            "share of the probability of all options; null for a single option",
+            "share of all options' probability; null for a single option",
         ),
         column(
             "token_ids", pa.list_(INTEGER), "first tokens that count for the option", "token id"
