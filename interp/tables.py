@@ -507,7 +507,7 @@ PROMPTS = table(
     column(
         END,
         INTEGER,
-        "where the segment ends: the first character after the segment",
+        "where the segment ends: the first character after it",
         "characters, from 0",
     ),
 )
