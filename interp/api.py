@@ -126,7 +126,7 @@ def measurement(name: str, **options: Any) -> Spec:
 
     Args:
         name: such as "effects", "probe-familiarity", "probe-knowledge" or "probe-linear".
-        options: its own, under the names of the flags.
+        options: the measurement's own options, under the names of the flags.
 
     Raises:
         UserError: there is no such measurement, or the measurement has no such options.
@@ -139,7 +139,7 @@ def study(name: str, **options: Any) -> Study:
 
     Args:
         name: such as "rulebreakers" or "faithfulness".
-        options: its own, under the names of the flags.
+        options: the study's own options, under the names of the flags.
 
     Raises:
         UserError: there is no such study, or the study has no such options.

@@ -78,7 +78,7 @@ def loaded(model: Model) -> Iterator[Finding]:
         else "answers, input gradients and attention work; patching and backward rules do not",
     )
     if not model.allows_padding:
-        yield Finding("padding", "not safe", "each batch holds prompts of one length")
+        yield Finding("padding", "not safe", "each batch contains prompts of equal length")
 
 
 SHOWN = 8

@@ -219,7 +219,7 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
     Args:
         folder: an existing folder.
         name: name of the lock.
-        shared: whether the lock can be shared with other shared holders.
+        shared: whether other holders of a shared lock are allowed.
         wait: whether to wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")

@@ -63,9 +63,10 @@ def accuracy_by(
 ) -> pd.DataFrame:
     """One row per model, combination of factors and measure, with a 95% interval.
 
-    Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1; all members of a group) or the name of a side (2, 3). Only pairs in
-    which every side was answered are counted. For the interval see `interp.statistics.proportions`.
+    Columns are model, the factors, measure, accuracy, low, high, pairs, clusters and note.
+    `measure` is "paired" for formula 1 (all members of a group), or the name of a side for formulas
+    2 and 3. Only pairs in which every side was answered are counted. The intervals are those of
+    `interp.statistics.proportions`.
 
     Args:
         answers: rows of the answers table, of any number of models.
@@ -152,7 +153,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line about each model that leaves prompts without an answer, with their share."""
+    """A line about each model with unanswered prompts, with the share of such prompts."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "

@@ -52,10 +52,10 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
     """One row per model, direction, method, source, site, layer, head, role and group of pairs.
 
-    source says where activations come from: the counterpart and, if controls were run, the control;
+    `source` is where activations come from: the counterpart or, if controls were run, the control.
     `BEYOND` is the counterpart's effect minus the control's, for pairs whose counterpart has
-    different activations in the cell: the effect beyond that of disagreeing with the rest of the
-    prompt.
+    different activations in the cell. It is the effect beyond that of disagreeing with the rest of
+    the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
@@ -280,9 +280,9 @@ def _verified(patches: pd.DataFrame) -> pd.DataFrame:
 def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     """One row per model, pair, direction, site and attribution method.
 
-    Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
-    corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
-    logits of patching that premise, over layers and heads (and over its parts, if roles were
+    Columns: score_ratio, premise 2 over premise 1, from the attributions to the prompt that was run
+    (the corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect
+    in logits of patching that premise, over layers and heads (and over its parts, if roles were
     patched); effect_ratio, premise 2 over premise 1. A ratio with a missing or zero denominator is
     missing. `patches` are rows of one method, for every cell; rows from controls do not count.
     `ratios` are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).

@@ -6,7 +6,7 @@ determines which side of the pair is run. The variance of y has four parts, esti
 from mean products of two observations from *different* clusters (method of moments; for balanced
 data, see Searle, Casella and McCulloch 1992, Variance Components, chapter 5). Let M[p, s] be the
 mean product of two observations with the same phrasing (p = 1) or different phrasings (p = 0), run
-on the same side (s = 1) or different sides (s = 0). Phrasings are compared if they ask for the same
+on the same side (s = 1) or different sides (s = 0). Phrasings are compared if they have the same
 answer options, because logits of different options, such as True and Yes, are different quantities:
 
 - phrasing: M[1, 0] - M[0, 0]
@@ -139,7 +139,7 @@ class _Design:
 
     @property
     def compared(self) -> bool:
-        """Whether at least two phrasings ask for the same options."""
+        """Whether at least two phrasings have the same options."""
         return bool(self.phrasing.max(initial=0) > self.options.max(initial=0))
 
     @property
@@ -231,7 +231,7 @@ def _largest_p(
 ) -> Float[np.ndarray, " edge"]:
     """Share of random orders in which the largest statistic of any edge is as large as each edge's.
 
-    The statistic is the share of the sum of squares within the options that lies between their
+    The statistic is the share of the sum of squares within sets of options that lies between
     phrasings. Only pairs with the same options are permuted.
     """
     strata = [np.flatnonzero(options == number) for number in np.unique(options)]

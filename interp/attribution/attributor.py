@@ -48,8 +48,9 @@ from interp.scoring.shared_prefix import read_start
 class Attributor:
     """One or more methods for one model and target.
 
-    Raises: UserError: a method is unknown or does not support this model, or the budget is less
-        than one token.
+    Raises:
+        UserError: a method is unknown or does not support this model, or the budget is less than
+            one token.
     """
 
     def __init__(

@@ -54,8 +54,8 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
     donors = donors_of(prompt.prompt, "instance")
     if not donors:
         raise UserError(
-            f"prompt {prompt.prompt.id} has no donor from another instance, whose tokens a "
-            "counterfactual baseline takes; choose methods without one, such as input_gradient"
+            f"prompt {prompt.prompt.id} has no donor from another instance to serve as a "
+            "counterfactual baseline; choose methods without one, such as input_gradient"
         )
     names = tuple(donors[0].segments)
     nearest, least = prompt, math.inf

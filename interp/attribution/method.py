@@ -72,7 +72,8 @@ class Captured:
     def donor_products(self) -> Float[Tensor, "batch token"]:
         """(Embedding - donor's embedding) . gradient of each token.
 
-        Raises: LookupError: the method does not list donor_products among its needs.
+        Raises:
+            LookupError: the method does not list donor_products among its needs.
         """
         if self.products is None:
             raise LookupError("a method that uses donor_products must list it among its needs")

@@ -56,7 +56,7 @@ class LayerRuns:
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        """The tensors at the given sites of a layer when it reads these streams."""
+        """The tensors at the given sites of a layer that is run on these streams."""
         others = [own for index, own in enumerate(self._layers) if index != layer]
         with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
             self._run(layer, streams, edits)

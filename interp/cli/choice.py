@@ -23,7 +23,7 @@ class Choice:
     """The entry points to choose from."""
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add the argument that names the plugin."""
+        """Add the argument for the name of the plugin."""
         names = tuple(plugins(self.group))
         help_ = f"{', '.join(names)}; may be set in a configuration file"
         metavar = self.key.upper()

@@ -1,6 +1,6 @@
 """Flags derived from options: each flag is defined by its option's type, default and docstring.
 
-argparse only splits the command line into words, which the options parse. Flags have no defaults:
+argparse only splits the command line into words; the options parse them. Flags have no defaults:
 missing values come from the options or from a YAML file.
 """
 
@@ -55,7 +55,7 @@ class Configuration(Options):
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options in the configuration file, which is read once; empty without a file."""
+    """The options in the configuration file, which is read only once; empty if there is no file."""
     read: dict[str, Any] | None = getattr(arguments, "configured", None)
     if read is not None:
         return read
@@ -119,7 +119,7 @@ def options_in(
         without: options for which the command has no flag.
 
     Raises:
-        UserError: the file names an unknown option, or one option under two names.
+        UserError: the file sets an unknown option, or one option under two names.
     """
     file = getattr(arguments, "config", None)
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}

@@ -17,14 +17,14 @@ from interp.measurements.specs import Circuits
 from interp.models.model import Model
 
 DIRECTIONS = ("noising",)
-"""The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
+"""The clean prompt is run, with the corrupt prompt's activations on edges outside the circuit."""
 
 
 def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
     """Run each pair under the circuits chosen by the effects in a run of `edges`.
 
     Raises:
-        UserError: the model is not a causal language model, or the run holds no edges of the model.
+        UserError: the model is not a causal language model, or the run has no edges of the model.
     """
     folder = spec.edges
     effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)
@@ -82,7 +82,7 @@ def ranking(
     Args:
         effects: the columns method, writer, reader, effect, and the split factor if any.
         methods: methods whose effects are used; all if None.
-        split: a factor; only the effects in half of its values are used.
+        split: a factor; only the effects for half of its values are used.
 
     Raises:
         UserError: a method has no effects.

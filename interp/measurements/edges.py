@@ -62,7 +62,7 @@ def pairs_on_graph(
     *,
     directions: Sequence[str],
 ) -> PairMeasurement:
-    """A measurement that runs both prompts of each pair and then makes rows from their streams."""
+    """A measurement that runs both prompts of each pair and computes rows from their streams."""
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}

@@ -232,7 +232,7 @@ def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logi
 
 
 def _compared(prompt: Prompt, direct: Logits) -> tuple[str, str]:
-    """The correct answer and the most probable other one, within the named contrast if any."""
+    """The correct answer and the most probable other one, within the contrast if there is one."""
     gold = prompt.answer.gold
     names = prompt.answer.contrast or tuple(direct)
     others = [name for name in names if name != gold]

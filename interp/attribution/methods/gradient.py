@@ -35,7 +35,8 @@ class InputGradient(AnyModel):
 class InputXGradient:
     """Embedding . d target / d embedding of each token: its contribution to a linear target.
 
-    Raises: UserError: a norm is the only module that reads the embeddings.
+    Raises:
+        UserError: a norm is the only module that reads the embeddings.
     """
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
@@ -106,7 +107,8 @@ class FrozenNorms(InputXGradient):
 class Gim:
     """(Embedding - donor's embedding) . gradient by the rules of GIM.
 
-    Raises: UserError: the model's architecture is not supported, or its gates are unknown.
+    Raises:
+        UserError: the model's architecture is not supported, or its gates are unknown.
     """
 
     needs: frozenset[Need] = frozenset({"donor_products"})
