@@ -254,7 +254,7 @@ def _lock(file: Path, kind: int) -> int | None:
             os.close(descriptor)
             return None
         except BaseException as error:
-            # A KeyboardInterrupt during the wait, or a file system without locks.
+            # Either the wait was interrupted (KeyboardInterrupt), or the file system has no locks.
             if getattr(error, "errno", None) not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP):
                 os.close(descriptor)
                 raise

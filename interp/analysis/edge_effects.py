@@ -120,7 +120,8 @@ def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     a checked pair's edges was run, the other edges of the pair are omitted.
 
     Args:
-        edges: rows of the edges table: estimates of every edge, exact effects of checked pairs.
+        edges: rows of the edges table, with estimates of every edge and exact effects for checked
+            pairs.
         pairs: rows of the pairs table, with `checked`.
     """
     key = ["model", "pair_id", "direction"]

@@ -117,7 +117,7 @@ def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
 def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
     """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
 
-    A cell that should have been run but has no finite effect is beyond any bound.
+    A cell that should have been run but has no finite effect counts as exceeding every bound.
     """
     found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
     for part in parts:

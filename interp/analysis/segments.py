@@ -184,8 +184,8 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
 def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per model, target, method, reading and combination of `by`: means over prompts.
 
-    Columns are these, hit and auc with their 95% intervals (low and high; undefined for one
-    cluster), share, chance, prompts and clusters.
+    Columns are those of the key, hit and auc with their 95% intervals (low and high; undefined for
+    one cluster), share, chance, prompts and clusters.
 
     Args:
         found: `finds`, with the columns `cluster` and `by` added.

@@ -10,7 +10,7 @@ from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped, weighted_mean
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
-"""What is read before the answer, in the order in which results are shown."""
+"""Kinds of text before the answer, in the order in which results are shown."""
 
 STEPS = 10
 """Number of steps of a curve from no sentence to the whole thought."""

@@ -78,7 +78,7 @@ def with_kinds(top: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFrame:
-    """The best method of each league and the best control for each model, and a random order.
+    """For each model, the best method of each league, the best control, and a random order.
 
     Args:
         top: how often the top segment is found, with kind.

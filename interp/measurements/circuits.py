@@ -21,7 +21,7 @@ DIRECTIONS = ("noising",)
 
 
 def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Run each pair under the circuits chosen by the effects in a run of `edges`.
+    """Run each pair through the circuits that are chosen by effects from a run of `edges`.
 
     Raises:
         UserError: the model is not a causal language model, or the run has no edges of the model.
@@ -34,7 +34,7 @@ def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -
 def circuits_by(
     effects: pd.DataFrame | None, model: Model, spec: Circuits, *, batch_tokens: int | None = None
 ) -> PairMeasurement:
-    """Run each pair under the circuits chosen by these effects.
+    """Run each pair through the circuits that are chosen by these effects.
 
     Args:
         effects: the columns pair_id, method, writer, reader, effect, and the split factor if any;

@@ -139,7 +139,7 @@ def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
-    """Avoid, for masked attention on CUDA, the kernel that `safe_width` describes.
+    """For masked attention on CUDA, avoid the kernel that `safe_width` describes.
 
     A batch grows by one column per token, so it would reach the widths that yield wrong results.
     """

@@ -3,8 +3,8 @@
 Each donor replaces every set of segments in turn. Of the resulting 2^k prompts, those with the same
 text are run only once. The value v(S) of a prompt that keeps the segments of S is the logit of the
 model's own answer to the intact prompt minus that of another answer. Shapley values, leave-one-out
-effects and interactions are computed donor by donor; their mean and spread are stored, with the
-value of every coalition.
+effects and interactions are computed donor by donor; their mean and spread are stored, together
+with the value of every coalition.
 """
 
 import math

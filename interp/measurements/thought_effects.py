@@ -94,7 +94,7 @@ def _key(prompt: Prompt) -> Key:
 
 
 class _Reader:
-    """Reads the options' logits after texts; equal texts of a prompt are read once."""
+    """Computes the options' logits after texts; identical texts of a prompt are run only once."""
 
     def __init__(self, model: Model, budget: TokenBudget) -> None:
         self._model, self._budget = model, budget
