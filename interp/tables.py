@@ -155,8 +155,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "thoughts": table(
         "One row per model, prompt and draw: the thought that a model writes before its answer. "
-        "`before`, `sentences` and `after`, in this order, make up all text between the prompt and "
-        "the answer. Only with `--thinking on`.",
+        "`before`, `sentences` and `after`, joined in this order, are the entire text between the "
+        "prompt and the answer. Only with `--thinking on`.",
         *_PROMPT,
         column("draw", INTEGER, "index of the thought on this prompt", "draws, from 0"),
         column("seed", INTEGER, "seed of sampling", "seed"),

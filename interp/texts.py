@@ -134,7 +134,7 @@ def iso_date(text: str) -> str:
 
 
 def dtype(text: str) -> str:
-    """A type of numbers, by its name or a short name such as fp16."""
+    """A number type, by its name or by a short name such as fp16."""
     name = DTYPE_ALIASES.get(text, text)
     if name not in DTYPES:
         raise ValueError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))

@@ -94,7 +94,7 @@ class Chosen:
     """A circuit, and how it was chosen."""
 
     method: str
-    """The method whose effects are the scores, or `RANDOM`."""
+    """The method whose effects are used as scores, or `RANDOM`."""
     choice: str
     draw: int
     """The number of the random ranking; 0 for a method."""

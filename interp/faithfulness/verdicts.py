@@ -22,11 +22,12 @@ def verdict_table(
 
     Columns are metric, title, league, method, score, value, corrected (only for the best of the
     league: its value, corrected for selection), low, high, chance, p (for the hypothesis that no
-    method of the league is better), may_be_best, verdict: trust: its interval lies above chance,
-    and it may be the best; weaker: above chance, but worse than the best; refuted: worse than the
-    best, and not shown to be above chance; undecided: shown neither to be above chance nor to be
-    worse than the best. Verdicts hold simultaneously for all methods of the model. There are no
-    rows if no metric can be used.
+    method of the league is better), may_be_best and verdict. The verdict is `trust` if the interval
+    lies above chance and the method may be the best; `weaker` if it lies above chance but the
+    method is worse than the best; `refuted` if the method is worse than the best and not shown to
+    be above chance; and `undecided` if it is shown neither to be above chance nor to be worse than
+    the best. Verdicts hold simultaneously for all methods of the model. There are no rows if no
+    metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)

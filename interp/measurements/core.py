@@ -93,7 +93,7 @@ class Measurement:
     def __call__(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> PromptRows:
-        """Rows of each table, in the order of `prompts`, independent of the batches.
+        """Rows of each table, in the order of `prompts`, regardless of the batches.
 
         `done` is called after each batch with the number of its prompts.
 

@@ -170,8 +170,8 @@ class Attribute(Spec):
 class Reinitialized(Attribute):
     """Attribution by a model's architecture before training.
 
-    A method whose scores still agree with the trained model's effects reads the prompt rather than
-    the model (Adebayo et al. 2018).
+    A method whose scores still agree with the trained model's effects reflects the prompt rather
+    than the model (Adebayo et al. 2018).
     """
 
     name: ClassVar[str] = "attribute-reinitialized"

@@ -137,7 +137,7 @@ def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
 
 
 def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
-    """The prompt with each segment, then with all segments, from each donor.
+    """For each donor, the prompt with each single segment, then all segments, from the donor.
 
     The other side of the pair serves as a donor only as a whole.
     """
