@@ -1,6 +1,6 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-Notebooks need these functions: `load_model` and `load_prompts`; one function for each measurement
+Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
 `thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs all measurements and
 studies of the command line; and `train`. A name is imported when it is first used, since torch
@@ -9,7 +9,7 @@ takes seconds to import.
 
 from typing import TYPE_CHECKING
 
-# The only list of public names, which `_homes` and type checkers read.
+# The only list of public names; `_homes` and type checkers use it.
 if TYPE_CHECKING:
     from typing import Any
 
@@ -100,5 +100,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    """The public names and the standard names of modules, without imported submodules."""
+    """The public names and the standard names of a module, but not imported submodules."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -71,9 +71,9 @@ def run(
             template.
         options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
-            of the flags. With `out`, results go to a run folder, and repeating the call resumes the
-            run; without it, a measurement stays in memory. Workers in other processes require names
-            of models, and no prompts.
+            of the flags. With `out`, results are written to a run folder, and repeating the call
+            resumes the run; without `out`, the results of a measurement are kept in memory. For
+            workers in other processes, pass names of models, and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -122,11 +122,11 @@ def run(
 
 
 def measurement(name: str, **options: Any) -> Spec:
-    """A measurement by its name, for `run`: one of interp, of its probes or of another package.
+    """A measurement by its name, for `run`, from interp, its probes or another package.
 
     Args:
         name: such as "effects", "probe-familiarity", "probe-knowledge" or "probe-linear".
-        options: its own, under the names of the flags.
+        options: the measurement's own options, under the names of the flags.
 
     Raises:
         UserError: there is no such measurement, or the measurement has no such options.
@@ -139,7 +139,7 @@ def study(name: str, **options: Any) -> Study:
 
     Args:
         name: such as "rulebreakers" or "faithfulness".
-        options: its own, under the names of the flags.
+        options: the study's own options, under the names of the flags.
 
     Raises:
         UserError: there is no such study, or the study has no such options.
@@ -148,7 +148,7 @@ def study(name: str, **options: Any) -> Study:
 
 
 def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Complete the signature and docstring of a call that measures prompts on one model."""
+    """Complete the signature and the docstring of a function that measures prompts on one model."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
@@ -225,7 +225,7 @@ def attribute(
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect on a model's answers of activations that come from each prompt's counterpart."""
+    """The effect of activations from each prompt's counterpart on a model's answers."""
     return measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
@@ -233,7 +233,7 @@ def patch(
 def edges(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> EdgeEffects:
-    """The effect on a model's answers of each edge between its components."""
+    """The effect of each edge between a model's components on its answers."""
     return measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
@@ -248,8 +248,8 @@ def find_circuits(
 ) -> CircuitAnswers:
     """The answers of a model restricted to the edges of circuits.
 
-    The circuits are chosen by the effects in `effects`, a result of `edges` on any prompts of the
-    system, or in the run folder `edges`; without either, the edges are first measured on these
+    The circuits are chosen by the effects in `effects` (a result of `edges` on any prompts of the
+    system) or in the run folder `edges`. Without either, the edges are first measured on these
     prompts.
     """
     _check_model(model)
@@ -281,7 +281,7 @@ def effects(
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
-    """The text a model generates after each prompt, judged by the prompt's own answer."""
+    """The text that a model generates after each prompt, judged by the prompt's own answer."""
     return measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
@@ -310,10 +310,11 @@ def measured(
 ) -> _Kind:
     """The result of one measurement of one model, in memory.
 
-    With `measuring`, it makes the call of a measurement, also of one in another package.
+    Together with `measuring`, it defines the function of a measurement, including measurements in
+    other packages.
 
     Args:
-        kind: the class of the result, which the spec names too.
+        kind: the class of the result, as specified in the spec.
         spec: the measurement.
         model: a loaded model.
         prompts: the prompts to measure.
@@ -348,7 +349,7 @@ def _in_memory(
 
 
 def _noted(result: _Kind) -> _Kind:
-    """The result, after printing a line on each problem that its tables do not show."""
+    """The result, after printing a line about each problem that its tables do not show."""
     result.noted()
     return result
 
@@ -372,7 +373,7 @@ def _check_inline(execution: ExecutionOptions) -> None:
 
 
 def _check_what(what: object) -> None:
-    """Reject arguments that would fail much later, such as a bare name of a measurement."""
+    """Reject arguments that would fail much later, such as only the name of a measurement."""
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
@@ -424,7 +425,7 @@ def _check_prompts(prompts: object) -> None:
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:
-    """Reject prompts that come with options for loading prompts."""
+    """Reject prompts that are passed together with options for loading prompts."""
     if isinstance(what, Study):
         raise UserError(
             f"got prompts, but the study {what.name} loads its own; omit them, and select "

@@ -22,7 +22,7 @@ ALL = "all"
 """The role of all tokens if a prompt is patched as a whole."""
 
 RESERVED = (TEMPLATE, LAST, POOLED, ALL)
-"""Names that segments and roles of a prompt must not have."""
+"""Names that must not be used for the segments and roles of a prompt."""
 
 ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
     "oracle",
@@ -34,7 +34,7 @@ ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
 """Scores with known faithfulness: controls for attribution methods."""
 
 OWN_PAIRS = "pairs"
-"""The system that reads a user's own pairs from a file."""
+"""The system of a user's own pairs, which are read from a file."""
 
 DEFAULT_SYSTEM = "rulebreakers"
 """The default system of commands and calls."""
@@ -64,18 +64,18 @@ class Site:
     heads: Literal["query", "key-value"] | None = None
     """The kind of head that the site belongs to; None for sites of a whole layer."""
     read_by_later: bool = False
-    """Whether a token in the last layer still affects later tokens (in an encoder, all tokens)
-    through this site; through all other sites it affects only its own residual stream.
+    """Whether a token in the last layer can still affect later tokens (in an encoder, all tokens)
+    through this site. Through all other sites, it affects only its own residual stream.
     """
     acts_through: str | None = None
-    """The site that is patched instead, if reading and patching happen at different locations:
-    attention weights pass through no module, and the norm before the MLP reads a residual stream
-    that also bypasses it.
+    """The site that is patched instead, if a site is read and patched at different locations: no
+    module outputs the attention weights, and the residual stream that the norm before the MLP reads
+    also bypasses the MLP.
     """
     beside: str | None = None
-    """The site that adds up to this one with the output of `acts_through`."""
+    """The site that, added to the output of `acts_through`, yields this site."""
     is_weights: bool = False
-    """Whether the site holds attention weights, (head, query, key), which require eager attention.
+    """Whether the site is attention weights, (head, query, key), which require eager attention.
     """
 
     @property
@@ -112,9 +112,9 @@ Granularity = Literal["role", "segment", "position", "all"]
 """Units of patching: the tokens of each role or segment, single tokens, or all tokens."""
 
 Policy = Literal["last", "mean", "all"]
-"""Policies for differing spans with unequal numbers of tokens: the last token takes the activation
-of the last token, and earlier tokens are unchanged; every token takes the mean activation; or
-tokens must correspond one to one, so such pairs are rejected.
+"""Policies for differing spans with unequal numbers of tokens. `last`: the last token takes the
+activation of the last token, and earlier tokens are unchanged. `mean`: every token takes the mean
+activation. `all`: tokens must correspond one to one, so such pairs are rejected.
 """
 
 EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"]

@@ -67,7 +67,7 @@ class Progress:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
-        """Count `count` more items as done; a note remains until the next note."""
+        """Count `count` more items as done; a note is shown until the next one."""
         self._done += count
         self._note = note or self._note
         if self._bar:
@@ -90,7 +90,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """A duration as minutes and seconds, and hours if it has any."""
+    """A duration in minutes and seconds, and in hours if it is long enough."""
     if seconds == float("inf"):
         return "unknown time"
     minutes, second = divmod(round(seconds), 60)

@@ -44,7 +44,7 @@ def size(count: float) -> str:
 
 
 def machine() -> Iterator[Finding]:
-    """Versions, devices, memory."""
+    """Versions, devices and memory."""
     yield Finding("versions", ", ".join(f"{name} {own}" for name, own in versions().items()))
     memory = psutil.virtual_memory()
     yield Finding("memory", f"{size(memory.available)} free of {size(memory.total)}")
@@ -78,7 +78,7 @@ def loaded(model: Model) -> Iterator[Finding]:
         else "answers, input gradients and attention work; patching and backward rules do not",
     )
     if not model.allows_padding:
-        yield Finding("padding", "not safe", "each batch holds prompts of one length")
+        yield Finding("padding", "not safe", "each batch contains prompts of equal length")
 
 
 SHOWN = 8
@@ -86,7 +86,7 @@ SHOWN = 8
 
 
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """The first prompt as tokenizer and chat template write it, and all prompts' segments."""
+    """The first prompt, as written by tokenizer and chat template, and all prompts' segments."""
     first = prompts[0]
     tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
@@ -128,7 +128,7 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     plain = model.tokenizer(first.chat.text)["input_ids"]
     begins = [own == model.tokenizer.bos_token_id for own in plain[:2]]
     if begins == [True, True]:
-        note = "tokenizer(text) would write it again before the template's own; here it occurs once"
+        note = "tokenizer(text) would add it to the one in the template; here it occurs once"
     elif first.token_ids[0] != model.tokenizer.bos_token_id:
         note = "this prompt begins without it, in accordance with the template or tokenizer"
     else:
@@ -194,7 +194,7 @@ def _logits(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
 
 
 def _chunks(model: Model, prompts: Sequence[TokenizedPrompt]) -> list[Sequence[TokenizedPrompt]]:
-    """All prompts at once, or one by one if the model does not accept padding."""
+    """The prompts in one batch, or one by one if the model does not accept padding."""
     return [prompts] if model.allows_padding else [[prompt] for prompt in prompts]
 
 

@@ -11,11 +11,11 @@ QUOTED_IN_LINE = 80
 
 
 MANY = 12
-"""More names than these are listed only if none is close to the given one."""
+"""If there are more names than this, they are listed only if none is close to the given one."""
 
 
 class UserError(Exception):
-    """A mistake in the input; the message names the wrong value, the valid ones and the next step.
+    """A mistake in the input; the message states the wrong value, valid values and the next step.
 
     The command line prints it as one message, without a traceback, and exits with code 2.
     """
@@ -40,7 +40,7 @@ def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
-    """The message for an unknown name: the closest valid one if any is close, and all if few."""
+    """The message for an unknown name: the closest valid name, if any is close, and all if few."""
     names = list(known)
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""

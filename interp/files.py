@@ -1,4 +1,4 @@
-"""Atomic writing of files, and folders without links that lead out of them.
+"""Atomic writing of files, and access to folders without following links out of them.
 
 If others can write to a folder, its entries may be links, pipes or devices. Everything in such a
 folder is accessed through `inside`, and read through `read_bytes`.
@@ -23,7 +23,7 @@ import psutil
 from interp.errors import UserError
 
 RECORD_BYTES = 2**26
-"""Largest size of a record, log or claim to read."""
+"""Largest size, in bytes, of a record, log or claim."""
 
 _UNFINISHED = re.compile(
     r"\..+\.(?P<space>[0-9a-f]{16})\.(?P<process>[0-9]{1,9})\.[0-9a-f]{16}\.unfinished"
@@ -141,7 +141,8 @@ def _make_one(path: Path) -> None:
         try:
             path.mkdir()
         except FileExistsError:
-            # Another process may just have created the folder, or removed an obstacle.
+            # Another process may just have created the folder, or removed whatever was in its
+            # place.
             if os.path.lexists(path) and not is_folder(path):
                 raise UserError(f"{path} is not a folder; remove it") from None
 
@@ -167,7 +168,7 @@ def unfinished_name(path: Path) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove unfinished entries in a folder from processes of this machine that have ended."""
+    """Remove unfinished entries of a folder whose processes, on this machine, have ended."""
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
         if found and has_ended(found["space"], int(found["process"])):
@@ -193,7 +194,7 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove a folder's plain files with these names, but no other entry of such a name.
+    """Remove a folder's plain files with these names, but no other entries with these names.
 
     The folder is opened only once, so replacing it meanwhile has no effect.
     """
@@ -218,7 +219,7 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
     Args:
         folder: an existing folder.
         name: name of the lock.
-        shared: whether to share the lock with other sharing holders.
+        shared: whether other holders of a shared lock are allowed.
         wait: whether to wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")
@@ -253,13 +254,13 @@ def _lock(file: Path, kind: int) -> int | None:
             os.close(descriptor)
             return None
         except BaseException as error:
-            # A KeyboardInterrupt during the wait, or a file system without locks.
+            # Either the wait was interrupted (KeyboardInterrupt), or the file system has no locks.
             if getattr(error, "errno", None) not in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP):
                 os.close(descriptor)
                 raise
         if _is_opened(file, descriptor):
             return descriptor
-        os.close(descriptor)  # the last holder removed the file, so it no longer locks anything
+        os.close(descriptor)  # the last holder removed the file, so locking it has no effect
 
 
 def _unlock(file: Path, descriptor: int) -> None:
@@ -333,7 +334,7 @@ def reading(what: Path) -> Iterator[None]:
 
 
 def reason_of(error: OSError) -> str:
-    """The operating system's message for an error, to follow a colon."""
+    """The operating system's message for an error, in a form that can follow a colon."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 

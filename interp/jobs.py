@@ -1,10 +1,10 @@
 """Jobs: measurements and their models, from the command line, a YAML file or Python.
 
-A job is data, which a worker in another process receives as JSON.
+A job is data, and is passed to workers in other processes as JSON.
 
 1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
-2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for a
-   study.
+2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for
+each run of a study.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """Options as data: one frozen class defines flags, YAML keys and arguments.
 
-A field's type and docstring serve as its documentation everywhere: `interp.cli.fields` derives
-flags from fields, `--config` reads them from YAML, Python passes them by name, and records store
-them as JSON. Flags are strings; only the classes here turn them into values.
+A field's type and docstring are its documentation everywhere. `interp.cli.fields` derives flags
+from the fields; values also come from YAML (`--config`) or from arguments in Python, and records
+store them as JSON. Flags are strings; only the classes here turn them into values.
 """
 
 import re
@@ -93,7 +93,7 @@ class Flag:
     """Marker of a field whose flag has a different name, or that has no flag."""
 
     name: str
-    """The flag's name without dashes; of a value without a flag, its name in the help."""
+    """The flag's name without dashes; for a value without a flag, its name in the help."""
     positional: bool = False
 
 
@@ -151,7 +151,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
             Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[name])
             for name, field in fields
         ]
-        # According to their types, functions have no such attribute.
+        # Type checkers know no such attribute of functions.
         call.__signature__ = Signature([*own, *given])  # type: ignore[attr-defined]
         entries = "".join(
             fill(
@@ -170,7 +170,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
 
 
 def _of_text(field: FieldInfo, value: Any) -> Any:
-    """A value in pydantic's form: YAML and JSON have only lists, and flags only strings."""
+    """A value in pydantic's form, since YAML and JSON have only lists, and flags only strings."""
     if isinstance(value, list):
         value = tuple(value)
     reads = any(isinstance(mark, FromText) for mark in marks(field))
@@ -180,13 +180,13 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
             parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
             value = tuple(dict.fromkeys(part for own in parts for part in own if part))
     elif not reads and isinstance(value, str) and is_whole_number(field.annotation):
-        # Python refuses to convert thousands of digits, which are beyond any bound.
+        # Python refuses to convert thousands of digits, but such numbers exceed every bound.
         return int(value) if re.fullmatch(r"[+-]?[0-9]{1,30}", value) else value
     return value
 
 
 def _explained(options: type[Options], error: ValidationError) -> str:
-    """The first problem as a line that names the option."""
+    """The first problem, as a line that begins with the option."""
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)

@@ -10,23 +10,22 @@ OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
 """The packages of this project."""
 
 SYSTEMS = "interp.systems"
-"""Entry points of this group name an instance of `interp.prompts.systems.System`."""
+"""Entry points of this group refer to instances of `interp.prompts.systems.System`."""
 
 STUDIES = "interp.studies"
-"""Entry points of this group name subclasses of `interp.studies.study.Study`."""
+"""Entry points of this group refer to subclasses of `interp.studies.study.Study`."""
 
 MEASUREMENTS = "interp.measurements"
-"""Entry points of this group name specs, subclasses of `interp.measurements.spec.Spec`."""
+"""Entry points of this group refer to specs, subclasses of `interp.measurements.spec.Spec`."""
 
 TRAINING = "interp.training"
-"""Entry points of this group name subclasses of `interp.training.spec.TrainSpec`."""
+"""Entry points of this group refer to subclasses of `interp.training.spec.TrainSpec`."""
 
 COMMANDS = "interp.commands"
-"""Entry points of this group name modules with additional commands, built like those of interp.cli.
-"""
+"""Entry points of this group refer to modules with additional commands, built as in interp.cli."""
 
 METHODS = "interp.methods"
-"""Entry points of this group name an `interp.attribution.registry.Method`."""
+"""Entry points of this group refer to instances of `interp.attribution.registry.Method`."""
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
@@ -58,7 +57,7 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
 
 
 def loaded(point: EntryPoint) -> Any:
-    """The object that an entry point names.
+    """The object to which an entry point refers.
 
     Raises:
         UserError: the object cannot be imported.
@@ -74,14 +73,14 @@ def loaded(point: EntryPoint) -> Any:
 
 
 def named(place: str) -> Any:
-    """Import the object at a location, "module:name", or a whole module."""
+    """Import the object at a location, "module:name", or an entire module."""
     module, _, name = place.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found
 
 
 def misfit(point: EntryPoint, found: object, expected: str) -> UserError:
-    """The error for an entry point that names the wrong kind of object."""
+    """The error for an entry point that refers to the wrong kind of object."""
     return UserError(
         f"{_described(point)} gives {one_line(repr(found))}; expected {expected}; fix the package"
     )

@@ -54,27 +54,29 @@ def note(described: pa.Schema | pa.Field, key: str) -> str:
 MODEL = column("model", TEXT, "name of the model")
 PROMPT_ID = column("prompt_id", TEXT, "the prompt, as in the prompts table")
 PAIR_ID = column("pair_id", TEXT, "the pair, as in the prompts table")
-ERROR = column("error", TEXT, "reason why there are no numbers; empty without an error")
+ERROR = column("error", TEXT, "reason why there are no numbers; empty if there is no error")
 POSITION = column("position", INTEGER, "position of the token in the prompt", "tokens, from 0")
 SEGMENT = column("segment", TEXT, "the segment; `template` for tokens outside all segments")
 
 _PROMPT = MODEL, PROMPT_ID
 _SCORED = (
     *_PROMPT,
-    column("method", TEXT, "the attribution method, as named by `interp methods`"),
-    column("target", TEXT, "the attributed target, as named by `--target`"),
+    column("method", TEXT, "the attribution method, as listed by `interp methods`"),
+    column("target", TEXT, "the attributed target: a value of `--target`"),
 )
 _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
 _TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
 _THAT_TOKEN = column("token", TEXT, "the predicted token, as the tokenizer spells it")
-_ROLE = column("role", TEXT, "finer than the segment; `last` or `pooled` where the answer is read")
+_ROLE = column(
+    "role", TEXT, "label within the segment; `last` or `pooled` where the answer is read"
+)
 _LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
 
-_METHODS_SIGN = "the method's, as stated by `interp methods`"
+_METHODS_SIGN = "the method's sign, as stated by `interp methods`"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
-_TO_SOURCE = "positive where the metric moves towards that of the source prompt"
+_TO_SOURCE = "positive where the metric moves towards its value for the source prompt"
 _FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
 _FOR_CORRECT = "positive where the model prefers the correct answer"
 _SUPPORTS_CORRECT = "positive where the sentence supports the correct answer"
@@ -106,15 +108,17 @@ _OWN_UNIT = "the model's own"
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
         "One row per model and prompt. `answer` and `correct` are null if only generated text "
-        "gives the answer. A prompt with an error is not judged: its `correct` is null, and no "
-        "accuracy counts it or its pair. For a classifier, the predicted token is the predicted "
-        "class.",
+        "gives the answer. A prompt with an error is not judged: its `correct` is null, and "
+        "neither it nor its pair counts towards an accuracy. For a classifier, the predicted token "
+        "is the predicted class.",
         *_PROMPT,
         column("predicted_token", TEXT, "the most probable next token"),
         column(
             "predicted_token_id", INTEGER, "id of the predicted token in the vocabulary", "token id"
         ),
-        column("predicted_probability", NUMBER, "its probability", "probability"),
+        column(
+            "predicted_probability", NUMBER, "probability of the predicted token", "probability"
+        ),
         column("answer", TEXT, "the option to which the token belongs; empty if there is none"),
         column("correct", BOOLEAN, "whether this is the correct option"),
         ERROR,
@@ -132,7 +136,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         _share(
             "relative_probability",
-            "its share of all options' probability; null for a single option",
+            "share of all options' probability; null for a single option",
         ),
         column(
             "token_ids", pa.list_(INTEGER), "first tokens that count for the option", "token id"
@@ -142,7 +146,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model and prompt.",
         *_PROMPT,
         column("completion", TEXT, "the generated text"),
-        column("tokens", INTEGER, "its length", "tokens"),
+        column("tokens", INTEGER, "length of the generated text", "tokens"),
         column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
         column("answer", TEXT, "the answer found in the text; empty unless `answered`"),
@@ -151,30 +155,40 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "thoughts": table(
         "One row per model, prompt and draw: the thought that a model writes before its answer. "
-        "`before`, `sentences` and `after`, in this order, are all the text between the prompt and "
-        "the answer. Only with `--thinking on`.",
+        "`before`, `sentences` and `after`, joined in this order, are the entire text between the "
+        "prompt and the answer. Only with `--thinking on`.",
         *_PROMPT,
         column("draw", INTEGER, "index of the thought on this prompt", "draws, from 0"),
         column("seed", INTEGER, "seed of sampling", "seed"),
-        column("before", TEXT, "the mark that begins the thought; empty if the prompt holds it"),
-        column("sentences", pa.list_(TEXT), "its sentences, each with the white space after it"),
-        column("after", TEXT, "the mark that ends it, with white space; empty if there is none"),
-        column("tokens", INTEGER, "length of the thought with its marks", "tokens"),
-        column("token_ids", pa.list_(INTEGER), "ids of these tokens, as generated", "token id"),
+        column("before", TEXT, "the mark that begins the thought; empty if it is in the prompt"),
+        column(
+            "sentences",
+            pa.list_(TEXT),
+            "the sentences of the thought, each with the white space after it",
+        ),
+        column(
+            "after",
+            TEXT,
+            "the mark that ends the thought, with white space; empty if none",
+        ),
+        column("tokens", INTEGER, "length of the thought, including its marks", "tokens"),
+        column(
+            "token_ids", pa.list_(INTEGER), "ids of the thought's tokens, as generated", "token id"
+        ),
         column(
             "finished",
             TEXT,
-            "how it ended: `marker`, `eos` (the text ended first) or `length`",
+            "how the thought ended: `marker`, `eos` (text ended first) or `length`",
         ),
         column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
         column(
             "same_tokens",
             BOOLEAN,
-            "whether tokenizing the text of the thought gives these tokens",
+            "whether tokenizing the text of the thought yields `token_ids`",
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column("answer", TEXT, "the answer found in this text; empty unless `answered`"),
+        column("answer", TEXT, "the answer found in `completion`; empty unless `answered`"),
         column("correct", BOOLEAN, "whether this is the correct answer"),
         ERROR,
     ),
@@ -185,7 +199,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "perplexity",
             NUMBER,
-            "perplexity of the prompt as read, from the second token on",
+            "perplexity of the prompt as read, from its second token on",
             "exp(nats per token)",
         ),
         column("prompt_tokens", INTEGER, "length of the prompt as read", "tokens"),
@@ -206,7 +220,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of scores minus the change to be explained; null if none",
+            "sum of scores minus the change they should explain; null if none",
             "the target's unit",
             sign="positive where the scores of the prompt add up to more than the change in the "
             "target that they should explain",
@@ -234,49 +248,53 @@ SCHEMAS: dict[str, pa.Schema] = {
         "the change in a logit difference when segments come from donors: the logit of the model's "
         "own answer to the intact prompt minus that of another answer. Donors are other instances "
         "of the prompt's template (`instance`) or the other side of its pair (`counterpart`). "
-        "Effects are means over donors. Rows for two segments hold an interaction, and rows for "
-        "one segment all other effects; other cells are null, as are standard deviations with a "
-        "single donor.",
+        "Effects are means over donors. Rows for two segments contain only an interaction, and "
+        "rows for one segment contain all other effects. Other cells are null, and so are standard "
+        "deviations if there is only one donor.",
         *_EXCHANGED,
         column("segment", TEXT, "the segment"),
         column("other_segment", TEXT, "the second of two segments, otherwise null"),
         column("answer", TEXT, "the model's own answer to the intact prompt"),
         column("other_answer", TEXT, "the answer with which `answer` is compared"),
         _logits("shapley", "exact Shapley value of the segment", _SUPPORTS),
-        _logits("shapley_sd", "its standard deviation over donors"),
+        _logits("shapley_sd", "standard deviation of `shapley` over donors"),
         _logits("leave_one_out", "change when a donor replaces only this segment", _SUPPORTS),
-        _logits("leave_one_out_sd", "its standard deviation over donors"),
+        _logits("leave_one_out_sd", "standard deviation of `leave_one_out` over donors"),
         _logits(
             "interaction",
             "Shapley interaction index of the two segments",
-            "positive where the two together support `answer` more than they do separately",
+            "positive where the two segments support `answer` more together than separately",
         ),
-        _logits("interaction_sd", "its standard deviation over donors"),
-        _logits("value", "logit difference, intact prompt", _FOR_ANSWER),
-        _logits("value_without", "its mean with all segments from donors", _FOR_ANSWER),
+        _logits("interaction_sd", "standard deviation of `interaction` over donors"),
+        _logits("value", "logit difference for the intact prompt", _FOR_ANSWER),
+        _logits(
+            "value_without", "mean logit difference with all segments from donors", _FOR_ANSWER
+        ),
         column("donors", INTEGER, "number of donors", "donors"),
-        column("donor_names", pa.list_(TEXT), "their names, in the order of `coalition_values`"),
+        column(
+            "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
+        ),
         column("note", TEXT, "segments that no donor changes; fewer donors than requested"),
         ERROR,
     ),
     "thought_answers": table(
         "One row per model, prompt, draw and reading. A reading is the answer after a thought or a "
-        "replacement: `direct` (as with `--thinking off`), `empty` (only the marks), `whole` (the "
-        "model's own thought), `first` (its first sentences), `mistake` (one sentence from the "
-        "thought about another prompt; only for the first thought that ended), `placebo` (the "
-        "whole thought about another prompt) and `filler` (dots, about as many tokens). Thoughts "
-        "that never ended have no rows. `direct` has one row per prompt.",
+        "replacement of it: `direct` (as with `--thinking off`), `empty` (only the marks), `whole` "
+        "(the model's own thought), `first` (its first sentences), `mistake` (with one sentence "
+        "from the thought about another prompt; only for the first thought that ended), `placebo` "
+        "(the whole thought about another prompt) and `filler` (dots, about as many tokens). "
+        "Thoughts that never ended have no rows. `direct` has one row per prompt.",
         *_PROMPT,
         column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
         column("reading", TEXT, "kind of text before the answer"),
         column(
             "sentence",
             INTEGER,
-            "number of sentences read, or of the one exchanged (`mistake`); otherwise null",
+            "number of sentences read, or of the exchanged one (`mistake`); otherwise null",
             "sentences",
         ),
         column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
-        _logits("value", "logit of the correct answer minus that of the other", _FOR_CORRECT),
+        _logits("value", "logit of the correct answer minus the logit of the other", _FOR_CORRECT),
         column("answer", TEXT, "the most probable option"),
         column("correct", BOOLEAN, "whether this is the correct answer"),
         ERROR,
@@ -285,8 +303,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, prompt, donor and segment (`all` for all segments together). The "
         "changed prompt has the donor's text in the segment. Each draw has a thought about the "
         "prompt and one about the changed prompt; draws in which either thought never ended are "
-        "omitted. Values are logits of the correct answer to the unchanged prompt minus those of "
-        "the other answer, after every combination of prompt and thought.",
+        "omitted. A value is the logit of the correct answer to the unchanged prompt minus that of "
+        "the other answer, for each combination of prompt and thought.",
         *_EXCHANGED,
         column("donor", TEXT, "name of the donor"),
         column("segment", TEXT, "the exchanged segment, or `all`"),
@@ -296,16 +314,16 @@ SCHEMAS: dict[str, pa.Schema] = {
             column(name, pa.list_(NUMBER), f"value by draw: {text}", "logits", sign=_FOR_CORRECT)
             for name, text in (
                 ("own", "the prompt and its own thought"),
-                ("changed", "the changed prompt under the prompt's thought"),
-                ("own_under_other", "the prompt under the changed prompt's thought"),
+                ("changed", "the changed prompt with the prompt's thought"),
+                ("own_under_other", "the prompt with the changed prompt's thought"),
                 ("changed_under_other", "the changed prompt and its own thought"),
             )
         ),
         ERROR,
     ),
     "sentence_effects": table(
-        "One row per model, prompt and sentence of the first thought that ended. Effects are on "
-        "the logit of the correct answer minus that of the other answer.",
+        "One row per model, prompt and sentence of the first thought that ended. Effects are "
+        "changes of the logit of the correct answer minus that of the other answer.",
         *_PROMPT,
         column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
         column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
@@ -313,12 +331,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("left_out", "change when the sentence is omitted", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
-            "change when another draw's sentence replaces it; null if all agree",
+            "change when another draw's sentence replaces it; null if they all agree",
             _SUPPORTS_CORRECT,
         ),
         _logits(
             "resampled",
-            "mean of continuations with the sentence minus without; null if none ended",
+            "mean of continuations with it minus mean without it; null if none ended",
             _SUPPORTS_CORRECT,
         ),
         ERROR,
@@ -328,11 +346,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         "segments; all others come from a donor. A prompt with an error has no rows.",
         *_EXCHANGED,
         column("segments", pa.list_(TEXT), "all segments that are replaced"),
-        column("coalition", INTEGER, "the segments that are kept: bit i for segment i", "bits"),
+        column(
+            "coalition", INTEGER, "the segments that are kept; bit i stands for segment i", "bits"
+        ),
         column(
             "values",
             pa.list_(NUMBER),
-            "logit difference under the coalition, donor by donor",
+            "logit difference for the coalition, donor by donor",
             "logits",
             sign="positive where the model prefers `answer` of segment_effects to `other_answer`",
         ),
@@ -340,11 +360,10 @@ SCHEMAS: dict[str, pa.Schema] = {
     "patches": table(
         "One row per model, pair, direction, method, source and cell. A cell is a site in a layer "
         "(and head) at a token or group of tokens of the base prompt. `position` and `token` are "
-        "null if several tokens are patched together, and `head` is null if the site has no "
-        "heads. `effect`, `normalized` and `flipped` are null if no token of the cell has a "
-        "counterpart. "
-        "`normalized` is 0 for no effect and 1 for the metric of the source prompt; it is null for "
-        "a control, which has the same answer.",
+        "null if several tokens are patched together, and `head` is null if the site has no heads. "
+        "`effect`, `normalized` and `flipped` are null if no token of the cell has a counterpart. "
+        "`normalized` is 0 if the patch has no effect and 1 if it yields the metric of the source "
+        "prompt. It is null for a control, since a control has the same answer.",
         *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate: `gradient` or `integrated`"),
         column("source", TEXT, "where activations come from: `counterpart` or `control`"),
@@ -362,7 +381,9 @@ SCHEMAS: dict[str, pa.Schema] = {
             "table",
         ),
         _share(
-            "normalized", "`effect` / the two prompts' difference; null if nearly 0", _TO_SOURCE
+            "normalized",
+            "`effect` / difference between the two metrics; null if that is nearly 0",
+            _TO_SOURCE,
         ),
         column("flipped", BOOLEAN, "whether the preferred answer changes"),
     ),
@@ -381,7 +402,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("unaligned_tokens", INTEGER, "base tokens without a counterpart", "tokens"),
         column("cells", INTEGER, "number of cells of the pair", "cells"),
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
-        _logits("source_metric", "metric of the source", _FOR_POSITIVE),
+        _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
         column(
             "recognized", BOOLEAN, "whether the model prefers the correct answer to each prompt"
         ),
@@ -399,11 +420,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         "(`a1.kv0.k`, `a1.kv0.v`), MLPs and `logits`. The base prompt of the pairs table is run: "
         "the clean prompt in `noising`, the corrupt prompt in `denoising`. The reader of a patched "
         "edge reads what the writer adds in the source prompt. A pair with an error has no rows, "
-        "and `exact` has rows only for its sample.",
+        "and `exact` has rows only for edges that were run.",
         *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
-        column("writer", TEXT, "the component that writes"),
-        column("reader", TEXT, "the component that reads"),
+        column("writer", TEXT, "the component at which the edge starts"),
+        column("reader", TEXT, "the component at which the edge ends"),
         column(
             "effect",
             NUMBER,
@@ -416,8 +437,8 @@ SCHEMAS: dict[str, pa.Schema] = {
     "circuits": table(
         "One row per model, pair and circuit. Only the edges of the circuit are kept: each reader "
         "reads what writers with an edge to it add in this run, and what all other writers add in "
-        "the corrupt prompt. The metric is `base_metric` of the pairs table with all edges, and "
-        "`source_metric` without any. A pair with an error has no rows.",
+        "the corrupt prompt. With all edges, the metric equals `base_metric` of the pairs table; "
+        "without any, it equals `source_metric`. A pair with an error has no rows.",
         MODEL,
         PAIR_ID,
         column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
@@ -429,9 +450,10 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "activation_vectors": table(
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "
-        "several tokens that the vector averages; for an average `position`, `token`, `segment` "
-        "and `role` are null. A prompt with an error in `answers` has no rows. The table exists "
-        "only in the shards; the run writes its contents as `activations` and safetensors files.",
+        "several tokens over which the vector is averaged; for an average, `position`, `token`, "
+        "`segment` and `role` are null. A prompt with an error in `answers` has no rows. The table "
+        "exists only in the shards; the run writes its contents as `activations` and safetensors "
+        "files.",
         *_PLACE,
         column(
             "vector", pa.list_(pa.float32()), "the activation, in the order of its units", _OWN_UNIT
@@ -439,16 +461,16 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "node_sets": table(
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
-        "patched from the counterpart at once. Only with `--sets`.",
+        "patched from the counterpart all at once. Only with `--sets`.",
         *_PATCHED,
         column("sites", TEXT, "the sites to which the cells belong, separated by commas"),
         column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
         column("cells", INTEGER, "number of cells in the set", "cells"),
         column("of_cells", INTEGER, "number of cells that can change the answer", "cells"),
-        _logits("metric", "base prompt's metric under the set", _FOR_POSITIVE),
+        _logits("metric", "base prompt's metric with the set patched", _FOR_POSITIVE),
         _share(
             "normalized",
-            "0: the base prompt's metric, 1: the source's; null if nearly equal",
+            "0: metric of the base prompt, 1: of the source prompt; null if nearly equal",
             _TO_SOURCE,
         ),
     ),
@@ -457,16 +479,16 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def named(*names: str) -> dict[str, pa.Schema]:
-    """The named tables."""
+    """The tables of these names."""
     return {name: SCHEMAS[name] for name in names}
 
 
 FACTOR, START, END = "FACTOR", "SEGMENT_start", "SEGMENT_end"
-"""Placeholders for the columns of the prompts table that are named by the data."""
+"""Placeholders for the columns of the prompts table whose names come from the data."""
 
 PROMPTS = table(
-    "One row per prompt. Besides the fixed columns there is one column for each factor of the "
-    "data, with the factor's name, and two for each segment; they are null for a prompt without "
+    "One row per prompt. Besides the fixed columns, there is a column for each factor of the data, "
+    "named after the factor, and two columns for each segment. They are null for a prompt without "
     "the factor or segment. `weight` describes the sample, not the prompt: it changes when a run "
     "grows.",
     column("prompt_id", TEXT, "id of the prompt; unique"),
@@ -483,7 +505,10 @@ PROMPTS = table(
     column(FACTOR, TEXT, "level of a factor that was varied"),
     column(START, INTEGER, "where a segment begins in `text`", "characters, from 0"),
     column(
-        END, INTEGER, "where the segment ends: the first character after it", "characters, from 0"
+        END,
+        INTEGER,
+        "where the segment ends: the first character after it",
+        "characters, from 0",
     ),
 )
 """The table of prompts that every run writes, next to its measurements."""
@@ -491,13 +516,13 @@ PROMPTS = table(
 
 ACTIVATIONS = table(
     "One row per vector that `interp activations` writes. It is row `row` of the tensor `tensor` "
-    "in the safetensors file `file`. A place is a token, or several tokens that the vector "
-    "averages; for an average `position`, `token`, `segment` and `role` are null. There is another "
-    "column for each factor of the data; a factor with the name of another column is only in the "
-    "prompts table.",
+    "in the safetensors file `file`. A place is a token, or several tokens over which the vector "
+    "is averaged; for an average, `position`, `token`, `segment` and `role` are null. There is "
+    "also a column for each factor of the data; factors that share the name of another column are "
+    "only in the prompts table.",
     *_PLACE,
     column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
-    column("tensor", TEXT, "name of the tensor, (vectors, width): site and layer"),
+    column("tensor", TEXT, "name of the tensor (vectors, width), made of site and layer"),
     column("row", INTEGER, "index of the row in the tensor", "rows, from 0"),
     PAIR_ID,
     PROMPTS.field("side"),
@@ -506,7 +531,7 @@ ACTIVATIONS = table(
     SCHEMAS["answers"].field("correct"),
     PROMPTS.field(FACTOR),
 )
-"""The index of vectors, written by runs that read activations."""
+"""The index of vectors, which runs of `interp activations` write."""
 
 
 def activations_index(factors: Iterable[str]) -> pa.Schema:
@@ -522,21 +547,21 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
 
 
 def factors_of(prompts: "pd.DataFrame") -> list[str]:
-    """The factors in a table of prompts: its columns of text that are not in every such table."""
+    """The factors in a table of prompts: the columns of text that not every such table has."""
     own = [str(name) for name in prompts.columns if name not in PROMPTS.names]
     return [name for name in own if prompts[name].dtype.kind not in "iuf"]
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:
-    """The columns of these prompts, with their descriptions."""
+    """The columns of a table of prompts, with their descriptions."""
     columns = (field.with_metadata(_kind(field).metadata) for field in found)
     return pa.schema(columns, metadata=PROMPTS.metadata)
 
 
 def _kind(field: pa.Field) -> pa.Field:
-    """The described column of which a prompts-table column is an instance."""
+    """The described column to which a column of the prompts table corresponds."""
     if field.name in PROMPTS.names:
         return PROMPTS.field(field.name)
     place = START if field.name.endswith("_start") else END
-    # Factors are texts.
+    # All other columns are factors, which are strings.
     return PROMPTS.field(place if pa.types.is_integer(field.type) else FACTOR)

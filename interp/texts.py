@@ -1,4 +1,4 @@
-"""Readers of options given as strings, one for each kind; they raise ValueError if invalid."""
+"""Readers of options given as strings, one for each kind. Invalid strings raise ValueError."""
 
 import math
 import re
@@ -96,7 +96,7 @@ def system(text: str) -> str:
 
 
 def template(text: str) -> tuple[str, ...]:
-    r"""One phrasing of a prompt, in which "\n" is a line break, which is awkward in shells."""
+    r"""One phrasing of a prompt, in which "\n" stands for a line break (awkward in shells)."""
     if not text.strip():
         raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
     return (text.replace("\\n", "\n"),)
@@ -134,7 +134,7 @@ def iso_date(text: str) -> str:
 
 
 def dtype(text: str) -> str:
-    """A type of numbers, by its name or a short name such as fp16."""
+    """A number type, by its name or by a short name such as fp16."""
     name = DTYPE_ALIASES.get(text, text)
     if name not in DTYPES:
         raise ValueError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))

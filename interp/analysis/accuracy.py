@@ -18,13 +18,14 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
         prompts: the prompts table, with prompt_id, pair_id, side and weight.
 
     Returns:
-        paired_accuracy (1): share of pairs, or groups, with all members correct; {side}_accuracy
-        for each side (2, 3), in the order of the prompts: share of its prompts answered correctly;
-        prompts: number of judged prompts, or of all if none is judged. Each prompt counts by its
-        weight, so the shares are those of the whole data set even if a sample took more of one
-        stratum than of another. A prompt whose most probable token is not an answer counts as
-        wrong. Prompts that failed, or that are answered by generated texts, are not judged here,
-        nor are their pairs; if none is judged, the accuracy is NaN.
+        paired_accuracy (1): share of pairs, or groups, whose members are all answered correctly;
+        {side}_accuracy for each side (2, 3), in the order of the prompts: share of the side's
+        prompts that are answered correctly; prompts: number of judged prompts, or of all prompts if
+        none is judged. Each prompt counts by its weight, so the shares describe the whole data set
+        even if one stratum was sampled more heavily than another. A prompt whose most probable
+        token is not an answer counts as wrong. Prompts that failed, prompts answered by generated
+        text, and the pairs of such prompts are not judged here. If no prompt is judged, the
+        accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
@@ -62,9 +63,10 @@ def accuracy_by(
 ) -> pd.DataFrame:
     """One row per model, combination of factors and measure, with a 95% interval.
 
-    Columns are model, the factors, measure, accuracy, low, high, pairs, clusters, note. `measure`
-    is "paired" (formula 1; all members of a group) or the name of a side (2, 3). Only pairs in
-    which every side was answered are counted. For the interval see `interp.statistics.proportions`.
+    Columns are model, the factors, measure, accuracy, low, high, pairs, clusters and note.
+    `measure` is "paired" for formula 1 (all members of a group), or the name of a side for formulas
+    2 and 3. Only pairs in which every side was answered are counted. The intervals are those of
+    `interp.statistics.proportions`.
 
     Args:
         answers: rows of the answers table, of any number of models.
@@ -92,7 +94,7 @@ def accuracy_by(
 def pairs_of(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, keep: Sequence[str], sides: tuple[str, ...]
 ) -> pd.DataFrame:
-    """One row per model and pair, or group, with every member judged.
+    """One row per model and pair, or group, of which every member was judged.
 
     Columns are model, pair_id, those in `keep`, and for each side whether it was answered
     correctly; NA for a side that is missing from the group.
@@ -139,7 +141,7 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_answer(answers: pd.DataFrame) -> pd.Series:
-    """Share of prompts, by model, whose most probable token is not an answer option.
+    """By model, the share of prompts whose most probable token is not an answer option.
 
     Prompts with an error are not counted.
 
@@ -151,7 +153,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line about each model that leaves prompts without an answer, with their share."""
+    """A line about each model with unanswered prompts, with the share of such prompts."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "
@@ -185,8 +187,9 @@ def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Columns model, thoughts; ended, too_long, unmarked (numbers of thoughts that reached their
         end mark, the token limit, or the end of the text without a mark; these sum to `thoughts`);
-        forced (number given the mark at the limit); other_tokens (number whose text has other
-        tokens than those generated); tokens, sentences (means).
+        forced (number of thoughts to which the end mark was added at the limit); other_tokens
+        (number of thoughts whose text, tokenized again, does not give the generated tokens);
+        tokens, sentences (means).
     """
     own = thoughts[thoughts["error"] == ""]
     names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}

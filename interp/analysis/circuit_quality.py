@@ -1,10 +1,10 @@
 """How much of a model's answer its circuits keep, and whether they keep it in every phrasing.
 
 f(C) = [mean m(C) - mean m(empty)] / [mean m(full) - mean m(empty)], a ratio of means over pairs
-(MIB, Mueller et al. 2025): 1 is the whole model on the clean prompt, 0 the corrupt prompt. cmd is
-the area under |1 - f| over the share of edges, by the trapezoidal rule from the smallest share on;
-0 is best. cpr is the area under f, capped at 1 at each share, since a circuit that exaggerates the
-answer would otherwise win.
+(MIB, Mueller et al. 2025): 1 is the value of the whole model on the clean prompt, and 0 its value
+on the corrupt prompt. cmd is the area under |1 - f| over the share of edges, by the trapezoidal
+rule from the smallest share on; 0 is best. cpr is the area under f, which is capped at 1 at each
+share, since a circuit that exaggerates the answer would otherwise score best.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -36,7 +36,7 @@ _RANKING = ["method", "choice"]
 _ENDS = [(1 - LEVEL) / 2, UPPER]
 
 _ROUNDING = 1e-5
-"""An f closer to 0 than this is the empty circuit's, up to rounding in float32."""
+"""An f closer to 0 than this equals that of the empty circuit, up to rounding in float32."""
 
 
 def circuit_table(
@@ -44,10 +44,10 @@ def circuit_table(
 ) -> pd.DataFrame:
     """One row per model, method, choice and share.
 
-    edges: number of edges on paths from the input to the logits (mean over draws); f, f_low,
-    f_high: f (NaN if the two prompts differ by less than `NO_GAP` on average) and its 95%
-    percentile interval from a bootstrap over clusters (NaN for fewer than `FEWEST`); pairs;
-    clusters.
+    Columns are edges: number of edges on paths from the input to the logits (mean over draws); f:
+    NaN if the metrics of the two prompts differ by less than `NO_GAP` on average; f_low, f_high:
+    its 95% percentile interval from a bootstrap over clusters, NaN for fewer than `FEWEST`; pairs;
+    and clusters.
 
     Args:
         circuits: rows of the circuits table.
@@ -69,7 +69,8 @@ def circuit_area_table(
     """One row per model, method and choice, in ascending order of cmd within each model.
 
     cmd, cmd_low, cmd_high: area under |1 - f|; cpr, cpr_low, cpr_high: area under f, capped at 1.
-    Areas are averaged over draws and have intervals as in `circuit_table`. pairs; clusters.
+    Areas are averaged over draws, with intervals as in `circuit_table`. Further columns are pairs
+    and clusters.
     """
     rows = []
     for curve in _curves(circuits, pairs, clusters):
@@ -99,11 +100,11 @@ class _Curve:
     counts: Mapping[str, int]
 
     def area(self, values: Float[np.ndarray, "... share"]) -> np.ndarray:
-        """The areas under values over the shares."""
+        """The areas under the values, as functions of the share of edges."""
         return np.asarray(np.trapezoid(values, self.shares, axis=-1))
 
     def interval(self, resampled: np.ndarray) -> np.ndarray:
-        """Ends of the intervals of statistics, (end, ...), from their resamples."""
+        """Ends of the statistics' intervals, (end, ...), from their resamples."""
         if self.counts["clusters"] < FEWEST:
             return np.full((2, *resampled.shape[1:]), np.nan)
         return np.asarray(np.quantile(resampled, _ENDS, axis=0))
@@ -139,7 +140,7 @@ def _curves(
 def _ratios(
     sums: Float[np.ndarray, "resample column"], draws: int, few: bool
 ) -> Float[np.ndarray, "resample draw share"]:
-    """Each f, from sums of differences from the empty circuit; the last column is the full one."""
+    """Each f, from sums of differences from the empty circuit; the full circuit is last."""
     whole = np.full(len(sums), np.nan) if few else sums[:, -1]
     ratios = np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
     return np.where(np.abs(ratios) < _ROUNDING, 0.0, ratios)
@@ -156,21 +157,21 @@ def split_table(
     values: Mapping[str, str],
     chosen: Collection[str],
 ) -> pd.DataFrame:
-    """How far each circuit is from the whole model in each value of the split factor.
+    """How far each circuit is from the whole model, for each value of the split factor.
 
-    One row per model, method, choice, share and value. chosen: whether circuits were chosen by the
-    value's effects; edges; distance, distance_low, distance_high: |mean m(C) - mean m(full)| over
-    the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs, with a
-    percentile interval over the clusters of the value; pairs; clusters. Dividing by the difference
-    over all pairs keeps a distance defined even if the model ignores how the prompts of a value
-    differ. Random circuits are omitted.
+    One row per model, method, choice, share and value. chosen: whether the value's effects were
+    used to choose the circuits; edges; distance, distance_low, distance_high: |mean m(C) - mean
+    m(full)| over the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs,
+    with a percentile interval over the clusters of the value; pairs; clusters. Dividing by the
+    difference over all pairs keeps a distance defined even if the model ignores how the prompts of
+    a value differ. Random circuits are omitted.
 
     Args:
         circuits: rows of the circuits table.
         pairs: rows of the pairs table.
         clusters: the cluster of each pair.
         values: the value of each pair.
-        chosen: the values whose effects chose the circuits.
+        chosen: the values from whose effects the circuits were chosen.
     """
     own = circuits[circuits["method"] != "random"]
     joined = own.merge(pairs[["model", "pair_id", "base_metric", "source_metric"]])
@@ -209,13 +210,13 @@ def _folded(resampled: Float[np.ndarray, "resample circuit"], clusters: int) -> 
 
 
 def survival_table(distances: pd.DataFrame) -> pd.DataFrame:
-    """The smallest circuit that holds in every chosen value of a factor, tested on the others.
+    """The smallest circuit that is close enough in every chosen value, tested on the other values.
 
     One row per model, method, choice and bound. share, edges: size of the smallest circuit whose
     distance is at most `bound` in every chosen value (NaN if there is none); largest_chosen,
-    largest_tested: its largest distance among chosen and among tested values; worst: the tested
-    value with the largest distance; held: number of tested values within the bound; tested: number
-    of tested values.
+    largest_tested: the circuit's largest distance among chosen and among tested values; worst: the
+    tested value with the largest distance; held: number of tested values within the bound; tested:
+    number of tested values.
 
     Args:
         distances: from `split_table`.

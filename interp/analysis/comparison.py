@@ -1,7 +1,8 @@
-"""Comparison of runs: the difference between two, and the effect of the data's seed on accuracy.
+"""Comparison of two runs, and the effect of the data's seed on accuracy.
 
-A seed decides the names, the wrong answers, and which prompts a limit selects. Entities (or other
-clusters) are the same under every seed, so their mean accuracies form a table of entities by seeds:
+A seed determines the names, the wrong answers, and which prompts a limit selects. Entities (or
+other clusters) are the same under every seed, so their mean accuracies form a table of entities by
+seeds:
 
     share[entity, seed] = mean + entity + seed + residual
 
@@ -60,17 +61,17 @@ def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
 def comparison_table(
     a: pd.DataFrame, b: pd.DataFrame, *, measures: Sequence[str], cluster: str
 ) -> pd.DataFrame:
-    """One row per measure: the accuracies of a and b, and the difference a - b.
+    """One row per measure: the accuracies of `a` and `b`, and the difference `a` - `b`.
 
-    Columns are measure; accuracy_a, accuracy_b, as in `accuracy_table`; difference with low and
-    high, its 95% interval, p, detectable, excluded_below and excluded_above, with clusters as units
-    and weighted pairs (`interp.statistics.contrasts.Difference`); only_a and only_b, the numbers of
-    pairs that only a or only b has right; p_mcnemar, from McNemar's exact test, which treats pairs
+    Columns are measure; accuracy_a and accuracy_b, as in `accuracy_table`; difference, low, high,
+    p, detectable, excluded_below and excluded_above, computed from weighted pairs with clusters as
+    units (`interp.statistics.contrasts.Difference`); only_a and only_b, the numbers of pairs that
+    are correct only in `a` or only in `b`; p_mcnemar, from McNemar's exact test, which treats pairs
     as independent; pairs, clusters and note.
 
     Args:
         a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
-        b: the same pairs.
+        b: a table of the same form, with the same pairs.
         measures: the columns to compare.
         cluster: the column of the clusters within which pairs are correlated.
     """
@@ -120,7 +121,7 @@ class SeedComponents:
     sd_cluster: float = np.nan
     """Standard deviation between clusters, regardless of the seed."""
     sd_residual: float = np.nan
-    """Remaining standard deviation within clusters, between names and wrong answers."""
+    """Remaining standard deviation within clusters, due to names and wrong answers."""
     p: float = np.nan
     """P-value for no common effect of seeds on clusters (F test of seeds against residuals)."""
     seeds: int = 0

@@ -1,4 +1,4 @@
-"""Effects of edges averaged over pairs, and estimates compared with exact effects."""
+"""Mean effects of edges over pairs, and comparisons of estimates with exact effects."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ RESAMPLES = 2000
 """Number of bootstrap resamples of the clusters."""
 
 _TOP = (10, 50)
-"""Numbers of largest edges at which estimates are compared with exact effects."""
+"""How many of the largest edges are compared between estimates and exact effects."""
 
 _EDGE = ["writer", "reader"]
 
@@ -120,7 +120,8 @@ def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     a checked pair's edges was run, the other edges of the pair are omitted.
 
     Args:
-        edges: rows of the edges table: estimates of every edge, exact effects of checked pairs.
+        edges: rows of the edges table, with estimates of every edge and exact effects for checked
+            pairs.
         pairs: rows of the pairs table, with `checked`.
     """
     key = ["model", "pair_id", "direction"]

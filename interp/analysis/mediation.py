@@ -16,7 +16,7 @@ from interp.statistics.mediation import (
 from interp.statistics.summaries import grouped
 
 ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")
-"""Columns of the thought_effects table that hold log-odds, draw by draw."""
+"""Columns of the thought_effects table that contain log-odds, draw by draw."""
 
 CELL = ["model", "donor_kind", "segment"]
 
@@ -25,7 +25,7 @@ SHARES = ("share", "share_own", "share_other")
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the thought_effects table with unbiased products of each effect with the total.
+    """Rows of the thought_effects table, with unbiased products of each effect and the total.
 
     Args:
         effects: the thought_effects table; rows with an error or without draws are omitted.
@@ -45,7 +45,7 @@ def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
 def mediation_table(
     products: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str, by: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """One row per model, kind of donor and segment: effects, and the share through the thought.
+    """One row per model, kind of donor and segment: effects and the mediated share.
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
     effects over prompts, in nats; share: the mediated share averaged over both orders; share_own,
@@ -54,8 +54,9 @@ def mediation_table(
     share is one minus the mediated share of the other order.
 
     Under their own premises, prompts of one cluster are alike; under donors' premises, prompts with
-    the same donor are alike. So share_own is clustered by the prompts' cluster, share_other is
-    clustered by the donor, and each end of the interval of share is the mean of their ends.
+    the same donor are alike. Therefore, share_own is clustered by the prompts' cluster, and
+    share_other by the donor. Each end of the interval of share is the mean of the two corresponding
+    ends.
 
     Args:
         products: the table of `effect_products`.

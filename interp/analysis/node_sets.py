@@ -17,7 +17,7 @@ _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
 
 LEAST_GAP = 0.1
-"""Differences between the metrics of two prompts, in logits, below which they cannot be divisors.
+"""Least difference between the metrics of two prompts, in logits, that may be used as a divisor.
 """
 
 GRID = np.linspace(0, 1, 101)
@@ -31,15 +31,16 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized: "yes" for the pairs that the model recognizes, or "all"; in other pairs the prompts
-    hardly differ, so shares of the difference may be very large.
+    recognized: "yes" for the pairs that the model recognizes, or "all". In other pairs, the metrics
+        of the two prompts hardly differ, so shares of their difference may be very large.
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the trapezoidal
     area under NS over the share of the cells in the set; cmd: the area under |1 - NS| (Mueller et
     al. 2025, who patch everything outside a circuit instead). cpr and cmd are means over pairs,
     with percentile intervals (_low, _high) from a bootstrap over at least `FEWEST` clusters.
-    pairs, clusters; left_out: pairs whose two prompts differ by less than `LEAST_GAP`, or in which
-    a set has no finite metric; note: the reason why a number is undefined (NaN).
+    pairs, clusters; left_out: number of pairs in which the metrics of the two prompts differ by
+    less than `LEAST_GAP`, or in which a set has no finite metric; note: the reason why a number is
+    undefined (NaN).
 
     Args:
         sets: rows of the node_sets table.
@@ -64,14 +65,14 @@ _NUMBERS = [
 
 def _note(clusters: int) -> str:
     if not clusters:
-        return f"no such pair with a difference of {LEAST_GAP:g} logits"
+        return f"no pair whose two metrics differ by {LEAST_GAP:g} logits or more"
     return too_few(clusters) if clusters < FEWEST else ""
 
 
 def node_set_curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
 ) -> pd.DataFrame:
-    """Mean NS over pairs at 101 shares of the cells, interpolated between sets, with its interval.
+    """Mean NS over pairs, with its interval, at 101 shares of the cells, interpolated between sets.
 
     One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
     pairs. There is no row for a group without pairs.

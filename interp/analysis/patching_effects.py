@@ -1,4 +1,4 @@
-"""Patching effects averaged over pairs, with estimates and attribution scores for comparison.
+"""Mean effects of patching over pairs, and comparisons with estimates and attribution scores.
 
 Pairs of one cluster, such as those about one city, are resampled together and change sign together.
 """
@@ -52,9 +52,10 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
     """One row per model, direction, method, source, site, layer, head, role and group of pairs.
 
-    source says where activations come from: the counterpart and, if controls were run, the control;
-    `BEYOND` is their difference within pairs whose counterpart has different activations in the
-    cell: the counterpart's effect beyond that of disagreeing with the rest of the prompt.
+    `source` is where activations come from: the counterpart or, if controls were run, the control.
+    `BEYOND` is the counterpart's effect minus the control's, for pairs whose counterpart has
+    different activations in the cell. It is the effect beyond that of disagreeing with the rest of
+    the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
@@ -62,11 +63,10 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     recovered_low, recovered_high: mean effect divided by the mean difference between the two
     prompts, for the pairs that the model recognizes, if the mean difference is at least the
     standard deviation of the differences; p: two-sided, for the hypothesis that effects are equally
-    often positive and negative (random signs of clusters); p_holm: corrected over the cells of a
-    model, direction, method, source and group;
-    flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the reason why a
-    statistic is undefined (NaN). If the tokens of a role were patched one by one, their mean counts
-    for the pair.
+    often positive and negative (random signs of clusters); p_holm: corrected for the number of
+    cells of a model, direction, method, source and group; flipped: share of pairs whose preferred
+    answer changes; pairs; clusters; note: the reason why a statistic is undefined (NaN). If the
+    tokens of a role were patched one by one, their mean counts for the pair.
 
     Args:
         patches: rows of the patches table.
@@ -96,7 +96,7 @@ def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
 
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """Add p_holm to the table; tests in a family differ only in site, layer, head and role."""
+    """Add p_holm to the table. Tests of one family differ only in site, layer, head and role."""
     families = [
         holm(rows, family="cells").drop(columns=["family", "family_size"])
         for _, rows in grouped(table, [*CELL[:4], "recognized"])
@@ -226,9 +226,9 @@ def _why_no_share(gaps: pd.Series) -> str:
 
 
 def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
-    """The share of random signs of the clusters with a sum at least as far from zero.
+    """The share of random sign assignments to clusters whose sum is at least as far from zero.
 
-    A few signs suffice if p is large, but small p-values require many.
+    A few assignments suffice if p is large, but small p-values require many.
     """
     if len(sums) < FEWEST:
         return math.nan
@@ -270,7 +270,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
 
 
 def _verified(patches: pd.DataFrame) -> pd.DataFrame:
-    """The estimates of cells whose exact effects were measured, with these effects."""
+    """The estimates and the exact effects of the cells whose exact effects were measured."""
     key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
     exact = patches[patches["method"] == "exact"]
     estimates = patches[patches["method"] != "exact"]
@@ -280,9 +280,9 @@ def _verified(patches: pd.DataFrame) -> pd.DataFrame:
 def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     """One row per model, pair, direction, site and attribution method.
 
-    Columns: score_ratio, premise 2 over premise 1 as attributed in the prompt that was run (the
-    corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect in
-    logits of patching that premise, over layers and heads (and over its parts, if roles were
+    Columns: score_ratio, premise 2 over premise 1, from the attributions to the prompt that was run
+    (the corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect
+    in logits of patching that premise, over layers and heads (and over its parts, if roles were
     patched); effect_ratio, premise 2 over premise 1. A ratio with a missing or zero denominator is
     missing. `patches` are rows of one method, for every cell; rows from controls do not count.
     `ratios` are those of premise 2 over premise 1 (`interp.analysis.segments.segment_ratios`).

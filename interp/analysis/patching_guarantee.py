@@ -1,4 +1,4 @@
-"""Bounds on estimated effects, from pairs in which the effects of all cells were also measured.
+"""Bounds on estimated effects, from pairs in which the effects of all cells were measured too.
 
 1. A checked pair has one score, in logits: the largest excess of an absolute effect over its
    absolute estimate, in a set of cells.
@@ -85,7 +85,8 @@ def guarantee_tables(
     over its absolute estimate; largest_estimate: the largest estimate among the unchecked pairs;
     bound: margin plus largest_estimate (at least 0);
     effect_limit: the bound without estimates, which is the conformal limit of the checked pairs'
-    largest effects; note: the reason why there is no bound (NaN). All sizes are in logits.
+    largest effects; note: the reason why there is no bound (NaN). All effects and bounds are in
+    logits.
 
     Guarantees for several strata do not hold simultaneously at this level; the row of a site holds
     for all of its cells.
@@ -116,7 +117,7 @@ def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
 def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
     """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
 
-    A cell that should have been run but has no finite effect is beyond any bound.
+    A cell that should have been run but has no finite effect counts as exceeding every bound.
     """
     found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
     for part in parts:

@@ -1,4 +1,4 @@
-"""How much the effects of edges vary with the phrasing of a prompt, its side, and its instance.
+"""How much the effects of edges vary with a prompt's phrasing, side and instance.
 
 An effect is counted towards the clean answer: y = m(edge as in the clean prompt) - m(edge as in the
 corrupt prompt), which is the effect of `denoising`, or minus that of `noising`. The direction
@@ -6,14 +6,14 @@ determines which side of the pair is run. The variance of y has four parts, esti
 from mean products of two observations from *different* clusters (method of moments; for balanced
 data, see Searle, Casella and McCulloch 1992, Variance Components, chapter 5). Let M[p, s] be the
 mean product of two observations with the same phrasing (p = 1) or different phrasings (p = 0), run
-on the same side (s = 1) or different sides (s = 0). Phrasings are compared if they ask for the same
+on the same side (s = 1) or different sides (s = 0). Phrasings are compared if they have the same
 answer options, because logits of different options, such as True and Yes, are different quantities:
 
 - phrasing: M[1, 0] - M[0, 0]
 - side: M[0, 1] - M[0, 0]
 - phrasing by side: M[1, 1] - M[1, 0] - M[0, 1] + M[0, 0]
-- instance: mean y^2 - M[1, 1], all variation within a phrasing and a side; a model is
-  deterministic, so this is not noise
+- instance: mean y^2 - M[1, 1], all variation within a phrasing and a side, which is not noise,
+  since a model is deterministic
 
 The parts add up to the total, mean y^2 - M[0, 0]. The estimate of a small part may be negative.
 With one direction, phrasing and instance are the only parts.
@@ -50,7 +50,7 @@ def component_table(
     phrasings: Mapping[str, str],
     clusters: Mapping[str, object],
 ) -> pd.DataFrame:
-    """One row per model, method and edge, starting with edges that vary most with the phrasing.
+    """One row per model, method and edge; the edges that vary most with the phrasing come first.
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
     the total, with _low and _high, the ends of its 95% percentile interval from a bootstrap over
@@ -139,7 +139,7 @@ class _Design:
 
     @property
     def compared(self) -> bool:
-        """Whether at least two phrasings ask for the same options."""
+        """Whether at least two phrasings have the same options."""
         return bool(self.phrasing.max(initial=0) > self.options.max(initial=0))
 
     @property
@@ -151,7 +151,7 @@ class _Design:
 def _components(
     values: Float[np.ndarray, "observation edge"], design: _Design
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parts of the variance (part, edge), and both ends of the intervals of their shares."""
+    """The parts of the variance (part, edge), and the ends of the intervals of their shares."""
     clusters = int(design.cluster.max()) + 1
     ones = np.ones((1, clusters))
     drawn = bootstrap_counts(clusters, RESAMPLES).astype(float)
@@ -175,7 +175,7 @@ def _parts(
     design: _Design,
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample part edge"]:
-    """The parts of the variance, with clusters drawn as often as the weights say."""
+    """The parts of the variance if each cluster is drawn as often as its weight says."""
     both, same_phrasing, same_side, every = (
         _products(values, group, design.cluster, weights)
         for group in (design.both, design.phrasing, design.side, design.options)
@@ -197,7 +197,7 @@ def _products(
     cluster: Labels,
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample edge_or_count"]:
-    """Sums of products of two observations in a group and in different clusters, and their number.
+    """Sums and numbers of products of two observations in one group and in different clusters.
 
     A cluster drawn twice counts as one cluster, so no observation is multiplied by itself.
     """
@@ -231,7 +231,7 @@ def _largest_p(
 ) -> Float[np.ndarray, " edge"]:
     """Share of random orders in which the largest statistic of any edge is as large as each edge's.
 
-    The statistic is the share of the sum of squares within the options that lies between their
+    The statistic is the share of the sum of squares within sets of options that lies between
     phrasings. Only pairs with the same options are permuted.
     """
     strata = [np.flatnonzero(options == number) for number in np.unique(options)]

@@ -45,8 +45,7 @@ _ROBUST: Mapping[str, Summary] = {
     "{method}_median": partial(weighted_quantile, share=0.5),
     "{method}_largest_share": largest_share,
 }
-"""Summaries that do not depend on single prompts, and the largest influence of one prompt on the
-mean.
+"""Summaries that do not depend on single prompts, and the largest share of one prompt in the mean.
 """
 
 
@@ -62,10 +61,10 @@ def attribution_table(
 
     Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
     standard deviation over all prompts of the ratio of the means of two segments (premise 2 over
-    premise 1 if there are premises); four such columns for the ratio of the sums; paired_accuracy,
-    the accuracy of each side, and prompts. In each group of four, other methods follow the gradient
-    and attention. The columns of a method that was not run are empty; the means omit undefined
-    ratios.
+    premise 1 if there are premises); four such columns for the ratio of the segments' sums;
+    paired_accuracy, the accuracy of each side, and prompts. In each group of four, the columns of
+    other methods follow those of the gradient and attention. The columns of a method that was not
+    run are empty. Means exclude undefined ratios.
 
     Each prompt counts by its weight, as in `interp.analysis.accuracy.accuracies`. The last columns
     of each method are {method}_geometric and {method}_median of the ratios of means, and
@@ -135,15 +134,16 @@ _NUMBERS = (
 
 
 def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
-    """One row per model, method and kind of ratio, weighted to the data set.
+    """One row per model, method and kind of ratio, with prompts weighted to represent the data set.
 
     Columns are model, method ("gradient" is the input gradient), ratio ("ratio" or
     "ratio_unnormalized"); largest_share: the largest share of one prompt in the sum of all ratios;
-    geometric mean, median and mean, each with a 95% interval; sd, of a sample; prompts, clusters
-    and note. The intervals are percentile bootstraps over clusters. That of the median is
-    Woodruff's (1952, JASA 47) with Student's t: the quantiles at the ends of the interval of the
-    share below the median. The geometric mean is 0 if any ratio is 0. Undefined ratios are omitted,
-    and intervals are undefined for fewer than ten clusters.
+    geometric mean, median and mean, each with a 95% interval; sd, the sample standard deviation;
+    prompts, clusters and note. The intervals of the means come from a percentile bootstrap over
+    clusters. The interval of the median is Woodruff's (1952, JASA 47) with Student's t: its ends
+    are the quantiles at the ends of the interval of the share below the median. The geometric mean
+    is 0 if any ratio is 0. Undefined ratios are omitted, and intervals are undefined for fewer than
+    ten clusters.
 
     Args:
         ratios: the table of `interp.analysis.segments.segment_ratios`.

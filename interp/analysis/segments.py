@@ -1,8 +1,8 @@
-"""Tables of segments: scores, effects, and how methods rank the deciding segments.
+"""Tables of segments: their scores, their effects, and the ranks of the deciding segments.
 
-Some systems know which segments decide: one rule among several answers the question, or a few facts
-and rules prove the statement. The tables show whether attributions rank these segments above the
-others.
+Some systems record which segments decide the answer: the one rule that answers the question, or the
+few facts and rules that prove the statement. The tables show whether attributions rank these
+segments above the others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ KEY = ["model", "prompt_id", "method", "target"]
 """Columns that identify the scores of one prompt by one method."""
 
 RATIO_COLUMNS = [*KEY, "segment", "tokens", "share", "error"]
-"""Columns of the segment_scores table that `segment_ratios` reads."""
+"""Columns of the segment_scores table that `segment_ratios` uses."""
 
 TABLE_COLUMNS = ["model", "method", "target", "segment", "tokens", "score", "share"]
-"""Columns of the segment_scores table that `segment_table` reads."""
+"""Columns of the segment_scores table that `segment_table` uses."""
 
 
 def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.DataFrame:
@@ -47,7 +47,7 @@ def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.D
 
 
 def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
-    """The reason why each ratio is missing; empty if it is not."""
+    """The reason why each ratio is missing; empty for ratios that are defined."""
     above, below = ratio
     errors = table["error_below"].fillna("").astype(object)
     errors = errors.mask((errors == "") & ~(table["share_below"] > 0), f"{below} has no score")
@@ -116,7 +116,7 @@ def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFra
 EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
 EFFECT_COLUMNS = [*EFFECT_KEY, "prompt_id", "shapley", "leave_one_out", "interaction", "error"]
-"""Columns of the segment_effects table that `segment_effect_table` reads."""
+"""Columns of the segment_effects table that `segment_effect_table` uses."""
 
 
 def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
@@ -143,10 +143,10 @@ def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
 
 
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
-"""Columns of the segment_scores table that `finds` reads."""
+"""Columns of the segment_scores table that `finds` uses."""
 
 SUM, MEAN = "sum over tokens", "mean per token"
-"""Readings of a segment's score; published tables use either."""
+"""Ways to summarise a segment's score; both occur in published tables."""
 
 LENGTH, POSITION = "control: length", "control: position"
 """Scores that do not depend on the model: a segment's length in tokens, and its position."""
@@ -156,13 +156,13 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     """Rankings of the deciding segments of each prompt by each method and control.
 
     There is one row per model, prompt, method, target and reading. Columns are these five; hit, 1
-    if a deciding segment has the largest absolute score, 0 if another segment has, and for ties the
-    share of deciding segments among the tied ones; auc, the area under the ROC curve over the
-    prompt's segments: the share of pairs of a deciding segment and another in which the first has
-    the larger absolute score (ties count half); share, the deciding segments' share of all absolute
-    scores; chance, their share of the number of segments, which is the expectation of hit for a
-    random order. Prompts in which no segment or every segment decides are omitted, as are scores
-    that are not finite.
+    if a deciding segment has the largest absolute score, 0 if another segment does, and in a tie
+    the share of deciding segments among the tied segments; auc, the area under the ROC curve over
+    the prompt's segments: the share of pairs of a deciding and a non-deciding segment in which the
+    deciding one has the larger absolute score (ties count half); share, the deciding segments'
+    share of all absolute scores; chance, the fraction of segments that decide, which is the
+    expectation of hit for a random order. Prompts in which no segment or every segment decides are
+    omitted, as are scores that are not finite.
 
     Args:
         segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
@@ -184,8 +184,8 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
 def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per model, target, method, reading and combination of `by`: means over prompts.
 
-    Columns are these, hit and auc with their 95% intervals (low and high; undefined for one
-    cluster), share, chance, prompts and clusters.
+    Columns are those of the key, hit and auc with their 95% intervals (low and high; undefined for
+    one cluster), share, chance, prompts and clusters.
 
     Args:
         found: `finds`, with the columns `cluster` and `by` added.

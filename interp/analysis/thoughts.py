@@ -1,4 +1,4 @@
-"""Answers after thoughts, after parts of thoughts, and after replacements of thoughts."""
+"""Answers after thoughts, after parts of thoughts, and after other texts in their place."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped, weighted_mean
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
-"""Readings before the answer, in the order in which they are shown."""
+"""Kinds of text before the answer, in the order in which results are shown."""
 
 STEPS = 10
 """Number of steps of a curve from no sentence to the whole thought."""
@@ -22,11 +22,12 @@ EFFECTS = ("left_out", "exchanged", "resampled")
 
 
 def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
-    """One row per model and reading: shares of answers that are correct, and as after the thought.
+    """One row per model and reading: how often answers are correct, and unchanged by the reading.
 
-    Columns are model, reading; accuracy with its 95% interval over clusters (prompts by weight,
-    their draws equally); same_answer: share of draws whose answer equals the answer after the whole
-    thought, with its interval; value: mean log-odds of the correct answer; prompts, clusters.
+    Columns are model, reading; accuracy with its 95% interval over clusters (prompts count by
+    weight, and their draws equally); same_answer: share of draws whose answer equals the answer
+    after the whole thought, with its interval; value: mean log-odds of the correct answer; prompts,
+    clusters.
 
     Args:
         answers: the thought_answers table without errors.
@@ -55,7 +56,7 @@ def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str)
 
 
 def _share(name: str, trials: pd.DataFrame, value: str, cluster: str) -> dict[str, float]:
-    """The share of true values, with its interval; nothing if none is known."""
+    """The share of true values, with its interval; empty if no value is known."""
     found = proportions(trials, values=[value], by=[], cluster=cluster, weight="weight")
     names = {"share": name, "low": f"{name}_low", "high": f"{name}_high"}
     return {names[key]: float(row[key]) for _, row in found.iterrows() for key in names}
@@ -70,9 +71,9 @@ def _mean(trials: pd.DataFrame, value: str) -> float:
 
 
 def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
-    """Each row with `same`: whether its answer is the one after the whole thought of its draw.
+    """Each row with `same`: whether its answer equals the one after the whole thought of its draw.
 
-    A direct answer, which has no draw, is compared with all draws.
+    A direct answer has no draw, so it is compared with every draw.
     """
     keys = ["model", "prompt_id"]
     whole = answers.loc[answers["reading"] == "whole", [*keys, "draw", "answer"]]
@@ -89,8 +90,8 @@ def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
 def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """Early answering (Lanham et al. 2023, Section 2.3): answers after parts of the thought.
 
-    One row per model and share of the thought's sentences that is read, rounded down to whole
-    sentences. Columns are model, percent_read; accuracy; same_answer: share of draws that already
+    One row per model and share of the thought's sentences that are read (rounded down to whole
+    sentences). Columns are model, percent_read; accuracy; same_answer: share of draws that already
     have the final answer; decided: share of draws that have the final answer after this and every
     longer part; draws.
 
@@ -125,7 +126,7 @@ def _curve_rows(parts: pd.DataFrame) -> Iterator[dict[str, object]]:
 def sentence_table(
     effects: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str
 ) -> pd.DataFrame:
-    """One row per model and place in the thought: how much a sentence there supports the answer.
+    """One row per model and place in the thought: how much the sentences there support the answer.
 
     Columns are model, place (first, middle, last); for each definition of an effect, its mean with
     the 95% interval over clusters, in logits of the model's own answer after the thought (positive:
@@ -140,7 +141,7 @@ def sentence_table(
         cluster: the column of the clusters.
     """
     keys = ["model", "prompt_id"]
-    # The first thought that ended is the one whose sentences were studied.
+    # The sentences that were studied belong to the first thought that ended.
     whole = answers[answers["reading"] == "whole"].groupby(keys, sort=False)["value"].first()
     own = effects[effects["sentences"] > 1].join(np.sign(whole).rename("side"), on=keys)
     own[list(EFFECTS)] = own[list(EFFECTS)].astype(float).mul(own["side"], axis="index")

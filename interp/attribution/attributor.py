@@ -1,7 +1,8 @@
 """Attribution of batches: shared passes run once, followed by each method's own passes.
 
-A shared pass reads the batch as embeddings, and keeps the logits of the answer and everything its
-methods need: attention, or the gradient of the target with respect to the embeddings.
+The input of a shared pass is the batch's embeddings. It keeps the logits of the answer and the
+tensors that its methods need: attention, or the gradient of the target with respect to the
+embeddings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -47,8 +48,9 @@ from interp.scoring.shared_prefix import read_start
 class Attributor:
     """One or more methods for one model and target.
 
-    Raises: UserError: a method is unknown or does not support this model, or the budget is less
-        than one token.
+    Raises:
+        UserError: a method is unknown or does not support this model, or the budget is less than
+            one token.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class Attributor:
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
-        """The token budget of a batch, and of every pass that a method runs by itself."""
+        """The token budget of a batch, and of each pass that a method runs on its own."""
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
         """Answers, and each prompt's scores by method, in the order of the method names."""
@@ -117,12 +119,12 @@ def shared_pass(
     target: str,
     rules: BackwardRules = PLAIN,
 ) -> Captured:
-    """Run the passes of a batch, the backward pass by `rules`, and keep the required tensors.
+    """Run the passes of a batch, with `rules` for the backward pass, and keep the required tensors.
 
     A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
-    whole batch. If only products with the difference from donors are needed, the columns in which
-    no prompt differs from its donor are read once for all prompts that begin alike, without a
-    gradient.
+    whole batch. If only products with the difference from donors are needed, the leading columns in
+    which no prompt differs from its donor are run without a gradient, and only once for prompts
+    that begin alike.
     """
     differentiated = not needs.isdisjoint(DIFFERENTIATED)
     donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
@@ -159,7 +161,7 @@ def shared_pass(
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Let a pass within the block fill these lists, if methods need open attention."""
+    """Collect attention from passes within the block, if methods need open attention."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:
@@ -195,7 +197,7 @@ class _Pass:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """Everything that the methods of the pass need."""
+        """All tensors that the methods of the pass need."""
         return frozenset().union(*(method.needs for method in self.methods.values()))
 
 
@@ -203,7 +205,7 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     """One or more passes; the model's own gradient and attention come first, if needed."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        # Open attention rounds differently, so only methods that read attention use it.
+        # Open attention rounds differently, so it is used only for methods that require it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]

@@ -1,11 +1,9 @@
 """Donors' tokens as the baseline of counterfactual methods.
 
-The donor is another instance of the prompt's template: the first whose segments come closest in
-number of tokens. Token i of a segment of n tokens takes the donor's token floor((i + 1/2) m / n) of
-m: token by token if m is n.
-
-Tokens before the first that differs have a difference of zero and score zero. They are read once,
-without a gradient.
+The donor is another instance of the prompt's template: the first one whose segments come closest to
+the prompt's in number of tokens. Token i of a segment of n tokens takes token floor((i + 1/2) m /
+n) of the donor's m tokens, which is token i if m = n. Tokens before the first difference score
+zero. They are run once, without a gradient.
 """
 
 import math
@@ -36,7 +34,7 @@ def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]
 
 
 def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]) -> int:
-    """The number of leading columns whose tokens equal the donors', which can be read separately.
+    """The number of leading columns whose tokens equal the donors', which can be run separately.
 
     The last column never counts. Zero if the model cannot read a prompt in parts.
     """
@@ -56,8 +54,8 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
     donors = donors_of(prompt.prompt, "instance")
     if not donors:
         raise UserError(
-            f"prompt {prompt.prompt.id} has no donor from another instance, whose tokens a "
-            "counterfactual baseline takes; choose methods without one, such as input_gradient"
+            f"prompt {prompt.prompt.id} has no donor from another instance to serve as a "
+            "counterfactual baseline; choose methods without one, such as input_gradient"
         )
     names = tuple(donors[0].segments)
     nearest, least = prompt, math.inf

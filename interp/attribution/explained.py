@@ -62,7 +62,7 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt with its attributed scalar and the budget of its passes.
 
-    The target's tokens are those of the prompt itself, even if different embeddings are read.
+    The target's tokens are those of the prompt itself, even if the model is given other embeddings.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ExplainedPrompt:
 
     @contextmanager
     def after(self, columns: int) -> Iterator[None]:
-        """Read the prompt's first columns once; within the block, embeddings begin after them."""
+        """Run the prompt's first columns once; within the block, embeddings begin after them."""
         if columns:
             self._start = read_start(self.model, self.batch, columns)
         try:
@@ -110,7 +110,7 @@ class ExplainedPrompt:
             self._start = None
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
-        """The target of other prompts, without a gradient; shared tokens are read once."""
+        """The target of other prompts, without a gradient; shared tokens are run once."""
         return read_all(
             self.model,
             prompts,
@@ -123,7 +123,7 @@ class ExplainedPrompt:
         return values_of(logits, [self.attributed] * len(logits))
 
     def values(self, embeddings: Embeddings) -> Values:
-        """The target of each row, in passes that fit the budget, which shrinks if memory runs out.
+        """The target of each row, from passes within the budget, which shrinks if memory runs out.
 
         If a gradient is needed, each backward pass runs before the next forward pass, so memory
         holds only one pass; second derivatives are not available.
@@ -181,7 +181,7 @@ class ExplainedPrompt:
 
 
 class _Differentiated(torch.autograd.Function):
-    """The values of a prompt's rows; the forward pass already takes their gradients."""
+    """The values of a prompt's rows, whose gradients are already computed in the forward pass."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, explained: ExplainedPrompt) -> Tensor:

@@ -1,4 +1,4 @@
-"""Games of a prompt's segments: each segment is kept or taken from a donor.
+"""Games of a prompt's segments: each segment is either kept or replaced by a donor's.
 
 A coalition of k players is a number below 2^k, whose bit i is set if the coalition includes player
 i. A game is the array of all coalitions' values, in this order.
@@ -27,7 +27,7 @@ def members(coalition: int, players: int) -> list[int]:
 
 
 def shapley_values(values: Values) -> Values:
-    """Each player's mean contribution over all orders of joining (Shapley 1953), (..., k).
+    """Each player's contribution, averaged over all joining orders (Shapley 1953): (..., k).
 
     The values add up to the value of the full coalition minus that of the empty coalition.
     """
@@ -50,7 +50,7 @@ def leave_one_out(values: Values) -> Values:
 
 
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
-    """The interaction of each pair of players: their joint contribution minus the two single ones.
+    """The interaction of each pair of players: their joint contribution minus their single ones.
 
     Each interaction is a mean over coalitions of the others, weighted like Shapley values (Grabisch
     and Roubens 1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
@@ -80,11 +80,11 @@ def _without(players: int, *absent: int) -> list[int]:
 
 
 MOST_SEGMENTS = 6
-"""Largest number k of segments for which all coalitions are read, 2^k prompts per donor."""
+"""Largest number k of segments for which all coalitions (2^k prompts per donor) are run."""
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Reject too many segments for all their coalitions to be read.
+    """Reject segments that are too many for all their coalitions to be run.
 
     Raises:
         UserError: there are too many segments.
@@ -126,7 +126,7 @@ class Coalitions:
     def prompts(self) -> Sequence[Sequence[Prompt]]:
         """The mixed prompts by donor and coalition.
 
-        Many of them have the same text, for instance all that keep everything.
+        Many of them have the same text, such as those in which every segment is kept.
         """
         coalitions = range(2 ** len(self.segments))
         return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]

@@ -1,4 +1,4 @@
-"""The two kinds of attribution methods, with their inputs and scores.
+"""The two kinds of attribution methods, and the classes of their inputs and scores.
 
 A `SharedPass` shares the passes of a batch (`interp.attribution.attributor`) with other methods; a
 method with `OwnPasses` runs its own, one prompt at a time.
@@ -21,13 +21,13 @@ from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
 
 Need = Literal["input_gradient", "donor_products", "attention_rows", "attention_maps", "heads"]
-"""Tensors that a pass keeps only for methods that name them."""
+"""Tensors that a pass keeps only for methods that list them among their needs."""
 
 DIFFERENTIATED: frozenset[Need] = frozenset({"input_gradient", "donor_products"})
 """Tensors that need a backward pass."""
 
 OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
-"""Tensors that can be read only if attention weights are computed explicitly."""
+"""Tensors that are available only if attention weights are computed explicitly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Captured:
             LookupError: the gradient is not among the method's needs.
         """
         if self.gradient is None:
-            raise LookupError("a method that reads input_gradient must list it among its needs")
+            raise LookupError("a method that uses input_gradient must list it among its needs")
         return self.gradient
 
     @property
@@ -73,10 +73,10 @@ class Captured:
         """(Embedding - donor's embedding) . gradient of each token.
 
         Raises:
-            LookupError: the method does not name it among its needs.
+            LookupError: the method does not list donor_products among its needs.
         """
         if self.products is None:
-            raise LookupError("a method that reads donor_products must name it among its needs")
+            raise LookupError("a method that uses donor_products must list it among its needs")
         return self.products
 
 
@@ -89,8 +89,8 @@ class TokenScores:
     total: float
     """The sum of the absolute scores; not finite if any score is not."""
     completeness_gap: float | None = None
-    """The sum of the scores minus the difference in the target that they should explain, in the
-    target's units; None if a method explains no difference.
+    """The sum of the scores minus the change in the target that they should explain, in the
+    target's units; None if the scores need not add up to any change.
     """
 
     @classmethod
@@ -134,14 +134,14 @@ class AnyModel:
 
 @runtime_checkable
 class SharedPass(Protocol):
-    """A method that needs one forward pass, and at most one backward pass, of the target.
+    """A method that requires one forward pass and at most one backward pass from the target.
 
     All methods of this form share the passes of a batch. Methods with the same `rules` (an optional
     attribute that changes the backward pass) share a backward pass.
     """
 
     needs: frozenset[Need]
-    """The tensors that the method reads from these passes."""
+    """The tensors from these passes that the method uses."""
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """The score of each token; scores of padding are ignored."""

@@ -1,8 +1,8 @@
 """The attribution methods: their formulas, sources and implementations.
 
-A method is one class in `interp.attribution.methods` and one entry here. Another package adds
-methods by an entry point of the group `interp.methods` that names a `Method`. Nothing heavy is
-imported here, so listing methods and rejecting unknown methods is fast.
+A method is one class in `interp.attribution.methods` and one entry here. Another package adds a
+method by an entry point of the group `interp.methods` that refers to a `Method`. Nothing heavy is
+imported here, so methods are listed and unknown names rejected quickly.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Method:
     """MODULE:NAME of a callable that takes a model and returns a SharedPass or an OwnPasses of
     `interp.attribution.method`."""
     donors: bool = False
-    """Whether the method reads donors: replacements for segments, which the prompt's system
+    """Whether the method uses donors: replacements for segments, which the prompt's system
     provides.
     """
     tokens: bool = True
@@ -234,7 +234,7 @@ _OWN = (
 
 
 def method_names() -> list[str]:
-    """The names of all methods: first those of the toolkit, then those of other packages."""
+    """The names of all methods; the toolkit's own come before those of other packages."""
     return list(dict.fromkeys([*(method.name for method in _OWN), *plugins(METHODS)]))
 
 
@@ -243,7 +243,7 @@ def find_method(name: str) -> Method:
 
     Raises:
         UserError: there is no such method, or another package's entry point cannot be loaded or
-            does not name a method.
+            does not refer to a method.
     """
     for method in _OWN:
         if method.name == name:

@@ -29,10 +29,10 @@ class Attributed:
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
     """The tokens whose logits are attributed, for each prompt.
 
-    A contrast compares the two options that the answer names, or the correct option and the most
-    probable other option, each in its most probable form. A margin compares the two named options,
-    or the two most probable options, in all their forms, starting with the more probable one. It is
-    the value whose effects `interp effects` measures.
+    A contrast compares the two options that the answer's `contrast` lists or, without a list, the
+    correct option and the most probable other option, each in its most probable form. A margin
+    compares the two listed options, or the two most probable options, in all their forms, starting
+    with the more probable one. It is the value whose effects `interp effects` measures.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
@@ -99,7 +99,7 @@ def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
 def values_of(
     logits: Float[Tensor, "batch vocabulary"], attributed: Sequence[Attributed]
 ) -> Objective:
-    """Log-odds of one token, in nats, or for a contrast or margin a difference of logits.
+    """The log-odds of one token, in nats; for a contrast or margin, a difference of logits.
 
     The logit of several tokens is their log-sum-exp.
 
@@ -128,8 +128,8 @@ def _joint(
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
     """Log p - log(1 - p) of one token per prompt, in nats.
 
-    Its gradient equals that of log p, and of p, times a positive factor, so normalised scores and
-    ratios are identical, but it does not vanish if p rounds to 0 or 1.
+    Its gradient is a positive multiple of the gradients of p and log p, so normalised scores and
+    ratios are identical. Unlike these, it does not vanish if p rounds to 0 or 1.
     """
     own = logits.gather(1, tokens[:, None])
     others = logits.scatter(1, tokens[:, None], -torch.inf)

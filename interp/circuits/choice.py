@@ -1,8 +1,8 @@
 """Circuits: sets of edges chosen by score, at the sizes used by MIB (Mueller et al. 2025).
 
 `top` takes the edges with the largest scores. `greedy` starts at the logits and repeatedly adds the
-highest-scoring edge into a reader that it has reached. All circuits are pruned to the edges on
-paths from the input to the logits. A larger circuit contains the smaller ones of its ranking.
+highest-scoring edge into a reader already reached. All circuits are pruned to the edges on paths
+from the input to the logits. A larger circuit contains the smaller ones of its ranking.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from interp.circuits.graph import EdgeValues, Graph
 from interp.errors import UserError, shortened
 
 Circuit = Bool[Tensor, "reader writer"]
-"""Which edges belong to a circuit."""
+"""A mask of the edges that belong to a circuit."""
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Sizes of circuits before pruning, as shares of all edges (MIB)."""
@@ -94,7 +94,7 @@ class Chosen:
     """A circuit, and how it was chosen."""
 
     method: str
-    """The method whose effects are the scores, or `RANDOM`."""
+    """The method whose effects are used as scores, or `RANDOM`."""
     choice: str
     draw: int
     """The number of the random ranking; 0 for a method."""
@@ -121,7 +121,7 @@ def _random_scores(graph: Graph, draw: int) -> EdgeValues:
 
 
 def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
-    """Each edge's mean effect over pairs, by method, from rows of the edges table.
+    """Each edge's mean effect over pairs, for each method, from rows of the edges table.
 
     Raises:
         UserError: the rows come from another model, or a method lacks an edge.

@@ -1,4 +1,4 @@
-"""Reads edge effects from a finished run of `edges`."""
+"""Reading edge effects from a finished run of `edges`."""
 
 import io
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.D
     effects: pd.DataFrame = table.to_pandas()[_COLUMNS]
     if effects.empty:
         raise UserError(
-            f"{folder} has no edges of {shortened(model)} measured in the noising direction; "
+            f"{folder} has no noising effects of edges for {shortened(model)}; "
             f"{_HINT} on this model"
         )
     if factor is None:

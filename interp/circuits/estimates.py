@@ -41,9 +41,9 @@ from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
 
 AT_ONCE = 2**19
-"""How many numbers of the readers' gradients, and of the writers' vectors, are multiplied at once,
-or a thirty-second of all the writers' numbers if that is more. Multiplying all at once would need
-more memory than the backward pass."""
+"""Largest number of elements of the readers' gradients, or of the writers' vectors, to multiply at
+once; a thirty-second of the writers' elements if that is more. Multiplying all elements at once
+would need more memory than the backward pass."""
 
 
 class EdgeEstimator:

@@ -1,6 +1,6 @@
-"""Exact edge effects: one reader reads the stream as if one writer had its source output.
+"""Exact edge effects: a single reader reads the stream as if one writer had its source output.
 
-1. Each layer is run by itself on the streams that its readers would read, with one row per writer.
+1. Each layer is run separately on the streams that its readers would read, with one row per writer.
    This gives the queries, keys, values and MLP outputs under each patch.
 2. Each edge is one row of a forward pass from that layer on, with one head's query, key or value,
    or the MLP's output, patched. Everything downstream is recomputed.
@@ -30,7 +30,7 @@ ATTENDED = ("q", "k", "v")
 
 @dataclass(frozen=True, slots=True)
 class ReaderOutputs:
-    """Outputs of the readers of one layer and site, for each writer whose change they read."""
+    """Outputs of the readers of one layer and site, for each writer that is patched."""
 
     site: str
     layer: int
@@ -56,7 +56,7 @@ class LayerRuns:
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        """The tensors at the given sites of a layer when it reads these streams."""
+        """The tensors at the given sites of a layer that is run on these streams."""
         others = [own for index, own in enumerate(self._layers) if index != layer]
         with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
             self._run(layer, streams, edits)
@@ -71,7 +71,7 @@ class LayerRuns:
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
-        """Outputs of a layer's readers when they read the stream with one writer's change.
+        """Outputs of a layer's readers if the change of a single writer is added to their stream.
 
         Args:
             layer: the layer whose readers are run.
@@ -151,7 +151,7 @@ class ExactEdges:
         readers: ReaderOutputs,
         asked: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
-        """Head and writer of each edge into these readers, with the metric when it is patched."""
+        """Head and writer of each edge into these readers, and the metric with the edge patched."""
         outputs, layer = readers.outputs, readers.layer
         view = locate(self._model, readers.site, layer).view
         base = streams.at("resid_pre", layer)

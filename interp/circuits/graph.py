@@ -52,7 +52,7 @@ class Graph:
     heads: int
     key_value_heads: int
     parallel: bool
-    """Whether the attention and the MLP of a layer read the same stream, as in GPT-NeoX."""
+    """Whether the attention and the MLP of a layer have the same input, as in GPT-NeoX."""
 
     @classmethod
     def of_edges(cls, edges: Collection[tuple[str, str]]) -> "Graph":
@@ -121,7 +121,7 @@ class Graph:
         return (layer + 1) * (self.heads + 1)
 
     def writers_before(self, reader: Reader) -> int:
-        """Number of writers that write before a reader reads; they come first in `writers`."""
+        """Number of writers upstream of a reader; these are the first ones in `writers`."""
         attended = reader.site == "mlp" and not self.parallel
         return 1 + reader.layer * (self.heads + 1) + attended * self.heads
 
@@ -163,7 +163,7 @@ def graph_of(model: Model) -> Graph:
 
 
 def _has_stream_between(model: Model) -> bool:
-    """Whether the MLP reads a stream to which the attention has already added."""
+    """Whether the MLP's input includes the output of the layer's attention."""
     try:
         locate(model, "resid_mid", 0)
     except UserError:

@@ -1,4 +1,4 @@
-"""Reads and writes edge scores in MIB's format, importances.json (Mueller et al. 2025).
+"""Reading and writing edge scores in MIB's format, importances.json (Mueller et al. 2025).
 
 MIB differentiates the negative logit difference, so its scores have the opposite sign: positive if
 patching the edge would lower the metric.
@@ -9,10 +9,11 @@ key-value head. If n query heads h share a key-value head g, then for keys (like
     written:  score(u -> h<k>) = -effect(u -> g.k) / n   for each h of g
     read:     effect(u -> g.k) = -sum over the h of g of score(u -> h<k>)
 
-The gradient of a shared key is the sum of its copies' gradients, so to first order the sum is the
-model's own effect, and equal parts are the mean over the copies. Writing and then reading preserves
-effects; reading and then writing replaces the scores of each group by their mean. A key-value edge
-is in the circuit if any of its copies is. All other edges are the same in both graphs.
+The gradient of a shared key is the sum of its copies' gradients, so to first order the model's own
+effect is the sum over the copies, and equal parts give each copy the mean. Writing and then reading
+preserves effects, whereas reading and then writing replaces the scores of each group by their mean.
+A key-value edge is in the circuit if any of its copies is. All other edges are identical in the two
+graphs.
 """
 
 import json
@@ -50,7 +51,7 @@ class _Edge(BaseModel, strict=True):
 
 
 class _Importances(BaseModel, strict=True):
-    """The parts that are read; MIB's tools may add others, such as scores of neurons."""
+    """The parts of the file that are read. MIB's tools may add others, such as neuron scores."""
 
     cfg: _Config
     nodes: dict[str, _Node | bool]

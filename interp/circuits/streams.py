@@ -1,4 +1,4 @@
-"""Contributions of writers to the residual stream, in the base and in the source prompt.
+"""Contributions of writers to the residual stream, in the base prompt and the source prompt.
 
 All tensors start at the base prompt's first token that differs from the source prompt. A head adds
 its slice of the output projection, times the scale of the norm after the attention if there is one
@@ -28,7 +28,7 @@ Written = Float[Tensor, "writer token size"]
 """Contribution of each writer to the residual stream at each token."""
 
 _SHARE = 1e-3
-"""Largest error in the sum of all differences that rounding explains, relative to their sizes."""
+"""Largest relative error in the sum of all differences that is attributed to rounding."""
 
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
@@ -49,7 +49,7 @@ class Writers:
     def of(
         self, values: Mapping[SiteKey, Tensor]
     ) -> Iterator[Float[Tensor, "some_writers row token size"]]:
-        """Contributions of the writers, site by site, from the tensors at `writer_sites`."""
+        """Contributions of the writers, one site at a time, from the tensors at `writer_sites`."""
         yield values["resid_pre", 0][None]
         for layer in range(self._graph.layers):
             yield self.of_heads(layer, values["z", layer])
@@ -96,7 +96,7 @@ def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
 
 @dataclass(frozen=True, slots=True)
 class PairStreams:
-    """The passes of both prompts of a pair, and each writer's difference between them."""
+    """The passes of both prompts of a pair, and the difference between them for each writer."""
 
     passes: PairPasses
     differences: Written
@@ -113,7 +113,7 @@ class PairStreams:
         passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
         streams = cls(passes, _differences(Writers(model, graph), passes, graph))
         streams._check(model, graph)
-        # Only the base's streams are read from here on.
+        # Only the streams of the base prompt are needed from here on.
         return replace(streams, passes=replace(passes, source=replace(passes.source, values={})))
 
     def at(self, site: str, layer: int) -> Float[Tensor, "1 token size"]:

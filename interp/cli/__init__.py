@@ -64,7 +64,7 @@ TERMINATED = 143
 """Exit code after SIGTERM, which SLURM and `kill` send."""
 
 READER_GONE = 141
-"""Exit code if standard output is no longer read, as shells report SIGPIPE."""
+"""Exit code if standard output is no longer read; shells report SIGPIPE by this code."""
 
 LONGEST_MESSAGE = 2000
 """Largest number of characters of an error message; longer messages lose their middle."""
@@ -108,7 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return USER_ERROR
     except BrokenPipeError:
-        # The reader of the output, such as `head`, has finished; Python would complain at exit.
+        # The reader of the output, such as `head`, has ended; at exit, Python would report an
+        # error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except OSError as error:
@@ -121,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM arrived; the clean-up is that of Ctrl-C."""
+    """Raised when SIGTERM arrives, so that the process cleans up as after Ctrl-C."""
 
 
 @contextmanager
@@ -150,7 +151,7 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command named by the arguments, and its options, which include `command_line`.
+    """The command that the arguments call, and its options, which include `command_line`.
 
     Without arguments, the program prints the help and ends.
     """
@@ -191,7 +192,7 @@ def build(
 
 
 def find_commands() -> dict[str, Command]:
-    """Every command by name, with commands of other packages last."""
+    """Every command by name; commands of other packages come last."""
     own = {name: _own(place) for name, place in COMMANDS.items()}
     measurements = {
         name: command
@@ -210,7 +211,7 @@ def _own(place: str) -> Command:
 
 
 def _of_measurement(point: EntryPoint) -> Command | None:
-    """The command of a registered measurement, if its command has the name of the measurement."""
+    """The command of a registered measurement, if it has the same name as the measurement."""
     try:
         spec = find_spec(point.name)
     except UserError as error:
@@ -219,7 +220,7 @@ def _of_measurement(point: EntryPoint) -> Command | None:
 
 
 def _command(point: EntryPoint) -> Command:
-    """The command of another package, or a command that reports its fault."""
+    """The command of another package, or, if this is faulty, a command that reports the fault."""
     try:
         found: Any = loaded(point)
         if not isinstance(found, Command):
@@ -239,7 +240,7 @@ class _Unusable:
         self._error = error
 
     def configure(self, parser: Parser) -> None:
-        # The arguments of another command may include the name of this command.
+        # The name of this command may also be an argument of another command.
         if parser.given[:1] == [self._name]:
             raise self._error
 

@@ -13,7 +13,7 @@ from interp.plugins import load_plugin, plugins
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice among plugins, on the command line or otherwise in the configuration file."""
+    """A choice among plugins, made on the command line or in the configuration file."""
 
     key: str
     """Name of the choice among the arguments and in the file, such as "study"."""
@@ -23,9 +23,9 @@ class Choice:
     """The entry points to choose from."""
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        """Add the argument that names the plugin."""
+        """Add the argument for the name of the plugin."""
         names = tuple(plugins(self.group))
-        help_ = f"{', '.join(names)}; a configuration file may name it"
+        help_ = f"{', '.join(names)}; may be set in a configuration file"
         metavar = self.key.upper()
         parser.add_argument(self.key, nargs="?", choices=names, metavar=metavar, help=help_)
 
@@ -37,7 +37,7 @@ class Choice:
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config")
-        # Until the flags are known, the value of a flag looks like the name of a plugin.
+        # Until the flags are known, the value of a flag cannot be told from the name of a plugin.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
             arguments = first.parse_known_args(parser.given)[0]

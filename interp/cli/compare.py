@@ -59,7 +59,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
     if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
-        raise UserError(f"{models[0]} in {chosen[0][0]} is named twice; name two models to compare")
+        raise UserError(f"{models[0]} in {chosen[0][0]} is named twice; name two different models")
     cluster = dependence_factor(runs[0].record.run.system) or "pair_id"
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
@@ -117,8 +117,8 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
     ]
     if any(alone):
         raise UserError(
-            f"the prompts differ: {alone[0]:,} are only in the first run, and {alone[1]:,} only "
-            "in the second; compare runs with the same --system, --limit, --seed and --data"
+            f"the prompts differ: {alone[0]:,} are only in the first run, and {alone[1]:,} are "
+            "only in the second; compare runs with the same --system, --limit, --seed and --data"
         )
     changed = int((texts_a != texts_b.loc[texts_a.index]).sum())
     if changed:
@@ -169,7 +169,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
 
 
 def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
-    """The models that all runs have, or the named ones among them; runs differ only in seed."""
+    """The models that all runs have, or the requested ones; the runs may differ only in seed."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)

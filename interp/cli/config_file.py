@@ -1,4 +1,4 @@
-"""The YAML file of options, which rejects text that YAML readers interpret differently."""
+"""The YAML file of options. Text that YAML readers interpret differently is rejected."""
 
 import re
 from collections.abc import Hashable
@@ -34,7 +34,7 @@ def config_file(file: Path) -> dict[str, Any]:
         reason = " ".join(str(error).split())
         raise UserError(f"{file} is not YAML: {shortened(reason)}") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise UserError(f"{file} contains no names with values, such as limit: 60")
+        raise UserError(f"{file} contains no options, such as limit: 60")
     options: dict[str, Any] = {}
     for key, value in found.items():
         name = key.replace("-", "_")
@@ -48,7 +48,7 @@ def config_file(file: Path) -> dict[str, Any]:
 
 
 class _AmbiguousError(ValueError):
-    """Text that YAML readers interpret differently; the message starts with its line."""
+    """Text that YAML readers interpret differently; the message starts with the line number."""
 
     def __init__(self, node: yaml.Node, what: str) -> None:
         super().__init__(f"line {node.start_mark.line + 1}: {what}")

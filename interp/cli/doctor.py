@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interp.doctor import Finding
 
 PROMPTS = 16
-"""Number of prompts to try."""
+"""Number of prompts that are tried."""
 
 WIDTH = 100
 """Width of a line in characters."""
@@ -65,10 +65,10 @@ def run(arguments: argparse.Namespace) -> None:
     (found,) = found_models([name], loading).values()
     model = load_found(found, loading)
     set_threads(model, None)
-    # A model that thinks is shown after an empty thought.
+    # A prompt of a model that thinks is shown with an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None
     read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
-    # Each part is shown as soon as it is available.
+    # Each part is printed as soon as it is available.
     _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _show(title: str, findings: "Iterable[Finding]") -> None:
-    """A finding on one line, and its consequences below."""
+    """A finding on one line, with its consequences below."""
     lines = [title]
     for about, found, note in findings:
         lines += wrap(f"{about}: {found}", WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -1,6 +1,6 @@
-"""Flags derived from options: an option's type, default and docstring define its flag.
+"""Flags derived from options: each flag is defined by its option's type, default and docstring.
 
-argparse only splits the command line into words, which the options parse. Flags have no defaults:
+argparse only splits the command line into words; the options parse them. Flags have no defaults:
 missing values come from the options or from a YAML file.
 """
 
@@ -55,7 +55,7 @@ class Configuration(Options):
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options in the configuration file, which is read once; empty without a file."""
+    """The options in the configuration file, which is read only once; empty if there is no file."""
     read: dict[str, Any] | None = getattr(arguments, "configured", None)
     if read is not None:
         return read
@@ -97,7 +97,7 @@ def given(
     options: type[Options],
     config: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The options given in a configuration file or by flags, which take precedence."""
+    """The options set in a configuration file or by flags; flags take precedence."""
     found = {**(config or {}), **vars(arguments)}
     return {name: found[name] for name in options.model_fields if name in found}
 
@@ -112,13 +112,14 @@ def options_in(
     """The contents of a configuration file, under the names of options.
 
     Args:
-        arguments: the command line, which may name a file with names of options or flags.
+        arguments: the command line, which may name a file that sets options by their names or
+            flags.
         kinds: the options of the command.
         others: names in the file that other code reads, such as the name of a study.
         without: options for which the command has no flag.
 
     Raises:
-        UserError: the file names an unknown option, or one option under two names.
+        UserError: the file sets an unknown option, or one option under two names.
     """
     file = getattr(arguments, "config", None)
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
@@ -145,7 +146,7 @@ def options_in(
 
 
 def _switches_off(field: FieldInfo) -> bool:
-    """Whether the option's flag switches off a default."""
+    """Whether the option's flag switches off something that is on by default."""
     return field.annotation is bool and field.default is True
 
 

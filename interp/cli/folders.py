@@ -45,7 +45,7 @@ class Status(OptionsCommand):
 
 
 def _time_left(prompts: int, seconds: float) -> str:
-    """Expected end of the remaining prompts; empty while no worker measures them."""
+    """Expected time of completion; empty while no worker measures the remaining prompts."""
     from interp.console import clock
 
     if not prompts:
@@ -54,7 +54,7 @@ def _time_left(prompts: int, seconds: float) -> str:
 
 
 class Validate(OptionsCommand):
-    """Check the files that a command left, or a table of your own pairs or facts."""
+    """Check the files that a command wrote, or a table of your own pairs or facts."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "validate runs/all",
@@ -126,7 +126,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def runs_in(folder: Path) -> "dict[str, RunFolder]":
-    """The runs that have begun in a folder, by name: its own run, or the runs of a study's stages.
+    """The runs begun in a folder, by name: its own run, or the runs of a study's stages.
 
     Raises:
         UserError: the folder holds neither a run nor a study.

@@ -1,4 +1,4 @@
-"""Measurement commands, built from specs: flags become a job, which produces run folders."""
+"""Measurement commands, built from specs: flags are turned into a job, which writes run folders."""
 
 import argparse
 import sys
@@ -57,7 +57,7 @@ class Measure:
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
 
     def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
-        """The job that the command line asks for, and how it is executed."""
+        """The job that the command line describes, and how it is executed."""
         return asked(arguments, self.spec)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
@@ -68,11 +68,11 @@ class Compared(Options):
     """The option of `patch` that names scores to compare with."""
 
     attributions: Annotated[Path | None, FromText(texts.path, "DIR")] = None
-    """folder of a run of attribute on the same prompts, to compare scores with effects"""
+    """folder of a run of attribute on the same prompts; compare its scores with the effects"""
 
 
 class PatchCommand(Measure):
-    """`python -m interp patch`: effects of patches, optionally next to attribution scores."""
+    """`python -m interp patch`: effects of patches, optionally compared with attribution scores."""
 
     def configure(self, parser: Parser) -> None:
         """Add the options of the command."""
@@ -80,7 +80,7 @@ class PatchCommand(Measure):
         add_options(parser, Compared)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Print effects next to attribution scores, and write the tables and figures of both."""
+        """Print effects and attribution scores, and write the tables and figures of both."""
         attributions = Compared(**given(arguments, Compared)).attributions
         if attributions is None:
             return
@@ -105,7 +105,7 @@ class CircuitsCommand(Measure):
     """`python -m interp circuits`: circuits from edges, measured first if no run is given."""
 
     def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
-        """The job, after measuring the edges that it needs."""
+        """The job, once the edges that it needs have been measured."""
         job, execution = super().asked(arguments)
         spec = job.what
         if not isinstance(spec, Circuits) or spec.edges is not None:
@@ -128,7 +128,7 @@ CIRCUITS = CircuitsCommand(Circuits)
 
 
 class MeasureGroup:
-    """A command whose parts are measurements, such as `probe linear` and `probe knowledge`."""
+    """A command with measurements as subcommands, such as `probe linear` and `probe knowledge`."""
 
     def __init__(
         self, specs: Sequence[type[Spec]], *, help_: str, examples: Sequence[str] = ()
@@ -156,7 +156,7 @@ class MeasureGroup:
 def add_measuring_options(
     parser: Parser, options: type[Options], *, without: Sequence[str] = ()
 ) -> None:
-    """The flags of a command that measures: its options, and those of prompts, models and runs.
+    """The flags of a measurement command: its options, and those of prompts, models and runs.
 
     Args:
         parser: the command's parser.

@@ -11,7 +11,7 @@ from interp.errors import nearest, shortened, unknown
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with one-line errors that never passes unknown arguments to its parent."""
+    """A parser that reports errors in one line and never passes unknown arguments to its parent."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)

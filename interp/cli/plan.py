@@ -1,4 +1,4 @@
-"""`python -m interp plan`: the differences that prompts can show, before any model is run."""
+"""`python -m interp plan`: the differences that prompts can show, before models are run on them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,18 +34,18 @@ class Plan(OptionsCommand):
     )
 
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
-    """the system that names contrasts"""
+    """the system, which must define contrasts"""
     limit: Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | None = None
     """number of pairs (default: all)"""
     seed: Seed = 0
     """seed"""
     pilot: Annotated[Path | None, FromText(texts.path, "DIR")] = None
-    """a run or study of the same system, whose answers provide the expected values"""
+    """a run or study of the same system, from whose answers the expected values are estimated"""
     accuracy: Share = 0.5
     """expected accuracy without a pilot; differences are hardest to find at 0.5"""
     correlation: Share = 0.8
-    """expected correlation of a model's answers about one cluster, without a pilot (0.82 is the
-    median of the packaged organisms on the default system)"""
+    """expected correlation between a model's answers about one cluster, without a pilot (0.82 is
+    the median of the packaged organisms on the default system)"""
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
     """number of models whose tests are corrected together (default: the models of the pilot, or 2)
     """

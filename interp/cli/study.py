@@ -73,7 +73,7 @@ class FaithfulnessCommand:
 
 
 def _add_study_options(parser: Parser, study: type[Options]) -> None:
-    # The study may not be named yet.
+    # The name of the study may not be known yet.
     without = () if getattr(study, "any_system", False) else ("system",)
     add_measuring_options(parser, study, without=without)
 

@@ -1,8 +1,8 @@
-"""The judgement of answers by interp, for tasks of other libraries that include this file.
+"""How interp judges answers, for tasks of other libraries that include this file.
 
-This file requires only Python. A model's answer is the first token that it writes: the option with
-a form that begins with this token. A token that begins no option's form, or forms of several
-options, is wrong.
+This file requires only Python. A model's answer is given by the first token that it writes: the
+option of which a form begins with this token. The answer is wrong if no option, or more than one,
+has a form that begins with the token.
 """
 
 import json
@@ -26,7 +26,7 @@ def read_prompts(file: Path) -> list[dict[str, Any]]:
 
 
 def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
-    """The name of the option that begins with a text of one token; empty without such an option."""
+    """The name of the only option that begins with a text of one token; empty if there is none."""
     written = token.strip()
     found = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
     return found[0] if written and len(found) == 1 else ""

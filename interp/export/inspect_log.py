@@ -21,7 +21,7 @@ from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
 
 ANSWERED = {"answers": "predicted_token", "completions": "completion"}
-"""The tables with answers, each with its column of the text that the model wrote."""
+"""The tables with answers, each with the name of its column for the text that the model wrote."""
 
 SCORER = "interp"
 
@@ -30,7 +30,7 @@ _STOPPED = {"length": "max_tokens"}
 
 
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
-    """The runs with different answers: the first with scored answers, and those with completions.
+    """The runs whose answers differ: the first run with scored answers, and those with completions.
 
     Args:
         runs: a run, or the stages of a study, by name.
@@ -57,7 +57,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
     name = next(name for name in ANSWERED if name in run.tables())
     models = run.finished_models()
     if not models:
-        raise UserError(f"no model of {run.folder} is finished; rerun its command, then export")
+        raise UserError(f"no model of {run.folder} is finished; rerun its command before exporting")
     prompts, answers = run.table("prompts"), run.table(name)
     has_options = "option_probabilities" in run.tables()
     options = run.table("option_probabilities") if has_options else None
@@ -69,7 +69,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
         own = None if options is None else options[options["model"] == model]
         header = _header(run, model, rows, prompts)
         parts = (header["eval"][part] for part in ("created", "task", "task_id"))
-        # Inspect lists only files whose names are parts of this form, separated by underscores.
+        # Inspect lists only files whose names consist of these parts, separated by underscores.
         file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")
         samples = _samples(model, rows, prompts, own, column=ANSWERED[name])
         write_whole(file, partial(_write, header=header, samples=samples))

@@ -3,11 +3,10 @@
 vLLM writes one safetensors file per request: `token_ids` (token,) and `hidden_states` (token,
 extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 (https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
-the residual stream after l layers, before any final norm; 0 is the embedding. The forward pass
-collects layers as it reaches them, so they are in increasing order.
-
-The files do not name their prompts: a file belongs to the prompts whose tokens it begins with. Only
-the configuration and the tokenizer of the model are loaded, never its weights.
+the residual stream after l layers, before any final norm; 0 is the embedding. Layers are stored as
+the forward pass reaches them, so they are in increasing order. The files do not identify their
+prompts: a file belongs to the prompts with whose tokens it begins. Only the configuration and the
+tokenizer of the model are loaded, never its weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +57,7 @@ def unloaded(name: str, **options: Any) -> Model:
 
 
 def token_ids(model: Model, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
-    """The tokens of each prompt, by its id, to give to vLLM as `prompt_token_ids`.
+    """The tokens of each prompt, by its id, to be passed to vLLM as `prompt_token_ids`.
 
     Raises:
         UserError: a prompt cannot be tokenized, or is too long.

@@ -1,9 +1,9 @@
 """Agreement of scores with effects, by segment and by keeping or removing segments in order.
 
-Some metrics compare single segments: the top segment, signs, ranks, shares, planted causes. Others
-keep or remove segments one after another, starting with the highest score. If scores tie, these
-metrics are the mean over all orders that the scores allow, so equal scores yield the value of a
-random order.
+Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
+Others keep or remove segments one after another, starting with the highest score. If scores tie,
+these metrics are averaged over all orders that the scores allow, so equal scores yield the value of
+a random order.
 """
 
 from collections.abc import Callable
@@ -59,8 +59,8 @@ def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
 def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
     """The share of segments whose score has the sign of their effect, from 0 to 1.
 
-    Only segments with |effect| > 5% of the prompt's largest and at least `LEAST_EFFECT` count; NaN
-    if no segment counts. A score of zero counts half.
+    A segment counts if its |effect| is at least `LEAST_EFFECT` and exceeds 5% of the prompt's
+    largest |effect|; NaN if no segment counts. A score of zero counts half.
     """
     sizes = np.abs(effects)
     counted = (sizes > NOT_NIL * sizes.max(-1, keepdims=True)) & (sizes >= LEAST_EFFECT)
@@ -71,9 +71,9 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
 def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
     """Kendall's tau-b of |score| with |effect| over the segments of a prompt, from -1 to 1.
 
-    Concordant minus discordant pairs of segments, divided by the geometric mean of the numbers of
-    pairs not tied in |score| and not tied in |effect| (Kendall 1945). NaN for fewer than three
-    segments, or if all segments are tied.
+    The number of concordant minus that of discordant pairs of segments, divided by the geometric
+    mean of two counts: pairs without a tie in |score|, and pairs without a tie in |effect|
+    (Kendall 1945). NaN for fewer than three segments, or if all segments are tied.
     """
     if effects.shape[-1] < 3:
         return np.full(scores.shape[:-1], np.nan)
@@ -94,8 +94,8 @@ def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByP
 
     Args:
         shares: the second segment's share of the two |scores| (`share`).
-        planted: the probability that the second segment decides, 0 or 1 if this is known;
-            intermediate probabilities yield expected hits. NaN if nothing is planted.
+        planted: the probability that the second segment decides, which is 0 or 1 if the deciding
+            segment is known. Other probabilities yield expected hits. NaN if nothing is planted.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -106,8 +106,8 @@ def rank_correlation(
 ) -> Float[np.ndarray, "*methods"]:
     """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
 
-    Prompts with two defined values are ranked without weights; the correlation is weighted. NaN if
-    one of the variables is constant.
+    Prompts for which both variables are defined are ranked without weights, but the correlation is
+    weighted. NaN if one of the variables is constant.
     """
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
@@ -126,7 +126,7 @@ def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
     """
     coalitions = np.arange(values.shape[-1])
     kept = (coalitions[:, None] >> np.arange(scores.shape[-1]) & 1).astype(float)
-    # Sums of the same segments in a different order may differ in the last bits.
+    # Sums of the same segments, added in a different order, may differ in the last bits.
     sums = np.round(scores @ kept.T, 12)
     equal = np.ones(values.shape[-1])
     return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
@@ -164,8 +164,8 @@ def sufficiency(scores: Scores, values: Values) -> ByPrompt:
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
     """CPR: the area under NS over the share of kept segments; higher is better.
 
-    The trapezoidal area runs from no segments to all segments (Mueller et al. 2025, for circuits).
-    Undefined like `necessity`.
+    The area is computed by trapezoids from no segments to all segments (Mueller et al. 2025, for
+    circuits). Undefined like `necessity`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
 
@@ -209,8 +209,8 @@ def _over_orders(
 ) -> ByPrompt:
     """The mean of a metric over all orders of non-increasing scores.
 
-    `metric` takes v of the kept segments, and v(N) minus v of the remaining segments after their
-    removal.
+    The arguments of `metric` are v of the kept segments, and v(N) minus v of the segments that
+    remain if these are removed.
     """
     segments = scores.shape[-1]
     orders, coalitions = _orders(segments)

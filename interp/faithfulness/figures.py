@@ -24,7 +24,7 @@ from interp.report.glance import WIDTH
 
 
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
-    """How often each method finds the top segment: a dot with its interval, the best on top.
+    """How often each method finds the top segment: dots with intervals, the best method on top.
 
     The dashed line marks a random order.
 
@@ -60,7 +60,7 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
 
 
 def share_distances(table: pd.DataFrame) -> Axes:
-    """How far each method's shares lie from the exact ones: a row per method, a dot per model.
+    """How far each method's shares lie from the exact shares: a row per method, a dot per model.
 
     Args:
         table: contender, model, distance, low, high, prompts.
@@ -82,7 +82,7 @@ def share_distances(table: pd.DataFrame) -> Axes:
 
 
 def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """A cell for each contender and metric: its value, coloured from a random order to the oracle.
+    """A cell with the value of each contender and metric, coloured from random order to oracle.
 
     Args:
         table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for

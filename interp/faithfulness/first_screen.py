@@ -17,9 +17,9 @@ from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
 
 _KINDS = {
-    MODEL: "reads only the model",
-    COALITIONS: "reads donors' prompts, like the ground truth",
-    CONTROL: "control that reads no model",
+    MODEL: "uses only the model",
+    COALITIONS: "uses donors' prompts, like the ground truth",
+    CONTROL: "control that does not use the model",
 }
 
 _KNOWN = (ORACLE, REVERSED, RANDOM)
@@ -33,7 +33,7 @@ def first_screen(
     Args:
         results: the models.
         metrics: rows of `metric_table` with their model.
-        random_weights: such rows for models with random weights; may be empty.
+        random_weights: rows of `metric_table` for models with random weights; may be empty.
     """
     top = with_kinds(metrics[metrics["metric"] == ADVISING[0]])
     problems = {own.model: _problem(own) for own in results}
@@ -78,11 +78,11 @@ def with_kinds(top: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFrame:
-    """The best method of each league and the best control for each model, and a random order.
+    """For each model, the best method of each league, the best control, and a random order.
 
     Args:
         top: how often the top segment is found, with kind.
-        problems: why the top segment judges no method on a model; empty if it does.
+        problems: why the top segment cannot judge methods on a model; empty if it can.
     """
     parts = []
     for kind, words in {**_KINDS, RANDOM: "random order"}.items():
@@ -101,12 +101,12 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
 
 
 def _problem(own: ModelResults) -> str:
-    """Why the top segment cannot be used to judge methods on a model; mostly empty."""
+    """Why the top segment cannot be used to judge methods on a model; empty if it can."""
     return str(own.checks.set_index("metric").loc[ADVISING[0], "problem"])
 
 
 def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
-    """A sentence if nothing was tested, or nothing can be judged."""
+    """A sentence each about models that were not tested, and about models that cannot be judged."""
     prompts = int(top["prompts"].max())
     known = top[~top["method"].isin(_KNOWN)]
     untested = known["low"].isna().groupby(known["model"]).all()
@@ -118,15 +118,15 @@ def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Ite
     if unusable := sum(map(bool, problems.values())):
         yield (
             f"On {unusable} of {counted(len(problems), 'model')}, the top segment ranks known "
-            f"controls wrongly, so it judges no method; n = {prompts:,} prompts."
+            f"controls wrongly, so it is not used to judge methods; n = {prompts:,} prompts."
         )
 
 
 def _leagues(worst: pd.DataFrame) -> Iterator[str]:
     """How many methods of a league are above chance on every model, and the best of them."""
     for kind, words in (
-        (MODEL, "that read only the model"),
-        (COALITIONS, "that read donors' prompts too"),
+        (MODEL, "that use only the model"),
+        (COALITIONS, "that also use donors' prompts"),
     ):
         rows = worst[worst["kind"] == kind] if len(worst) else worst
         if rows.empty or rows["low"].isna().all():
@@ -140,18 +140,18 @@ def _leagues(worst: pd.DataFrame) -> Iterator[str]:
 
 
 def _controls(worst: pd.DataFrame) -> Iterator[str]:
-    """A warning if a control that reads no model is above chance on every model."""
+    """A warning if a control that does not use the model is above chance on every model."""
     rows = worst[worst["method"].isin((LENGTH, POSITION)) & worst["above"]] if len(worst) else worst
     for row in rows.head(1).to_dict("records"):
         value = with_interval(row["value"], row["low"], row["high"])
         yield (
-            f"Beware: {row['method']}, which reads no model, is above chance on every model too, "
-            f"{value}; n = {row['prompts']:,} prompts."
+            f"Beware: {row['method']}, which does not use the model, is above chance on every "
+            f"model too, {value}; n = {row['prompts']:,} prompts."
         )
 
 
 def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterator[str]:
-    """A warning if scores are above chance with random weights, too."""
+    """A warning if scores are above chance even with random weights."""
     if random_weights.empty or worst.empty:
         return
     sure = worst[worst["above"] & (worst["score"] != CONTROL)]
@@ -160,5 +160,5 @@ def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterat
     if len(found):
         yield (
             f"With random weights, {len(found)} of these {len(sure)} scores are also above chance "
-            f"and may read only the prompt; n = {int(found['prompts'].max()):,} prompts."
+            f"and may depend only on the prompt; n = {int(found['prompts'].max()):,} prompts."
         )

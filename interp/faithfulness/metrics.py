@@ -17,7 +17,7 @@ Combine = Callable[..., Float[np.ndarray, " methods"]]
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
-    """The weighted mean over the prompts where a metric is defined; NaN if it is never defined."""
+    """The weighted mean over the prompts in which a metric is defined; NaN if there are none."""
     mass = weights * ~np.isnan(by_prompt)
     return ratio((mass * np.nan_to_num(by_prompt)).sum(-1), mass.sum(-1))
 
@@ -56,7 +56,7 @@ class Metric:
     combine: Combine = mean
     """Function that combines the parts of all prompts into one number."""
     chance: float | None = None
-    """The value of a random order; if None, that of equal scores for all segments."""
+    """The value of a random order; None for the value that equal scores of all segments yield."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None

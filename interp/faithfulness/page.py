@@ -20,7 +20,7 @@ from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
 
 _TEXT = (
-    "The judged segments are {segments}; the rest of each prompt stays. Their effects "
+    "The judged segments are {segments}; the rest of each prompt is unchanged. Effects of segments "
     "are measured by donors that replace them: v(S) is the logit of the model's own answer over "
     "the other, with the segments of S kept. Scores are compared with the Shapley values of this "
     "game. Methods that are computed from the same values v(S) cost more forward passes and are "
@@ -106,7 +106,7 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
-    """Methods by metrics."""
+    """Every method by every metric."""
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
     left_out = {own.model: _left_out(own.metrics, own.checks) for own in results}
     figures = [
@@ -159,17 +159,17 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
             "worst",
             "How often the top segment is found, on the least favourable model",
             worst.assign(contender=labels(worst))[columns],
-            "Length and position may identify the right segment for one model; only a method that "
-            "reads the models can identify it for every model.",
+            "Length or position may identify the top segment of one model, but only a method that "
+            "uses the models can identify that of every model.",
         ),
     )
 
 
 def _share_section(results: Sequence[ModelResults]) -> Section:
-    """Shares of the compared segments, plotted against the exact shares."""
+    """Shares of the compared segments, in comparison with the exact shares."""
     parts = [part for own in results if len(part := shares_of(own.model, own.trials))]
     if not parts:
-        return Section("Shares", "The system does not name two segments to compare.")
+        return Section("Shares", "The system does not specify two segments to compare.")
     table = pd.concat(parts, ignore_index=True)
     table = table.assign(contender=labels(table))
     distances = distances_of(table, results)
@@ -179,7 +179,7 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     return Section(
         "Shares",
         f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
-        "method that measures reliance gives the exact share in every prompt.",
+        "method that measures the model's reliance yields the exact share in every prompt.",
         (
             FigureItem(
                 "share_distances",
@@ -195,7 +195,7 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
 
 
 def distances_of(table: pd.DataFrame, results: Sequence[ModelResults]) -> pd.DataFrame:
-    """Mean distance of each method's share from the exact one, with its interval over clusters.
+    """Mean distance of each method's share from the exact share, with its interval over clusters.
 
     Args:
         table: rows of `shares_of` with their contender.
@@ -222,9 +222,8 @@ def _random_section(table: pd.DataFrame) -> Section:
     return Section(
         "Random weights",
         "The same methods on the same architecture with random weights, compared with the "
-        "effects of the trained model. A method with an interval above chance may read the "
-        "prompt rather "
-        "than the model.",
+        "effects of the trained model. A method whose interval lies above chance may depend on the "
+        "prompt rather than the model.",
         (
             TableItem(
                 "reinitialized", "Top segment by scores of the model with random weights", table
@@ -234,7 +233,7 @@ def _random_section(table: pd.DataFrame) -> Section:
 
 
 def _fewer(own: ModelResults) -> str:
-    """The number of prompts of metrics that are undefined in some prompts."""
+    """The number of prompts for each metric that is undefined in some prompts."""
     prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
     fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
     return f" (fewer for {', '.join(fewer)})" if fewer else ""
@@ -256,12 +255,12 @@ def _left_out(metrics: pd.DataFrame, checks: pd.DataFrame) -> str:
     told = [f"{', '.join(names)} ({problem})" for problem, names in reasons]
     known = set(checks.loc[~checks["divisor"], "metric"])
     if large := [name for name in beyond(metrics) if name not in known]:
-        told.append(f"{', '.join(large)} (values of {MOST_RATIO:g} or more: tiny denominators)")
+        told.append(f"{', '.join(large)} (tiny denominators: values of {MOST_RATIO:g} or more)")
     return f" Left out: {'; '.join(told)}." if told else ""
 
 
 MOST_RATIO = 2.0
-"""Ratios of effects of this size or more come from tiny denominators in some prompts."""
+"""Ratios of effects that reach this size are due to tiny denominators in some prompts."""
 
 
 def beyond(metrics: pd.DataFrame) -> list[str]:
@@ -272,10 +271,10 @@ def beyond(metrics: pd.DataFrame) -> list[str]:
 
 
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
-    """The metrics with contender and standing: 0 for a random order, 1 for the oracle.
+    """The metrics with contender and standing, which is 0 for a random order and 1 for the oracle.
 
-    Metrics are omitted if they are undefined for every method, or if their divisor is close to zero
-    on average or, judging by their values, in single prompts.
+    Metrics are omitted if they are undefined for every method, or if their divisor is close to
+    zero, either on average or, as their values suggest, in single prompts.
     """
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     shown = set(methods["metric"]) & set(checks.loc[checks["divisor"], "metric"])

@@ -26,10 +26,10 @@ ALIKE = 0.05
 """A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
-"""Ratios may be arbitrarily large if their divisor is below this share of the effects it sums."""
+"""Ratios may be arbitrarily large if their divisor is below this share of the absolute effects."""
 
 MODEL, COALITIONS = "model", "coalitions"
-"""Two leagues: methods that read only the model, and methods computed from v(S), like the ground
+"""Two leagues: methods that use only the model, and methods computed from v(S), like the ground
 truth."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
@@ -47,8 +47,8 @@ class Judgement:
     contenders: tuple[Contender, ...]
     values: Values
     low: Values
-    """Lower ends of simultaneous 95% intervals for all contenders; NaN for too few clusters, and
-    for known controls.
+    """Lower ends of simultaneous 95% intervals for all contenders; NaN if there are too few
+    clusters, and for controls with known values.
     """
     high: Values
     by_prompt: Float[np.ndarray, "contenders prompt"] | None
@@ -119,7 +119,7 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
         own = testable & np.isfinite(values)
         if own.any():
             ends = _intervals(metric, tuple(part[own] for part in parts), clusters, weights)
-            # Rounding may put an end on the wrong side of its value.
+            # Rounding may put the end of an interval on the wrong side of its value.
             low[own] = np.minimum(ends[0], values[own])
             high[own] = np.maximum(ends[1], values[own])
         found.append(
@@ -142,7 +142,7 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
 def _divisor_problems(
     judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
 ) -> dict[str, str]:
-    """The reasons why v(N) - v(0) is too small a divisor: in individual prompts, and on average."""
+    """The reasons why v(N) - v(0) is too small a divisor, in individual prompts and on average."""
     whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
     effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
     tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
@@ -151,7 +151,7 @@ def _divisor_problems(
     problems = {}
     if tiny.any():
         problems["each prompt"] = (
-            f"v(N) - v(0) is below a tenth of the effects that it sums in {tiny.sum()} of "
+            f"v(N) - v(0) is below a tenth of the sum of absolute effects in {tiny.sum()} of "
             f"{len(tiny)} prompts"
         )
     if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
@@ -189,7 +189,7 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
 
 def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
-    """Whether each metric ranks the known controls correctly: one row per metric.
+    """One row per metric: whether it ranks the known controls correctly.
 
     Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
     (whether its divisor is far enough from zero), used, problem.
@@ -218,12 +218,12 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """The best method of each league compared with its other methods, on the same prompts.
 
-    Methods that read the same coalitions as the ground truth are a separate league. One row per
+    Methods that use the same coalitions as the ground truth form a separate league. One row per
     metric, league and method: metric, league ("model" or "coalitions"), methods (of the league),
     best, best_score, corrected (the best value, corrected for selection), method, score; difference
     (best minus method, positive if the best is better), low, high (95%, simultaneous for all pairs
-    of the league); p (that no method of the league is better, corrected for all pairs);
-    may_be_best; note. Only means over prompts are tested.
+    of the league); p (for the hypothesis that no method of the league is better, corrected for all
+    pairs); may_be_best; note. Only means over prompts are tested.
     """
     parts = []
     for judged in judgements:

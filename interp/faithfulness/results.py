@@ -25,7 +25,7 @@ from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
 _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
-"""The metric that judges scores by random weights."""
+"""The metric by which scores of the model with random weights are judged."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class ModelResults:
     verdicts: pd.DataFrame
     """The rows of `verdict_table`."""
     random_weights: pd.DataFrame
-    """The rows of `metric_table` for the top segment by scores of the model with random weights,
-    judged by the model's own effects; empty if the re-initialised model was omitted."""
+    """How often scores of the model with random weights find the segment with the largest effect
+    in the model itself: rows of `metric_table`, none if the re-initialised model was omitted."""
     described: str
     """The prompts in which the metric for advice is defined, and their clusters."""
 
@@ -171,7 +171,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
 
 
 def described(judgement: Judgement, cluster: str, asked: int) -> str:
-    """The prompts in which a metric is defined, and the reason why it is undefined in others.
+    """The prompts in which a metric is defined, and why it is undefined in others.
 
     Args:
         judgement: the metric.

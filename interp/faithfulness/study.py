@@ -101,8 +101,9 @@ class Faithfulness(Study):
     def _drawn(self, source: PromptSource) -> "PromptSet":
         """The prompts that a source selects.
 
-        If a system names no clusters, pairs of one unit are dependent. Pairs are then taken from as
-        many units as possible, since all pairs of a unit show little more than one pair.
+        If a system defines no clusters, pairs of one unit are dependent. Pairs are then taken from
+        as many units as possible, since several pairs of a unit provide little more evidence than
+        one.
         """
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)

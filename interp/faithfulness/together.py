@@ -15,7 +15,7 @@ DRAWS = 9999
 """Number of random weights of each cluster."""
 
 ADDED = 0.5
-"""Mean weight of the cluster added to a share (`interp.statistics.proportions`)."""
+"""Mean weight of the added cluster of a share (`interp.statistics.proportions`)."""
 
 ROUNDING = 1e-9
 
@@ -39,7 +39,7 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     extra = np.outer(chance.gamma(ADDED, size=DRAWS), (masses**2).sum(1) / masses.sum(1))
     drawn, whole = weights @ sums.T, weights @ masses.T + extra
     low, high = drawn / whole, (drawn + extra) / whole
-    # The most extreme rank of each draw over the two ends of all methods.
+    # The most extreme rank of each draw, over both ends of all methods.
     outermost = np.minimum(_ranks(low).min(1), _ranks(-high).min(1))
     place = int(np.quantile(outermost, 1 - LEVEL))
     lower, upper = (np.partition(ends, place, axis=0)[place] for ends in (low, -high))
@@ -80,20 +80,20 @@ def compared(
     *,
     most: float,
 ) -> tuple[Float[np.ndarray, " methods"], Ends]:
-    """p-values that no other method is better, and intervals for the lead of the best method.
+    """p-values (for "no other method is better"), and intervals for the lead of the best method.
 
     Each ordered pair of methods has a lower bound on the lead of the second over the first: the
     bound of Gaffke (2005), with half an added cluster in which the first leads by as much as
-    possible. A method is worse if one of these bounds is above zero. Their level is such that 5% of
-    the random weights violate at least one bound (Beran 1988), with a step-down correction for the
-    methods not yet found to be worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100). The
-    probability that any method is called worse although no method is better is thus at most 5%, and
-    the remaining methods include the best with 95% confidence. Intervals hold simultaneously for
-    all pairs.
+    possible. A method is called worse if one of these bounds is above zero. The level of the bounds
+    is such that 5% of the random weights violate at least one of them (Beran 1988), with a
+    step-down correction for the methods not yet called worse (Romano and Wolf 2005, J. Am. Stat.
+    Assoc. 100). The probability that a method is called worse although no method is better is thus
+    at most 5%, and the remaining methods include the best with 95% confidence. Intervals hold
+    simultaneously for all pairs.
 
-    Differences may be skewed, as between a method that finds all or nothing in a cluster and one
-    that does not depend on clusters. Random signs of clusters, which assume symmetric differences,
-    wrongly call such a method worse in up to 18% of simulated studies.
+    Differences may be skewed, for example if one method finds all or nothing in a cluster and the
+    other does not depend on clusters. A test by random signs of clusters, which assumes symmetric
+    differences, wrongly calls such a method worse in up to 18% of simulated studies.
 
     Args:
         differences: [j, i] is the weighted sum of the lead of i over j, by cluster.

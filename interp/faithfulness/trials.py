@@ -1,9 +1,9 @@
 """Scores and effects of the same prompts as parallel arrays, and controls.
 
 Controls are scores whose faithfulness is known: `oracle` scores each segment by its Shapley value,
-`reversed` by the negated Shapley value, and `random` has the value of a random order (in closed
-form, `metrics.Metric.chance`). `length` scores a segment by its number of tokens, and `position` by
-its position in the prompt, with higher scores for later segments.
+`reversed` by the negated Shapley value, and `random` has the value of a random order, which is
+known in closed form (`metrics.Metric.chance`). `length` scores a segment by its number of tokens,
+and `position` by its position in the prompt, with higher scores for later segments.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Judged:
     """Whether a contender's scores can be negative, as evidence against the answer."""
     values: Values
     compared: tuple[int, int] | None
-    """The indices of two compared segments, the second over the first."""
+    """The indices of two compared segments; the share is that of the second segment."""
     planted: Weights
     """The planted probability that the second compared segment decides; NaN if no segment is
     planted.
@@ -85,7 +85,7 @@ class Trials:
     clusters: tuple[str, ...]
     weights: Weights
     ratio: tuple[str, str] | None
-    """Two compared segments, the first over the second."""
+    """The names of two compared segments; the share is that of the first segment."""
     planted: Weights
     """As in `Judged`."""
 
@@ -132,7 +132,7 @@ class Tables:
 def trials_of(tables: Tables) -> list[Trials]:
     """The prompts with effects and scores by every method, grouped by their segments.
 
-    Methods without any score are omitted first, then prompts for which a method lacks a score.
+    First, methods without any score are omitted; then, prompts for which a method lacks a score.
     """
     scores = _by_contender(tables.segment_scores)
     if not scores:

@@ -1,4 +1,4 @@
-"""Conclusions: a verdict on each method for each model, and its result on its worst model."""
+"""Conclusions: a verdict on each method for each model, and each method's lowest value."""
 
 from collections.abc import Sequence
 
@@ -18,16 +18,16 @@ _KEY = ["method", "score"]
 def verdict_table(
     metrics: pd.DataFrame, checks: pd.DataFrame, differences: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per method and score, by the advising metric, starting with the best.
+    """One row per method and score, in descending order of the metric used for advice.
 
-    Columns are metric, title, league, method, score, value, corrected (for the best of the league,
-    its value corrected for selection), low, high, chance, p (that no method of the league is
-    better), may_be_best, verdict:
-    trust: its interval lies above chance, and it may be the best;
-    weaker: above chance, but worse than the best;
-    refuted: worse than the best, and not shown to be above chance;
-    undecided: shown neither to be above chance nor to be worse than the best. Verdicts hold
-    simultaneously for all methods of the model. There are no rows if no metric can be used.
+    Columns are metric, title, league, method, score, value, corrected (only for the best of the
+    league: its value, corrected for selection), low, high, chance, p (for the hypothesis that no
+    method of the league is better), may_be_best and verdict. The verdict is `trust` if the interval
+    lies above chance and the method may be the best; `weaker` if it lies above chance but the
+    method is worse than the best; `refuted` if the method is worse than the best and not shown to
+    be above chance; and `undecided` if it is shown neither to be above chance nor to be worse than
+    the best. Verdicts hold simultaneously for all methods of the model. There are no rows if no
+    metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)
@@ -57,16 +57,16 @@ def verdict_table(
 
 
 def above_chance(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The contenders above chance."""
+    """The rows of contenders whose interval lies above chance."""
     return metrics[metrics["low"] > metrics["chance"]]
 
 
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The row of each contender's lowest value over several models, in descending order.
+    """The row with each contender's lowest value over several models, in descending order.
 
     Args:
-        metrics: rows of `metric_table` with their model. Contenders are omitted unless they have a
-            value on every model on which any method has one.
+        metrics: rows of `metric_table` with their model. A contender is omitted unless it has a
+            value on every model of `judged_models`.
 
     Returns:
         The rows, with above: whether the contender is above chance on every model.
@@ -82,12 +82,12 @@ def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def judged_models(metrics: pd.DataFrame) -> list[str]:
-    """The models on which any method has a value."""
+    """The models for which at least one method's value is defined."""
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     return [str(name) for name in methods["model"].unique()]
 
 
 def labels(rows: pd.DataFrame) -> Sequence[str]:
-    """The contenders of a table in words, such as "attention (mean token)"."""
+    """The contenders' names in tables and figures, such as "attention (mean token)"."""
     pairs = zip(rows["method"], rows["score"], strict=True)
     return [f"{method} (mean token)" if score == "mean" else str(method) for method, score in pairs]

@@ -1,6 +1,6 @@
-"""Vectors at chosen sites and tokens of each prompt: the measurement of `Activations`.
+"""The measurement of `Activations`: vectors at chosen sites and tokens of each prompt.
 
-One forward pass of a batch yields the answers; hooks keep only the vectors of the chosen tokens.
+One forward pass of a batch yields the answers, while hooks keep the vectors of the chosen tokens.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
 def vectors_at(
     locations: Mapping[SiteKey, Location], batch: Batch, places: Sequence[Sequence[Place]]
 ) -> Iterator[dict[SiteKey, Vectors]]:
-    """Collect the vectors of all places, by location, in a forward pass within the block.
+    """Collect the vectors of all places, by location, from a forward pass within the block.
 
     Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
 

@@ -105,8 +105,8 @@ def _sums(
         for segment, score in attribution.scores.items():
             yield segment, score, abs(score) / total if total else None
         return
-    # Each share is rounded to fp32 before summation, so the bytes of tables do not change. Scores
-    # that are not finite have no sums.
+    # Each share is rounded to fp32 before summation, so that tables remain byte-identical. If a
+    # score is not finite, there is no sum.
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.abs(attribution.scores) / np.float32(total)
         for segment, own in positions.items():

@@ -1,4 +1,4 @@
-"""The measurement of circuits: answers to pairs of prompts when the model keeps only some edges."""
+"""The measurement of circuits: answers to pairs of prompts by a model with only some edges."""
 
 from collections.abc import Sequence
 
@@ -17,14 +17,14 @@ from interp.measurements.specs import Circuits
 from interp.models.model import Model
 
 DIRECTIONS = ("noising",)
-"""The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
+"""The clean prompt is run, with the corrupt prompt's activations on edges outside the circuit."""
 
 
 def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Run each pair under the circuits chosen by the effects in a run of `edges`.
+    """Run each pair through the circuits that are chosen by effects from a run of `edges`.
 
     Raises:
-        UserError: the model is not a causal language model, or the run holds no edges of the model.
+        UserError: the model is not a causal language model, or the run has no edges of the model.
     """
     folder = spec.edges
     effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)
@@ -34,7 +34,7 @@ def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -
 def circuits_by(
     effects: pd.DataFrame | None, model: Model, spec: Circuits, *, batch_tokens: int | None = None
 ) -> PairMeasurement:
-    """Run each pair under the circuits chosen by these effects.
+    """Run each pair through the circuits that are chosen by these effects.
 
     Args:
         effects: the columns pair_id, method, writer, reader, effect, and the split factor if any;
@@ -82,7 +82,7 @@ def ranking(
     Args:
         effects: the columns method, writer, reader, effect, and the split factor if any.
         methods: methods whose effects are used; all if None.
-        split: a factor; only the effects in half of its values are used.
+        split: a factor; only the effects for half of its values are used.
 
     Raises:
         UserError: a method has no effects.

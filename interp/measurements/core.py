@@ -45,8 +45,8 @@ class Measured:
     units: int
     """Number of attempted prompts, or pairs if pairs are measured."""
     failures: Mapping[str, str]
-    """The reason why a prompt or pair has no rows, by id, also stored in tables with a row for
-    each.
+    """The reasons why prompts or pairs have no rows, by id. Tables with a row for each store
+    them, too.
     """
 
     @property
@@ -62,7 +62,7 @@ class Measured:
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
     """The error of the given prompts; for non-finite logits, the layer from which they come.
 
-    The layer is that of the first prompt, if its logits are not finite.
+    The layer is determined for the first prompt, if its logits are not finite.
     """
     if error == NOT_FINITE:
         try:
@@ -83,7 +83,7 @@ class Measurement:
     measure_batch: Callable[[Batch], list[PromptRows]]
     """The rows of each prompt of a batch."""
     error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
-    """The rows for a prompt that could not be measured, with the reason; none by default."""
+    """The rows for a prompt that could not be measured, with the reason; by default, none."""
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -93,7 +93,7 @@ class Measurement:
     def __call__(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> PromptRows:
-        """Rows of each table, in the order of `prompts`, independent of the batches.
+        """Rows of each table, in the order of `prompts`, regardless of the batches.
 
         `done` is called after each batch with the number of its prompts.
 
@@ -108,7 +108,7 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """Measure as in a call, but collect failures of single prompts, and measure all others."""
+        """Measure prompts as in a call, but collect the failures of single prompts."""
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
@@ -191,7 +191,7 @@ class Measurement:
     def _too_large(self, batch: Batch) -> str:
         return (
             f"{tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the memory of "
-            f"{self.model.device}; take a larger device, spread the model by --device-map auto, "
+            f"{self.model.device}; use a larger device, spread the model with --device-map auto, "
             "or load it in a smaller --dtype"
         )
 
@@ -201,7 +201,7 @@ class Measurement:
         rows: Mapping[int, PromptRows],
         failures: Mapping[str, str],
     ) -> PromptRows:
-        """The rows in the order of the prompts; a unit that failed is reported once."""
+        """The rows in the order of the prompts, with one error row per failed unit."""
         unreported = dict(failures)
         tables: PromptRows = {table: [] for table in self.tables}
         for index, prompt in enumerate(prompts):
@@ -241,7 +241,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), step):
-            # A multiple of two, so that pairs stay whole.
+            # This is a multiple of two, so pairs are not split.
             part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
             for failure in part.failures.values():
                 raise UserError(failure)

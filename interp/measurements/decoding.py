@@ -1,8 +1,8 @@
 """Greedy or sampled text that models generate after prompts, judged by the prompts' own answers.
 
-A prompt's text does not depend on its batch: sampled tokens come from one uniform number per prompt
-and step, through the inverse of the cumulative distribution, seeded by prompt id and seed. The
-checkpoint's own generation settings, such as penalties and beams, are ignored.
+A prompt's text does not depend on its batch. To sample a token, the inverse of the cumulative
+distribution is applied to one uniform number per prompt and step, which is seeded by prompt id and
+seed. The checkpoint's own generation settings, such as penalties and beams, are ignored.
 """
 
 import random
@@ -44,7 +44,7 @@ class Generated:
     """The text without special tokens, the stop string, and surrounding white space."""
     finished: Finished
     finite: bool = True
-    """Whether all logits were finite; if not, all other fields are meaningless."""
+    """Whether all logits were finite. If they were not, all other fields are meaningless."""
 
 
 @torch.inference_mode()
@@ -119,7 +119,7 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
 
 @contextmanager
 def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
-    """The model to call within the block, with these generation settings instead of its own.
+    """The model to call within the block; these generation settings replace its own.
 
     Raises:
         UserError: the model cannot generate text with its configuration.
@@ -139,9 +139,9 @@ def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
-    """Keep masked attention on CUDA off the kernel that `safe_width` describes.
+    """For masked attention on CUDA, avoid the kernel that `safe_width` describes.
 
-    A batch grows by one column per token, so it reaches the widths with wrong results.
+    A batch grows by one column per token, so it would reach the widths that yield wrong results.
     """
     if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
         return sdpa_kernel(SDPBackend.MATH)
@@ -149,7 +149,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
 
 
 class _Finite(LogitsProcessor):
-    """A processor that records whether all logits of each row are finite, and zeroes other rows."""
+    """A processor that records whether all logits of each row are finite, and zeroes all others."""
 
     def __init__(self) -> None:
         self._finite: Bool[Tensor, " row"] | None = None
@@ -191,7 +191,7 @@ def inverse_cdf(
 ) -> Int[Tensor, " row"]:
     """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
-    # The sum may differ from 1 by rounding; a share of the sum is never past the last token.
+    # The sum may differ from 1 by rounding, but a share of the sum never lies past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
     passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
     return passed.int().argmax(-1)

@@ -31,7 +31,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
 Rows = Callable[[PairStreams, str], PromptRows]
-"""Makes the rows of a pair that was run in a direction."""
+"""Function that makes the rows of a pair that was run in one direction."""
 
 
 def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
@@ -62,7 +62,7 @@ def pairs_on_graph(
     *,
     directions: Sequence[str],
 ) -> PairMeasurement:
-    """A measurement that runs both prompts of each pair and then makes rows from their streams."""
+    """A measurement that runs both prompts of each pair and computes rows from their streams."""
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}
@@ -148,7 +148,8 @@ class _Edges:
         }
         checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
         if checked or "exact" in spec.methods:
-            # Means need the same edges in all pairs; a bound needs edges drawn for each pair.
+            # Means require the same edges in all pairs; a bound requires a separate draw for each
+            # pair.
             only = self._sampled(pair_id if checked else "")
             effects["exact"] = self._exact.effects(streams, only=only), only
         key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}

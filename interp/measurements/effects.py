@@ -1,10 +1,10 @@
 """Effects of segments on the answer of a model: the measurement of `Effects`.
 
-Each donor replaces every set of segments in turn: 2^k prompts, of which identical texts are read
-once. The value v(S) of a prompt that keeps the segments of S is the logit of the model's own answer
-to the intact prompt minus that of another answer. Shapley values, leave-one-out effects and
-interactions are computed donor by donor; their mean and spread are stored, with the value of every
-coalition.
+Each donor replaces every set of segments in turn. Of the resulting 2^k prompts, those with the same
+text are run only once. The value v(S) of a prompt that keeps the segments of S is the logit of the
+model's own answer to the intact prompt minus that of another answer. Shapley values, leave-one-out
+effects and interactions are computed donor by donor; their mean and spread are stored, together
+with the value of every coalition.
 """
 
 import math
@@ -32,7 +32,7 @@ Logits = Mapping[str, float]
 """The logit of each answer option: the log-sum-exp of its tokens' logits."""
 
 SAME = "the same in all donors"
-"""Note about a segment that no donor changes."""
+"""Note about segments that no donor changes."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
@@ -72,7 +72,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of each kind; an error if no donor is from another instance."""
+    """The prompt with its donors of each kind; at least one must be from another instance."""
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
@@ -85,7 +85,7 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
-    """The prompts of some games by content; without segments, since only their answers are read."""
+    """The prompts of some games, by content, without segments: only their answers are needed."""
     mixtures = {p.content: p for game in games for row in game.prompts for p in row}
     return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
 
@@ -103,7 +103,7 @@ def option_logits(predictions: Predictions) -> list[Logits]:
 def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
     """The two compared answers, starting with the model's own.
 
-    They are the contrast that the data names, or otherwise the two most likely answers.
+    They are the contrast that the data defines, or otherwise the two most likely answers.
     """
     names = prompt.answer.contrast or tuple(logits)
     own, other, *_ = sorted(names, key=lambda name: -logits[name])

@@ -34,7 +34,7 @@ class GenerationMeasurement(Measurement):
         return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches by length, within the budget even if all texts reach their full length."""
+        """Batches of similar length, within the budget even if all texts reach full length."""
         return batches(
             self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
         )

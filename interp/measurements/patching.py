@@ -27,14 +27,14 @@ from interp.tables import Row
 
 CPU_CELL_TOKENS = 512
 """Default budget of tokens in one forward pass over many cells on a CPU. A pass begins at the first
-token that any of its cells patches, so smaller passes compute less: with 2,048 tokens, a grid of
+token that any of its cells patches, so smaller passes compute less. With 2,048 tokens, a grid of
 4 layers x 60 tokens took 1.5 times as long."""
 
 _Patched = tuple[str, Sequence[Cell], PatchedMetrics]
 """A method, the cells to which it was applied, and their metrics."""
 
 EXACT = "exact"
-"""The method name of cells that were run; estimates have different names."""
+"""The method's name for cells that were run; estimates have other names."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
 
 
 def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> PairMeasurement:
-    """Measure how activations from one prompt of each pair affect the answer to the other prompt.
+    """Measure how activations from one prompt of each pair change the answer to the other prompt.
 
     Raises:
         UserError: the model lacks a site, layer or head.
@@ -174,7 +174,7 @@ class _Patching:
 
 
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
-    """The checks of the conditions under which patching a model is correct."""
+    """Checks of the conditions under which patching a model gives correct results."""
     exact = spec.estimate is None or spec.verify > 0 or spec.guarantee is not None
     checks: list[Callable[[Model, PatchingPair], None]] = []
     if exact and spec.backend == "native" and "pattern" in spec.sites:

@@ -1,6 +1,7 @@
-"""Specs: measurements as data that can be checked, stored and sent to a worker.
+"""Specs describe measurements as data that can be checked, stored and sent to a worker.
 
-A spec is validated on creation, and bound to a model only to run (`interp.measurements.core`).
+A spec is validated on creation. It is bound to a model only when it runs
+(`interp.measurements.core`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ Indices = Annotated[
 
 
 class Spec(Options):
-    """A measurement: its options, and the locations of everything else about it.
+    """A measurement: its options, and the locations of its code and tables.
 
     A subclass registered under the entry point group `interp.measurements` can be run by workers
     and reported on from its folder, and has a command if it has a `help`. A location is
@@ -70,7 +71,7 @@ class Spec(Options):
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
     """Options that affect no number, such as the device of a computation."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
-    """Tables that stay in the shards; the end of a run writes their content in a different form."""
+    """Tables that remain in the shards; at the end, a run writes their content in another form."""
     result: ClassVar[str] = "interp.results.result:Result"
     """Location of the class that displays the results."""
 

@@ -91,8 +91,8 @@ class Generate(Spec):
     draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
     """with --thinking on: number of thoughts on each prompt"""
     force_end: bool = False
-    """with --thinking on: append the end mark to a thought that did not end, and generate the
-    answer after it"""
+    """with --thinking on: append the end mark to a thought that did not end, and then generate the
+    answer"""
 
     @model_validator(mode="after")
     def _check_draws(self) -> "Generate":
@@ -131,12 +131,12 @@ class Attribute(Spec):
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
     """the attributed quantity: the predicted token; the gold answer; the contrast of the two
-    options that the data contrasts, or otherwise of the gold answer and the most probable other
-    option; or the margin of the model's own answer over the other contrasted option, or otherwise
-    over the most probable other option, in all their forms, as measured by `effects`
+    options that the data contrasts, or otherwise of the gold answer with the most probable other
+    option; or the margin, measured as by `effects`, of the model's own answer over the other
+    contrasted option, or otherwise over the most probable other option, in all their forms
     """
     keep_tokens: bool = False
-    """keep each token and its score as well"""
+    """also keep each token and its score"""
 
     @model_validator(mode="after")
     def _check_methods(self) -> "Attribute":
@@ -144,7 +144,7 @@ class Attribute(Spec):
         return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors if a method reads any.
+        """The prompts, with donors if a method uses any.
 
         Raises:
             UserError: no prompt has a segment, and tokens are not kept.
@@ -170,8 +170,8 @@ class Attribute(Spec):
 class Reinitialized(Attribute):
     """Attribution by a model's architecture before training.
 
-    A method whose scores still agree with the trained model's effects reads the prompt rather than
-    the model (Adebayo et al. 2018).
+    A method whose scores still agree with the trained model's effects reflects the prompt rather
+    than the model (Adebayo et al. 2018).
     """
 
     name: ClassVar[str] = "attribute-reinitialized"
@@ -200,8 +200,8 @@ class Effects(Spec):
     result: ClassVar[str] = "interp.results.effects:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """the segments to replace, such as premise1,premise2 or thought1; the others stay (default: all
-    for which the system has donors, and all sentences of a thought if there are several draws)"""
+    """the segments to replace, such as premise1,premise2 or thought1 (default: all for which the
+    system has donors, and all sentences of a thought if there are several draws)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
 
@@ -254,8 +254,8 @@ class Thoughts(Spec):
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = 1
     """number of donors for each prompt, from other instances of its template"""
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
-    """the segments to exchange, such as premise1,premise2; the others stay (default: all for which
-    the system has donors)"""
+    """the segments to exchange, such as premise1,premise2 (default: all for which the system has
+    donors)"""
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
         1.0
     )
@@ -318,7 +318,7 @@ class Patch(Spec):
     """estimate all effects from one backward pass (gradient) or five (integrated) instead of
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
-    """run the K cells of each pair with the largest estimates exactly"""
+    """in each pair, run the K cells with the largest estimates exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
     site exceeds its bound in an unchecked pair
@@ -346,7 +346,7 @@ class Patch(Spec):
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
-                "a guarantee bounds the errors of estimates by pairs whose cells are all run "
+                "a guarantee bounds the errors of estimates from pairs in which all cells are run "
                 "exactly; add an estimate, and omit verify"
             )
         if self.sets and (self.backend != "native" or "pattern" in self.sites):
@@ -469,10 +469,10 @@ class Circuits(Spec):
     methods: Annotated[
         tuple[EdgeMethod, ...] | None, Field(min_length=1), FromText(texts.names, "NAME")
     ] = None
-    """methods whose effects choose circuits (default: all methods in the run of `edges`, or
-    integrated without a run)"""
+    """methods from whose effects circuits are chosen (default: all methods in the run of `edges`,
+    or integrated without a run)"""
     split: Annotated[str | None, FromText(texts.name, "FACTOR")] = None
-    """a factor of the prompts, such as phrasing: circuits are chosen by the effects in half of its
+    """a factor of the prompts, such as phrasing: circuits are chosen by the effects for half of its
     values and tested on the other half"""
     clean: str | None = None
     """the clean side of a pair, as in the run of `edges` (default: the system's first)"""

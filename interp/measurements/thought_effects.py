@@ -5,7 +5,7 @@ t' are drawn. The answer is read after x and t, x' and t, x and t', and x' and t
 after parts of t and after replacements for t. All texts of several prompts are read together, so
 shared beginnings are read once.
 
-The value of a text is the logit of the correct answer to x minus that of the other answer.
+The value of a text is the logit of the correct answer to x minus the logit of the other answer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ def _key(prompt: Prompt) -> Key:
 
 
 class _Reader:
-    """Reads the options' logits after texts; equal texts of a prompt are read once."""
+    """Computes the options' logits after texts; identical texts of a prompt are run only once."""
 
     def __init__(self, model: Model, budget: TokenBudget) -> None:
         self._model, self._budget = model, budget
@@ -136,26 +136,26 @@ class _Writer:
         return self._continued(found)
 
     def _own(self, prompts: Sequence[Prompt]) -> list[Draws]:
-        """The thoughts on prompts: those that the model has, or else new ones."""
+        """The thoughts on prompts: those that the model already has, or otherwise new ones."""
         given = [self._model.thoughts.get(prompt.id, ()) for prompt in prompts]
         if self._model.thoughts:
             for prompt, draws in zip(prompts, given, strict=True):
                 if len(draws) < self._spec.draws:
                     raise UserError(
                         f"{self._model.name} has {len(draws)} thoughts on prompt {prompt.id}; "
-                        f"expected {self._spec.draws}. Generate more (--draws), or study fewer"
+                        f"expected {self._spec.draws}. Generate more thoughts, or lower --draws"
                     )
             return [draws[: self._spec.draws] for draws in given]
         return self._drawn(prompts)
 
     def _drawn(self, prompts: Sequence[Prompt]) -> list[Draws]:
-        """Thoughts on prompts, draw by draw; equal texts get equal thoughts."""
+        """Thoughts on prompts, draw by draw; identical texts are given identical thoughts."""
         asked = [replace(prompt, thought=None, segments={}, roles={}) for prompt in prompts]
         draws = [self._write(asked, f" {draw}" if draw else "") for draw in range(self._spec.draws)]
         return [tuple(own) for own in zip(*draws, strict=True)]
 
     def _continued(self, studied: Sequence[Studied]) -> list[Studied]:
-        """Add thoughts resampled after each sentence but the last of the first thought."""
+        """Add continuations of the first thought, resampled after each sentence but the last."""
         again: list[dict[int, Draws]] = [{} for _ in studied]
         heads = [
             (row, read, own.first.holding(own.first.sentences[:read]))
@@ -191,8 +191,8 @@ class _Writer:
 
 
 def _joined(head: Thought, rest: Thought) -> Thought:
-    """A thought from its first sentences and those written after them."""
-    if not rest.sentences:  # only white space, which belongs to the end
+    """A thought made up of its first sentences and those written after them."""
+    if not rest.sentences:  # only white space, which belongs to the end mark
         return replace(head, ended=rest.ended)
     return replace(rest, before=head.before, sentences=(*head.sentences, *rest.sentences))
 
@@ -232,7 +232,7 @@ def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logi
 
 
 def _compared(prompt: Prompt, direct: Logits) -> tuple[str, str]:
-    """The correct answer and the most probable other one, within the named contrast if any."""
+    """The correct answer and the most probable other one, within the contrast if there is one."""
     gold = prompt.answer.gold
     names = prompt.answer.contrast or tuple(direct)
     others = [name for name in names if name != gold]

@@ -1,4 +1,4 @@
-"""The texts read to study a prompt's thoughts: with thoughts, their parts, and replacements."""
+"""Texts that are read to study a prompt's thoughts: with whole, partial or replaced thoughts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ class Studied:
                     yield from self._mistakes(thought, draw, other)
 
     def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator["Reading"]:
-        """The thought with one sentence from another thought, wherever the two differ."""
+        """The thought with one sentence replaced by another thought's, for each that differs."""
         for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
             if pair[0].strip() != pair[1].strip():
                 said = exchanged(thought.sentences, place, pair[1])
@@ -98,8 +98,8 @@ class Studied:
     def sentences(self) -> Iterator[tuple[int, str, list[Prompt]]]:
         """Each sentence of the first thought, with its place and the prompts without it.
 
-        The first prompt omits the sentence. The second, if any, replaces it with the sentence at
-        the same place in another draw.
+        In the first prompt, the sentence is omitted. In the second, if any, it is replaced by the
+        sentence at the same place in another draw.
         """
         if self.first is None:
             return
@@ -131,15 +131,15 @@ def after(prompt: Prompt, thought: Thought) -> Prompt:
 
 
 def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
-    """The sentences with one replaced; the white space after it is kept."""
+    """The sentences with one of them replaced; the white space after it is kept."""
     space = sentences[place][len(sentences[place].rstrip()) :]
     return [*sentences[:place], other.rstrip() + space, *sentences[place + 1 :]]
 
 
 def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
-    """The prompt with each segment, then with all segments, from each donor.
+    """For each donor, the prompt with each single segment, then all segments, from the donor.
 
-    The other side of the pair is exchanged only as a whole.
+    The other side of the pair serves as a donor only as a whole.
     """
     for donor in donors_of(prompt, "instance"):
         for segment in donor.segments:

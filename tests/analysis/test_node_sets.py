@@ -54,7 +54,7 @@ def test_pairs_whose_prompts_hardly_differ_are_left_out():
     assert row["cpr"] == pytest.approx(0.025 + 0.2 + 0.375)
     row = of_all(sets[:3], pairs_of([0.05]))
     assert np.isnan([row["cpr"], row["cmd"]]).all()
-    assert row["note"] == "no such pair with a difference of 0.1 logits"
+    assert row["note"] == "no pair whose two metrics differ by 0.1 logits or more"
 
 
 def test_pairs_that_the_model_fails_do_not_hide_the_others():

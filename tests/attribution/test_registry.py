@@ -109,5 +109,5 @@ def test_an_entry_point_that_is_no_method_is_refused(own):
 
 def test_a_method_that_does_not_name_what_it_reads_is_told(own):
     own(forgetful="FORGETFUL")
-    with pytest.raises(LookupError, match="reads input_gradient must list it among its needs"):
+    with pytest.raises(LookupError, match="uses input_gradient must list it among its needs"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["forgetful"])

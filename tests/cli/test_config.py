@@ -127,9 +127,9 @@ def test_what_a_flag_switches_off_may_stay_on(config):
     ("content", "message"),
     [
         ("a: [", "is not YAML"),
-        ("- 1", "contains no names with values"),
+        ("- 1", "contains no options, such as"),
         ("!!python/object/apply:os.system [echo]", "is not YAML"),
-        ("", "contains no names with values"),
+        ("", "contains no options, such as"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, message):

@@ -101,7 +101,7 @@ def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):
     chosen[chosen.index("--model") + 1] = "organism/llama-logic"
     assert main([*chosen, "--system", "logical-forms-introduction"]) == 0
     page = (tmp_path / "faith" / "report.html").read_text()
-    assert "The system does not name two segments to compare." in page
+    assert "The system does not specify two segments to compare." in page
     metrics = pd.read_csv(tmp_path / "faith" / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1

@@ -173,21 +173,21 @@ def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tab
     first = screen(judged, of_two_models(metrics))
     model, donors = first.sentences
     assert model.startswith(
-        f"2 of 4 scores that read only the model are above chance on every model; best: {KNOWS}, "
+        f"2 of 4 scores that use only the model are above chance on every model; best: {KNOWS}, "
         "1.00 [0."
     )
     assert model.endswith("; n = 60 prompts.")
-    assert donors.startswith("1 of 1 scores that read donors' prompts too are above chance")
+    assert donors.startswith("1 of 1 scores that also use donors' prompts are above chance")
     numbers = first.items[0].frame.set_index(["model", "number"])
-    best = numbers.loc[("n", "best that reads only the model")]
+    best = numbers.loc[("n", "best that uses only the model")]
     assert (best["label"], best["value"], best["n"]) == (KNOWS, 1.0, 60)
     assert numbers.loc[("m", "random order"), "value"] == pytest.approx(1 / 3)
     assert numbers.loc[("m", "best control"), "label"] in (LENGTH, "position")
     assert max(len(line.split()) for line in first.sentences) <= MOST_WORDS
     # What is above chance on one model only is not above chance on every model.
     first = screen(judged, of_two_models(metrics, low=0.0))
-    assert first.sentences[0].startswith("0 of 4 scores that read only the model")
-    assert first.sentences[1].startswith("0 of 1 scores that read donors' prompts too")
+    assert first.sentences[0].startswith("0 of 4 scores that use only the model")
+    assert first.sentences[1].startswith("0 of 1 scores that also use donors' prompts")
 
 
 def test_controls_and_random_weights_are_warned_of(judged, tables):
@@ -196,7 +196,7 @@ def test_controls_and_random_weights_are_warned_of(judged, tables):
     rows["low"] = rows["low"].mask(rows["method"] == LENGTH, 0.9)
     random_weights = rows[rows["score"] == "sum"].query("model == 'm'")
     *_, control, again = screen(judged, rows, random_weights).sentences
-    assert control.startswith(f"Beware: {LENGTH}, which reads no model, is above chance on every")
+    assert control.startswith(f"Beware: {LENGTH}, which does not use the model, is above chance on")
     # Nothing more is said about methods that are not above chance.
     assert again.startswith("With random weights, 2 of these 3 scores are also above chance")
     assert {len(line.split()) <= MOST_WORDS for line in (control, again)} == {True}
@@ -375,7 +375,7 @@ def test_ratios_with_next_to_nothing_below_are_not_used_and_not_coloured(prompts
     rows = checks.set_index("metric")
     assert left_out <= set(rows.index[~rows["divisor"]])
     assert not rows.loc[list(left_out), "used"].any()
-    assert "below a tenth of the effects that it sums in" in rows["problem"]["nc"]
+    assert "below a tenth of the sum of absolute effects in" in rows["problem"]["nc"]
     if prompts == 60:
         assert (
             rows["problem"]["cpr_of_means"]

@@ -70,7 +70,7 @@ def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
     assert all(
         "do not fit into the memory of cpu" in row["error"] for row in measured.rows["answers"]
     )
-    with pytest.raises(UserError, match="do not fit into the memory of cpu; take a larger device"):
+    with pytest.raises(UserError, match="do not fit into the memory of cpu; use a larger device"):
         measurement(prompts[:3])
 
 

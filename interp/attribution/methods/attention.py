@@ -1,4 +1,4 @@
-"""Attention methods: attention itself, rollout, and norms of attention-weighted values."""
+"""Attention methods: raw attention, rollout, and norms of attention-weighted values."""
 
 import torch
 from jaxtyping import Float
@@ -14,8 +14,8 @@ from interp.models.sites import check_sites
 class Attention(AnyModel):
     """Attention of the last prompt token, which predicts the answer: mean over heads and layers.
 
-    Every layer counts equally: its weights on the prompt's tokens are divided by their sum, which
-    is 1 unless the model has attention sinks (gpt-oss).
+    Layers count equally, because each layer's weights on the prompt's tokens are divided by their
+    sum. This sum is 1 unless the model has attention sinks (gpt-oss).
     """
 
     needs: frozenset[Need] = frozenset({"attention_rows"})
@@ -28,9 +28,9 @@ class Attention(AnyModel):
 
 
 class AttentionRollout:
-    """Attention rollout: in every layer, attention and residual stream each carry half.
+    """Attention rollout, in which attention and the residual stream each count half in every layer.
 
-    Each layer is A + I, scaled to rows that sum to 1, with A the mean over heads.
+    The matrix of a layer is A + I, where A is the mean over heads, with rows scaled to sum to 1.
 
     Raises:
         UserError: the model's architecture is not supported, or is an encoder.
@@ -56,11 +56,11 @@ class AttentionRollout:
 
 
 def refuse_encoder(name: str, model: Model) -> None:
-    """Reject an encoder, whose tokens attend to later tokens, for a method that reads heads."""
+    """Reject an encoder, whose tokens attend to later tokens, for a method that requires heads."""
     if not model.architecture.causal:
         raise UserError(
-            f"the method {name} is not defined for encoders such as {model.name}: it reads the "
-            "attention of causal models. Omit it from --methods; input_gradient, "
+            f"the method {name} is not defined for encoders such as {model.name}: it "
+            "assumes causal attention. Omit it from --methods; input_gradient, "
             "input_x_gradient, attention and leave_one_out:deletion, for instance, support "
             "encoders"
         )
@@ -69,8 +69,9 @@ def refuse_encoder(name: str, model: Model) -> None:
 class ValueWeightedNorm:
     """Norms of the contributions of each token to the last one, mean over heads, then layers.
 
-    A head contributes its attention to the token times the token's value, projected into the
-    residual stream, without the norm that some architectures apply to the sum of all contributions.
+    A head's contribution is its attention to the token times the token's value, projected into the
+    residual stream. It excludes the norm that some architectures apply to the sum of all
+    contributions.
 
     Raises:
         UserError: the model's architecture is not supported, or is an encoder.
@@ -98,8 +99,8 @@ class ValueWeightedNorm:
 def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch token"]:
     """The mean over heads of |A_hi (v_i W_O)_h|.
 
-    The projection is called for one head at a time, since quantized or offloaded weights cannot be
-    read.
+    The projection is called for one head at a time, since quantized or offloaded weights are not
+    accessible.
     """
     count = heads.weights.shape[1]
     values = heads.values.repeat_interleave(count // heads.values.shape[2], dim=2)

@@ -1,13 +1,13 @@
-"""Attribution with captum, from a baseline or by surrogate models of segments (KernelSHAP, LIME).
+"""Attribution with captum: differences from a baseline, and surrogate models (KernelSHAP, LIME).
 
-Methods for tokens explain the difference of the target between the prompt's embeddings and a
+Methods for tokens explain the difference in the target between the prompt's embeddings and a
 baseline: a donor's embeddings for `integrated_gradients`, the vocabulary's mean embedding for the
 methods named `captum:`. (docs/attribution.md explains why the baseline is not captum's default of
 zeros.) A token's score is its attribution summed over the embedding's dimensions, in the target's
 units.
 
 The surrogates' inputs indicate which segments are kept; the others come from donors. Surrogates are
-known to be noisy, and serve as controls.
+known to be noisy; they serve as controls.
 """
 
 import warnings
@@ -31,13 +31,13 @@ from interp.models.model import Model
 from interp.reading.readers import reader_of
 
 STEPS = 20
-"""Number of points of integrated gradients (Gauss-Legendre); the path is short, since most tokens
-stay.
+"""Number of points of integrated gradients (Gauss-Legendre). Few are needed, since prompt and donor
+share most tokens.
 """
 
 LONG_STEPS = 200
-"""Number of points from the mean embedding, which is far from the prompt: with captum's default of
-50, up to 3.7 of 12 logits are missing on the organisms.
+"""Number of points on the path from the mean embedding, which is far from the prompt. With captum's
+default of 50, the completeness gap on the organisms is up to 3.7 of 12 logits.
 """
 
 SAMPLES = 32
@@ -94,7 +94,7 @@ def _integrated(
 
 
 class DeepLift(_FromMean):
-    """DeepLift (Shrikumar et al. 2017), rescale rule, from the mean embedding.
+    """DeepLift (Shrikumar et al. 2017) by the rescale rule, from the mean embedding.
 
     Raises:
         UserError: captum has no rule for the model's activation functions.
@@ -142,7 +142,7 @@ class KernelShap(AnyModel):
         """Signed scores in the target's units, close to the exact values of `shapley`."""
         game = explained.game
         if len(game.segments) == 1:
-            # captum draws coalitions that are neither empty nor complete, but here there are none.
+            # captum draws only coalitions that are neither empty nor full; one segment has none.
             without, whole = game.values([0, 1]).tolist()
             return SegmentScores({game.segments[0]: whole - without})
         return _by_surrogate(captum.attr.KernelShap, explained)
@@ -183,7 +183,7 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
 
 
 class _Module(nn.Module):
-    """The target as a module that holds the model, so that captum's hooks reach its layers."""
+    """The target as a module that contains the model, so captum's hooks reach its layers."""
 
     def __init__(self, explained: ExplainedPrompt) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ def mean_embedding(model: Model) -> Float[Tensor, " size"]:
 
 
 def _check_activations(model: Model) -> None:
-    """Check that DeepLift's rules reach the model's activation functions."""
+    """Check that DeepLift has rules for the model's activation functions."""
     if model.kind is not CAUSAL:
         raise UserError(
             "captum's DeepLift has no rule for functions that are not modules, such as those in "

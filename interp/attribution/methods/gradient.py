@@ -1,8 +1,9 @@
 """Gradient methods, which read the shared passes of a batch.
 
-A norm divides its input by the input's length, so its gradient removes the component along the
-input: much of a token's part in the answer. `FrozenNorms` therefore holds the denominators constant
-(Ali et al. 2022), and `Gim` also changes the rules of softmax and products (Edin et al. 2025).
+A norm divides its input by the input's length, so its gradient loses the component along the input,
+which makes up much of a token's contribution to the answer. `FrozenNorms` therefore keeps the
+denominators constant (Ali et al. 2022), and `Gim` also changes the rules of softmax and products
+(Edin et al. 2025).
 """
 
 from typing import Any
@@ -35,7 +36,7 @@ class InputXGradient:
     """Embedding . d target / d embedding of each token: its contribution to a linear target.
 
     Raises:
-        UserError: only a norm reads the embeddings.
+        UserError: a norm is the only module that reads the embeddings.
     """
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
@@ -55,7 +56,7 @@ def refuse_normed_embeddings(model: Model) -> None:
     """Reject a model in which only a norm reads each token's embedding, such as ModernBERT.
 
     The answer then does not depend on the scale of an embedding, so embedding . gradient is zero by
-    Euler's theorem, and scores would only show the effect of the norm's epsilon.
+    Euler's theorem, and scores would reflect only the norm's epsilon.
     """
     readers = _readers_of_embeddings(model)
     if readers and all("norm" in type(module).__name__.lower() for module in readers):
@@ -69,7 +70,7 @@ def refuse_normed_embeddings(model: Model) -> None:
 
 
 def _readers_of_embeddings(model: Model) -> list[nn.Module]:
-    """The modules that read the token embeddings directly, found by one short pass."""
+    """The modules that read the token embeddings directly, as observed in one short pass."""
     stack: Any = model.hf.get_encoder() if model.kind is TEXT_TO_TEXT else model.hf.base_model
     embedded: list[Tensor] = []
     readers: list[nn.Module] = []
@@ -106,7 +107,8 @@ class FrozenNorms(InputXGradient):
 class Gim:
     """(Embedding - donor's embedding) . gradient by the rules of GIM.
 
-    Raises: UserError: the model's architecture is not supported, or its gates are unknown.
+    Raises:
+        UserError: the model's architecture is not supported, or its gates are unknown.
     """
 
     needs: frozenset[Need] = frozenset({"donor_products"})

@@ -1,4 +1,4 @@
-"""Perturbation methods, which delete segments of prompts or replace them with those of donors."""
+"""Perturbation methods, which delete segments of prompts or replace them with donors' segments."""
 
 import random
 from dataclasses import replace
@@ -25,7 +25,7 @@ class ByDonor(AnyModel):
 
 
 class ByDeletion(AnyModel):
-    """The target minus its value without the tokens of one segment, which leave no gap."""
+    """The target minus its value after the tokens of one segment are deleted."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed scores in the target's units, which need not add up."""
@@ -45,8 +45,8 @@ def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
     kept = prompt.token_ids[:start] + prompt.token_ids[end:]
     if not kept:
         raise UserError(
-            f"prompt {prompt.prompt.id} consists only of its segment {name!r}, so nothing is "
-            "left after its deletion; omit the method"
+            f"the segment {name!r} is the whole of prompt {prompt.prompt.id}, so deleting it would "
+            "leave nothing; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})
 
@@ -63,10 +63,10 @@ class Shapley(AnyModel):
 
 
 MASKS = 32
-"""Number of random coalitions to which the surrogate is fitted; each segment is in half of them."""
+"""Number of random coalitions to which the surrogate is fitted; each segment is in about half."""
 
 PENALTY = 0.01
-"""Weight of the absolute coefficients of standardised masks."""
+"""Weight of the penalty on absolute coefficients, for standardised masks."""
 
 
 class ContextCite(AnyModel):
@@ -97,6 +97,6 @@ class ContextCite(AnyModel):
 
 
 def drawn_coalitions(seed: str, players: int) -> list[int]:
-    """Random coalitions, the same for the same seed; all are equally likely."""
+    """Random coalitions, reproducible by seed; all coalitions are equally likely."""
     rng = random.Random(f"masks {seed}")
     return [int(rng.random() * 2**players) for _ in range(MASKS)]
