@@ -182,8 +182,8 @@ def norm_form(module: nn.Module, sample: Hidden) -> _Form:
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     """The form of a norm, determined from its output for three vectors and checked on a sample.
 
-    Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
-    and an offloaded module has its weights only while it runs.
+    Its weights are not read, because architectures use them differently (Gemma multiplies by 1 +
+    weight), and an offloaded module has its weights only while it runs.
     """
     signs = torch.ones_like(sample)  # with mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1

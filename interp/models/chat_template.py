@@ -116,7 +116,7 @@ class ChatFrame:
     templated: bool
     """Whether a chat template wrote the frame, which then already holds the special tokens."""
     direct: str = ""
-    """What is written after `after` to omit a thought that no switch of the template omits: an
+    """Text written after `after` to suppress a thought if the template has no switch for this: an
     empty thought, or the channel of answers."""
 
 

@@ -35,7 +35,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
     tokenizers library are not an `Exception`, so everything except exits of the program is caught.
 
     Raises:
-        UserError: anything else went wrong.
+        UserError: an error other than a UserError was raised in the block.
     """
     try:
         yield
@@ -170,7 +170,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files from which transformers would read weights: a single file, or those in an index.
+    """The files from which transformers would read weights: one file, or those listed in an index.
 
     Raises:
         UserError: an index is damaged, or names anything other than weight files next to it.

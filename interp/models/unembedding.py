@@ -73,9 +73,9 @@ def check_unembedding(
 class ExactLogits:
     """Restriction of a model's logits to the exact logits of selected tokens.
 
-    The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
-    in bf16 a logit of 10 moves in steps of 0.06, as large as many effects. The rest of the model,
-    such as scaling or capping logits, is unchanged.
+    The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models),
+    because in bf16 a logit near 10 changes in steps of 0.06, which is as large as many effects. The
+    rest of the model, such as scaling or capping logits, is unchanged.
 
     Raises:
         UserError: the final norm or the unembedding is offloaded.

@@ -28,7 +28,7 @@ from interp.patching.passes import (
 from interp.reading.tokens import TokenizedPrompt
 
 _SHARE = 0.02
-"""Largest error of a token's activations that rounding explains, as a share of the summands."""
+"""Largest error of a token's activations that rounding can explain, as a share of the summands."""
 
 _SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
@@ -67,9 +67,9 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
             if not _equal(torch.stack([before, *scaled]), after):
                 raise UserError(
                     f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
-                    f"the residual stream than the toolkit reads, so its {site} would be wrong; "
-                    "omit this site (resid_pre and resid_post are right in every architecture), "
-                    "or patch it with --backend transformer-lens"
+                    f"the residual stream than the toolkit can measure, so its {site} would be "
+                    "wrong; omit this site (resid_pre and resid_post are right in every "
+                    "architecture), or patch it with --backend transformer-lens"
                 )
 
 
@@ -92,7 +92,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that prompts read in parts or from a later layer on reproduce the model's logits.
+    """Check that logits are unchanged if a prompt is run in parts or only from a later layer on.
 
     Raises:
         UserError: the logits differ.
@@ -113,8 +113,8 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
             difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) cannot be patched by the native "
-                f"backend: run in parts, its logits are off by {difference:.3g}. Use --backend "
-                "transformer-lens or nnsight"
+                f"backend: when it is run in parts, its logits are off by {difference:.3g}. Use "
+                "--backend transformer-lens or nnsight"
             )
 
 

@@ -35,7 +35,7 @@ class NnsightBackend(LibraryBackend):
     def __init__(self, model: Model, *, remote: bool = False) -> None:
         if remote and model.source.get("kind") != "hub":
             raise UserError(
-                f"{model.name} is not a model from the hub, as remote execution requires; omit "
+                f"{model.name} is not a model from the hub, which remote execution requires; omit "
                 "remote, or use a hub name"
             )
         super().__init__(model)

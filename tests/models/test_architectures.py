@@ -56,7 +56,7 @@ def test_an_encoder_that_pools_all_tokens_is_refused():
     hf = copy.deepcopy(classifier("modernbert").hf)
     assert architecture_of(hf).layers == "model.layers"
     hf.config.classifier_pooling = "mean"
-    with pytest.raises(UserError, match="its head pools by 'mean', not the first token"):
+    with pytest.raises(UserError, match="its head uses 'mean' pooling instead of the first token"):
         architecture_of(hf)
 
 

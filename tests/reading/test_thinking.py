@@ -172,7 +172,10 @@ def test_template_options_reach_the_template(prompt):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"template_option": ("enable_thinking=true",)}, "--thinking on or off sets this one"),
+        (
+            {"template_option": ("enable_thinking=true",)},
+            "this variable is set by --thinking on or off",
+        ),
         ({"template_option": ("effort",)}, "expected KEY=VALUE"),
         ({"template_option": ("messages=[]",)}, "belongs to the conversation"),
         ({"template_option": ("a=1",), "chat_template": False}, "the chat template is turned off"),
