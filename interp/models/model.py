@@ -187,7 +187,7 @@ class Model:
 
     @cached_property
     def _positions_before_first(self) -> int:
-        """Number of positions before the first token, as RoBERTa counts from its padding's index."""
+        """Number of positions before the first token: RoBERTa counts from its padding's index."""
         paddings = (
             module.padding_idx
             for path, module in self.hf.named_modules()

@@ -174,10 +174,10 @@ def test_template_options_reach_the_template(prompt):
     [
         (
             {"template_option": ("enable_thinking=true",)},
-            "this variable is set by --thinking on or off",
+            "variable is set by --thinking on or off",
         ),
         ({"template_option": ("effort",)}, "expected KEY=VALUE"),
-        ({"template_option": ("messages=[]",)}, "belongs to the conversation"),
+        ({"template_option": ("messages=[]",)}, "is part of the conversation"),
         ({"template_option": ("a=1",), "chat_template": False}, "the chat template is turned off"),
         ({"end_of_thought": "</think>"}, "thinking is off"),
         ({"thinking": "maybe"}, "thinking"),
