@@ -23,11 +23,11 @@ TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 
 
 class Outline(NamedTuple):
-    """The part of a prompt that `spread` reads."""
+    """The part of a prompt that `spread` uses."""
 
     pair_id: str
     factors: Mapping[str, str]
-    """Factors, including those that strata, unit and clusters name."""
+    """Factors, including those in `strata`, `unit` and `clusters`."""
 
 
 class Decisive(NamedTuple):
@@ -76,12 +76,12 @@ class PromptSet(Sequence[Prompt]):
     """
     clusters: tuple[str, ...] = ()
     """Factors with values that units share, such as their entities: `spread` returns to a value
-    only when all other values of a stratum have had as many turns.
+    only after it has used all other values of the stratum as often.
     """
     turns: int = 1
-    """Number of units of each combination of strata with which `spread` starts, taking one group of
-    each in turn. It is two if a unit has two values of a stratum, so a small subset has as many
-    units as if each had one value.
+    """Number of units per combination of strata with which `spread` starts; it takes one group of
+    each of these units in turn. The number is two if a unit has two values of a stratum, so a small
+    subset has as many units as if each had one value.
     """
     weights: Mapping[Cell, float] = field(default_factory=dict)
     """Number of prompts of the whole set that a prompt represents, by combination of strata; 1 for

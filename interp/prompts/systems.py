@@ -24,8 +24,8 @@ class Contrast:
     factor: str
     """A factor of prompts, or "model"."""
     levels: tuple[str, str] | None = None
-    """a and b of the difference a - b; None compares the best level with the worst or, for models,
-    all pairs of models.
+    """`a` and `b` of the difference a - b; None compares the best level with the worst or, for
+    models, all pairs of models.
     """
 
 
@@ -91,7 +91,7 @@ class System(ABC):
         return None
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
-        """Each prompt's planted probability that the first segment of the ratio decides.
+        """Each prompt's planted probability that the first segment of the ratio decides the answer.
 
         None if nothing is planted in the model.
 

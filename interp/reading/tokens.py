@@ -219,7 +219,7 @@ _NOTHING = Thought("", (), "")
 
 
 def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
-    """Spans of the prompt's text and of its thought, as spans of the chat text."""
+    """Spans in the prompt's text and in its thought, shifted to their places in the chat text."""
     return {
         name: (start + shift, end + shift)
         for spans, shift in ((own, chat.message_start), (said, chat.thought_start))
@@ -278,11 +278,11 @@ def _may_share(model: Model, shorter: int, longer: int) -> bool:
 
 
 def safe_width(width: int, device: torch.device) -> int:
-    """The width of a batch on a device, at least `width`.
+    """A safe width for a batch on a device: `width`, or one column more.
 
-    On CUDA, PyTorch's memory-efficient attention is wrong for masked batches of a width of 1 modulo
-    32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200 with torch
-    2.11), so such a batch is padded by one more column.
+    On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches whose width
+    is 1 modulo 32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200
+    with torch 2.11). Batches of such a width are therefore padded by one more column.
     """
     return width + (device.type == "cuda" and width % 32 == 1)
 

@@ -72,8 +72,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
     Args:
         source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
         templates: phrasings that compose the segments instead, such as
-            ``"{premise1} {premise2}\n{question}"``; each makes separate prompts, under the factor
-            phrasing, and columns that no template names are factors.
+            ``"{premise1} {premise2}\n{question}"``; each template makes separate prompts, with its
+            own value of the factor `phrasing`, and columns that no template uses are factors.
 
     Raises:
         UserError: the table cannot be read, or has faults; the message quotes the first few.
@@ -96,7 +96,7 @@ def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
 
 
 def holds_pairs(source: str) -> bool:
-    """Whether a local file is, by its columns, a user's own table and not published data."""
+    """Whether the columns of a local file identify it as a user's own table, not published data."""
     try:
         if not Path(source).is_file():
             return False
@@ -202,7 +202,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
                 usual = f"expected one of {', '.join(sides)}" if sides else "expected the same ones"
                 yield (
                     where,
-                    f"pair {name} has the side {side!r}, like only {counts[prompt.side]:,} of "
+                    f"pair {name} has the side {side!r}, as do only {counts[prompt.side]:,} of "
                     f"{counted(len(groups), 'pair')}; {usual}",
                 )
             elif prompt.text in texts:
