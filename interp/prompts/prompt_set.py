@@ -184,10 +184,11 @@ class PromptSet(Sequence[Prompt]):
 
         Units of the design are drawn by `seed`, such that all values of a stratum occur equally
         often as far as the set allows. All groups of a unit are taken before the next unit begins,
-        so at most the last unit is incomplete. Only the first units, `turns` of each combination of
-        strata, take turns, so that even a small subset is spread over the strata.
+        so at most the last unit is incomplete. The first units, `turns` of each combination of
+        strata, are an exception: one group of each is taken in turn, so that even a small subset is
+        spread over the strata.
 
-        A larger subset begins with every smaller subset, so nothing is measured twice.
+        Larger subsets begin with the smaller ones, so nothing is measured twice.
 
         Raises:
             UserError: fewer than one pair was requested.

@@ -34,10 +34,10 @@ _ROOM = 24
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
     """Print a table to standard output, one word of a heading per line, figures right-aligned.
 
-    A table wider than the terminal, and than 80 columns, is printed in parts, each of which starts
-    with the first columns, which hold names. No figure and no name is truncated; names too long for
-    the table are numbered and listed below it. Numbers have three decimals, and small p-values
-    four.
+    A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins
+    with the table's first columns, which contain names. No figure and no name is truncated; names
+    too long for the table are numbered and listed below it. Numbers have three decimals, and small
+    p-values four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)

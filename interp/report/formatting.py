@@ -21,7 +21,7 @@ _SMALLEST_P, _FINE_P = 0.0001, 0.001
 """P-values below the first limit are shown as "< 0.0001", and below the second with four decimals.
 """
 _SMALLEST = 0.0005
-"""Smallest value that does not read as zero."""
+"""Smallest value that is not displayed as zero."""
 _LARGEST = 1e6
 """Smallest value, such as a perplexity, that is shown with three digits."""
 

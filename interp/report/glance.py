@@ -90,7 +90,7 @@ def glance(
 
 
 def organisms(models: Sequence[str]) -> str:
-    """The limits of models made for this project, if any of the models is one."""
+    """A note on what organisms can show; empty if none of the models is an organism."""
     made = [model for model in models if model.startswith(PREFIX)]
     which = "All models here are organisms" if len(made) == len(models) else f"{PREFIX}…: organisms"
     return (

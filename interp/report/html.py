@@ -202,7 +202,7 @@ def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Script-free HTML for a notebook, in its light or dark theme."""
+    """HTML without scripts that follows the light or dark theme of a notebook."""
 
     html: str = field(repr=False)
 

@@ -28,8 +28,8 @@ class TableItem:
     note: str = ""
     """Notes on reading the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
-    """Tables that the terminal and the notebook show instead, such as parts of a wide table;
-    nothing if empty, the table itself if None."""
+    """Tables that the terminal and the notebook show instead, such as parts of a wide table. If
+    empty, nothing is shown; if None, the table itself is shown."""
     display: pd.DataFrame | None = None
     """What the page shows instead, such as numbers with their intervals as text, or only the
     columns that can be compared."""
@@ -186,9 +186,9 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
         table.reset_index(drop=True),
         filters=("side", *factors),
         models=tuple(models),
-        note=f"{len(shown):,} prompts{of_all}. {RIGHT}: the model's answer is correct, {WRONG}: it "
-        "is not, or there is none. An underlined accuracy elsewhere on this page links to its "
-        "prompts, which it counts by their weights.",
+        note=f"{len(shown):,} prompts{of_all}. {RIGHT} marks a correct answer, and {WRONG} marks a "
+        "wrong or missing one. An underlined accuracy elsewhere on this page links to its prompts; "
+        "prompts with larger weights count more.",
     )
 
 

@@ -80,7 +80,7 @@ class Attributions(Answered):
             below: the segment in the denominator; by default that of the prompts' system.
 
         Raises:
-            UserError: there are no such arguments, and the system compares no segments.
+            UserError: an argument is missing, and the system compares no segments.
         """
         named = self.ratio or (above, below)
         above, below = above or named[0], below or named[1]
@@ -114,8 +114,8 @@ class Attributions(Answered):
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
 
-        If the prompts' system compares two segments, one row with each method's ratio next to the
-        accuracies; otherwise one row per method and segment.
+        If the prompts' system compares two segments, there is one row, with each method's ratio
+        next to the accuracies. Otherwise, there is one row per method and segment.
         """
         return self.segments() if self.ratio is None else self._by_model().frame
 
@@ -255,7 +255,7 @@ class Attributions(Answered):
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:
-            note = f"Geometric means over prompts; 1: equal scores per token. {note}"
+            note = f"Geometric means over prompts; 1 means equal scores per token. {note}"
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
 
     def sections(self) -> Iterator[Section]:

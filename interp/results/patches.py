@@ -52,13 +52,13 @@ probability {level:g}; all of them hold simultaneously with a lower probability.
 _SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
 together from the counterpart; all other cells are computed from them. NS is the recovered share of
 the difference between the metrics of the base prompt and its counterpart. cpr: area under NS over
-the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Means over
-pairs, 95% intervals by a bootstrap over clusters. left_out: pairs whose prompts differ by less than
-0.1 logits."""
+the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Numbers are
+means over pairs, with 95% intervals from a bootstrap over clusters. left_out: number of pairs whose
+two metrics differ by less than 0.1 logits, or in which the metric of a set is not finite."""
 
-_CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
-bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
-counterpart."""
+_CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
+between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the metric of the base
+prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
 """Columns of patches; a heat map shows one value of each column."""
@@ -287,7 +287,7 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
         )
     effects = premise_effects(patched.asked(), patched.pairs, attributed.ratios())
     yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
-    title = "Does the premise with the higher score carry the larger effect?"
+    title = "Does the premise with the higher score have the larger effect?"
     yield TableItem("agreement_table", title, agreement_table(effects))
     for group, rows in grouped(effects, ["model", "site"]):
         name = _file_name("scores_and_effects", *map(str, group.values()))

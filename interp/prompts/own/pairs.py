@@ -202,7 +202,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
                 usual = f"expected one of {', '.join(sides)}" if sides else "expected the same ones"
                 yield (
                     where,
-                    f"pair {name} has the side {side!r}, as do only {counts[prompt.side]:,} of "
+                    f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
                     f"{counted(len(groups), 'pair')}; {usual}",
                 )
             elif prompt.text in texts:

@@ -123,7 +123,9 @@ _LETTER = 0.085
 
 
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """A grid of differences: coloured if shown, white if not, a point if not tested.
+    """A grid of differences, coloured if they are shown and white if not.
+
+    Cells that were not tested have a point.
 
     Args:
         table: one row per cell, with difference, verdict (`interp.statistics.decisions`) and

@@ -188,9 +188,8 @@ def test_a_misspelt_side_is_the_one_fault():
     rows = many()
     rows.loc[5, "side"] = "bb"
     (fault,) = faults(rows)
-    assert (
-        fault == "row 6: pair 2 has the side 'bb', as do only 1 of 12 pairs; expected one of a, b"
-    )
+    expected = "row 6: pair 2 has the side 'bb', found in only 1 of 12 pairs; expected one of a, b"
+    assert fault == expected
     rows.loc[5, "side"] = " b "
     assert faults(rows) == []
 
