@@ -23,7 +23,7 @@ MULTIPLE = 3.0
 """A claim is void after this many times the duration of the longest shard so far."""
 
 PATIENCE = 120.0
-"""Smallest number of seconds that a claim holds: the duration of the first shards is unknown."""
+"""Smallest number of seconds for which a claim is valid; the first shards may take this long."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Claims:
         try:
             yield self._claim(shard)
         finally:
-            with suppress(OSError, UserError):  # a claim that stays becomes void
+            with suppress(OSError, UserError):  # a claim that is not removed becomes void
                 folder = files.inside(self.run, *self.within)
                 owner = _owner(folder / shard)
                 if owner is not None and owner.worker == self._worker:

@@ -163,7 +163,7 @@ class Run(RunFolder):
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model.
 
-        This is also true if its origin differs from the recorded origin: the model may have
+        This is also true if its origin differs from the recorded origin, because the model may have
         changed.
         """
         record = self.models().get(model)
@@ -267,7 +267,7 @@ class Run(RunFolder):
         return shards
 
     def _claims_of(self, model: str) -> Claims:
-        # Keep the claims, which remember when each file was first seen.
+        # Keep the claims, which record when each file was first seen.
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: Model) -> None:

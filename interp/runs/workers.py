@@ -26,7 +26,7 @@ from interp.runs.records import (
 )
 
 INTERRUPTED = "it was interrupted"
-"""The error of a worker that ended before its work was done, but raised no error itself."""
+"""The error reported for a worker that ended early without raising an error itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 

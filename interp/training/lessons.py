@@ -285,7 +285,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
-    # A model reads a mask of tokens, which is impossible on "meta", but not a mask of scores.
+    # Models inspect a mask of tokens, which is impossible on "meta", but not an additive mask.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}

@@ -52,13 +52,13 @@ class MixedFormula:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that the model reads."""
+        """All columns that the model uses."""
         slope = [] if self.slope is None else [self.slope]
         named = [self.response, *self.variables, self.group, *slope, *self.varying]
         return list(dict.fromkeys(named))
 
     def without(self, term: str) -> "MixedFormula":
-        """The model without one fixed effect; the random effects stay.
+        """The model without one fixed effect; the random effects are kept.
 
         Raises:
             UserError: the model has no such term.

@@ -202,7 +202,7 @@ class _Likelihood:
         gram: Float[np.ndarray, "levels levels"],
         factor: tuple[Float[np.ndarray, "levels levels"], bool],
     ) -> Float[np.ndarray, " parameters"]:
-        """Phase 2: the derivatives, at fixed u and through the mode, which moves with them."""
+        """Phase 2: the derivatives at fixed u, and through the mode, which the parameters move."""
         weights = p * (1 - p)
         # How the log-odds change with each parameter for fixed u.
         change = np.column_stack([self.design, u[self.members]])
