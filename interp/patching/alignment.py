@@ -4,7 +4,7 @@
 2. Within each piece, the common beginning is aligned from the left and the common end from the
    right.
 3. The parts that differ are aligned token by token if they are equally long, and by a policy
-otherwise.
+   otherwise.
 
 `bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
 They take activations from token `start` on (0, or the first token that differs) and return

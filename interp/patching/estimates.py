@@ -6,7 +6,7 @@
    estimate takes the mean of the gradients at several points between the prompts' embeddings (as
    EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum, over its tokens, of the gradient times the change from the base
-activation to the written one.
+   activation to the written one.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 1. Both prompts of a pair are run once.
 2. Cells that cannot change the answer are not run, because their two activations are equal or have
-no path to the answer.
+   no path to the answer.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
    A set of cells is one row, patched at all of its sites and layers at once.
 4. The last logits of each row determine its metric.
