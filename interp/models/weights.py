@@ -148,8 +148,8 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
     Raises:
         UserError: there are more layers or experts than tensors, or more classes than the longest
-        tensor has entries. If the weights are not yet downloaded (None), there are more than any
-        model has.
+            tensor has entries. If the weights are not yet downloaded (None), there are more than
+            any model has.
     """
     limits = _limits(stored)
     for key, value in settings(config):
