@@ -16,7 +16,7 @@ KeyValues = list[tuple[Tensor, Tensor]]
 
 
 def empty() -> Any:
-    """A cache without tokens, which a forward pass fills with keys and values."""
+    """An empty cache, to which a forward pass adds keys and values."""
     return DynamicCache()
 
 

@@ -92,8 +92,8 @@ RENDERINGS = 8
 """How many times the frame is written in order to detect a random template."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number in a template. A power, or a single operation on larger numbers, can run
-forever inside Python itself, beyond the reach of any time limit.
+"""The largest number that a template may contain. A power, or a single operation on larger numbers,
+can run forever inside Python itself, where no time limit can stop it.
 """
 
 MARKER = "Where is message 5d41402a?"
@@ -258,7 +258,7 @@ def render(
                 chat_template=_dated(template, day),
                 tokenize=False,
                 add_generation_prompt=generation,
-                # Read by the templates of Llama 3.1 and 3.2.
+                # The templates of Llama 3.1 and 3.2 use this variable.
                 date_string=day.strftime("%d %b %Y"),
                 **_variables(tokenizer.name_or_path, template, chat),
             )

@@ -379,7 +379,7 @@ def set_threads(model: Model, asked: int | None) -> None:
 
     Args:
         model: the measured model; on devices other than the CPU, nothing changes.
-        asked: the value of --threads; if None, OMP_NUM_THREADS decides, if set.
+        asked: the value of --threads; if None, OMP_NUM_THREADS is used if it is set.
     """
     if asked is not None:
         torch.set_num_threads(asked)

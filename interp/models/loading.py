@@ -63,8 +63,7 @@ class ChatFormat:
     """Settings for writing messages to a model.
 
     Raises:
-        UserError: the date is invalid, or there is a system prompt but no template to
-            write it.
+        UserError: the date is invalid, or a system prompt is set without a template to write it.
     """
 
     template: bool = True
@@ -135,7 +134,7 @@ _TAKEN = frozenset(
 
 
 def _variable(text: str) -> tuple[str, JsonValue]:
-    """Name and value of KEY=VALUE; the value as JSON, or else the text itself."""
+    """Name and value of KEY=VALUE. The value is parsed as JSON if it is valid JSON."""
     name, _, value = text.partition("=")
     try:
         return name, json.loads(value)

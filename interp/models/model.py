@@ -37,7 +37,7 @@ from interp.models.weights import device_of, quantization_of, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
-"""Number of message frames to cache: most prompts share the messages before them."""
+"""Number of message frames to cache; most prompts share the messages before them."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ class Model:
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token that the configuration or else the generation settings name.
+        """A token from the configuration or, failing that, from the generation settings.
 
         Raises:
             UserError: a setting is not a token id.

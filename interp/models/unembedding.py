@@ -31,7 +31,7 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
     allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
-    # NaN is ignored here: logits that are not finite are reported with their prompt.
+    # Ignore NaN here, since logits that are not finite are reported with their prompt.
     return not float((ours - theirs).abs().max()) > allowed
 
 

@@ -6,7 +6,7 @@
 3. The parts that differ are aligned token by token if they are equally long, and by a policy
    otherwise.
 
-`bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
+`bring` and `bring_pattern` map activations of the source prompt to the tokens of the base prompt.
 They take activations from token `start` on (0, or the first token that differs) and return
 activations for the base's tokens from `start` on; rows of tokens without a counterpart are zero.
 """

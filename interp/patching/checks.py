@@ -1,7 +1,7 @@
 """Checks that a model can be patched, and that its sites and metric mean what their names say.
 
-Each site is checked separately on one prompt, so an unusual architecture retains its other sites:
-`resid_pre` and `resid_post` only require layers that pass on a residual stream.
+Each site is checked separately on one prompt, so an unusual architecture loses only the sites that
+fail. `resid_pre` and `resid_post` only require layers that pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -123,8 +123,8 @@ def _by_layer(
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
     """The activations of a prompt at given sites, and the values that attention reads.
 
-    All tensors of a layer are on one device: if a model is spread over several devices, a layer's
-    input has not moved yet.
+    All tensors of a layer are moved to one device. If a model is spread over several devices, a
+    layer's input may still be on another one.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
@@ -137,7 +137,7 @@ def _by_layer(
 def _equal(
     summands: Float[Tensor, "summand token width"], total: Float[Tensor, "token width"]
 ) -> bool:
-    """Whether the summands add up to the total at every token within rounding error."""
+    """Whether, within rounding error, the summands add up to the total at every token."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
     return not bool((error > _SHARE * size).any())

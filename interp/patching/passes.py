@@ -3,7 +3,7 @@
 1. The tokens that both prompts share are run once; all passes use their keys and values.
 2. The base and the source prompt are run from the first differing token, and the requested sites
    are kept.
-3. The alignment carries the source's activations to the base's tokens.
+3. The alignment maps the source's activations to the base's tokens.
 
 The metric is the logit difference between the two contrasted options, in fp32.
 """

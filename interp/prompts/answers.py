@@ -70,7 +70,7 @@ class Choice:
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
     """The two options whose difference is attributed and patched; the first is positive. Without a
-    contrast, attribution contrasts the correct option with the most likely other option.
+    contrast, attribution contrasts the correct option with the most likely of the others.
     """
 
     needs: ClassVar[Needs] = "next-token logits"

@@ -85,8 +85,8 @@ class System(ABC):
         """One prompt per fact underlying the prompts, from published data if `data` is set.
 
         None if the system has no facts. A fact's prompt requires a completion: its only side is
-        `FACT_SIDE`, its answer a `Completion`. Factors are category, entity_group, entity_a (the
-        answer) and entity_b (the subject of the fact).
+        `FACT_SIDE`, and its answer is a `Completion`. Factors are category, entity_group, entity_a
+        (the answer) and entity_b (the subject of the fact).
         """
         return None
 

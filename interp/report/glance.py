@@ -41,7 +41,8 @@ def headline(
     """One headline number of each model: rows with `COLUMNS`.
 
     Args:
-        table: one row per model, with the columns named below; columns note and label are kept.
+        table: one row per model, with the columns named below; the columns `note` and `label` are
+            kept.
         number: the number in words, such as "paired accuracy".
         value: column of the values.
         n: column of their counts.
@@ -69,7 +70,7 @@ def glance(
         asked: one or two sentences: the question, the models, and how much was measured.
         numbers: three to five headline numbers of each model, rows of `headline`.
         sentences: at most five, of at most 25 words, each with its n.
-        figure: the figure that carries the main result; by default, the numbers with their
+        figure: the figure with the main result; by default, the numbers with their
             intervals.
         drawn: the numbers in the default figure, which must share one scale; all if None.
     """

@@ -22,7 +22,7 @@ from interp.report.formatting import (
 from interp.report.page import Titled
 
 LONG = 40
-"""Tables with more rows are folded on the page; files hold all of them."""
+"""Tables with more rows are folded on the page; their files contain all rows."""
 
 
 def render(template: str, **values: object) -> Markup:

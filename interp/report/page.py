@@ -121,7 +121,7 @@ class Glance:
     sentences: tuple[str, ...]
     """At most `MOST_SENTENCES` of at most `MOST_WORDS` words, each quotable and with its n."""
     items: tuple[TableItem | FigureItem, ...] = ()
-    """One row of headline numbers per model, and the figure that carries the main result."""
+    """One row of headline numbers per model, and the figure with the main result."""
     legend: str = ""
     """A description of the models, if readers of the page need one."""
 

@@ -183,7 +183,7 @@ def cluster_contrast(
         value: the column to compare, constant within each cluster.
         group: the column that assigns each trial to a group.
         groups: the two groups, a and b; trials of other groups are omitted.
-        cluster: the column that names the cluster.
+        cluster: the column of the clusters.
         weight: the column of the trials' weights.
     """
     trials = trials[trials[group].isin(groups)].dropna(subset=[value])

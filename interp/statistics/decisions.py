@@ -21,7 +21,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     """Add p_holm (after p), family and family_size to a table whose rows are one family of tests.
 
     p_holm is the p-value by Holm's step-down method (Holm, 1979), which bounds the probability of
-    any false positive in the family. A row with an undefined p-value stays undefined and does not
+    any false positive in the family. A row with an undefined p-value has no p_holm and does not
     count towards family_size.
 
     Args:

@@ -1,4 +1,4 @@
-"""How well a model tells the two sides of a pair apart, whatever its bias towards one answer.
+"""How well a model distinguishes the two sides of a pair, regardless of a bias towards one answer.
 
 Paired accuracy depends both on how far apart a model sees the sides and on where it draws the line
 between them. These measures separate the two.

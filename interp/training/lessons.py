@@ -142,7 +142,7 @@ def steps_of(
         epochs: number of times that each lesson occurs.
         seed: seed of the order.
         curriculum: in the first epoch, short groups precede long groups, after each length is
-            increased at random by up to this share. Groups stay together, so the gradient of a
+            increased at random by up to this share. Groups are kept together, so the gradient of a
             batch reflects the differences among a group's prompts. None for a random order.
     """
     steps: list[list[int]] = []

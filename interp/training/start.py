@@ -88,7 +88,7 @@ def start(
     """The start of a training run, without reading weights.
 
     Args:
-        name: a model or, from scratch, also a folder without weights or a built-in configuration.
+        name: a model; from scratch, it may be a folder without weights or a built-in configuration.
         loading: options of loading.
         from_scratch: whether to start from random weights.
         seed: seed of random weights.

@@ -116,7 +116,7 @@ def matrix(
 
 
 _WRAPPED = {"row": 34, "column": 20}
-"""Letters after which the name of a row or a column continues on a new line."""
+"""Number of letters after which the name of a row or a column continues on a new line."""
 
 _LETTER = 0.085
 """Width of a letter of a row's name in inches, rounded up."""

@@ -108,7 +108,7 @@ class MixedModel:
         """One row per random effect or varying factor, and one for the residual.
 
         Columns are effect, sd and correlation. The correlation is that of the slope with the
-        intercept: NaN for other effects, and if the slope or the intercept does not vary.
+        intercept. It is NaN for other effects, and if the slope or the intercept does not vary.
         """
         covariance, blocks = self.fit.random_covariance, self.design.blocks
         sds = np.sqrt(np.diag(covariance))
@@ -138,10 +138,10 @@ def fit_mixed_model(
 ) -> MixedModel:
     """The fitted model of a formula.
 
-    With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
-    If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
-    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters there are no
-    errors and no tests, since errors for independent rows would be too small.
+    With fewer than `MIN_GROUPS` groups, the model is response ~ fixed + group by least squares, and
+    `note` says so. If a column of clusters is given, the errors are then robust to them (Liang and
+    Zeger, 1986, with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters
+    there are no errors and no tests, since errors for independent rows would be too small.
 
     Args:
         frame: one row per observation; rows that lack a value are omitted, and counted in `note`.
