@@ -35,7 +35,7 @@ TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=Tru
 
 
 def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind of a model, from the names of its classes or otherwise from its configuration.
+    """The kind of a model, from the names of its classes or, failing that, its configuration.
 
     The class names of causal models that also read images end in ForConditionalGeneration, like
     those of text-to-text models.

@@ -63,8 +63,8 @@ GIM = BackwardRules(
     value_share=0.5,
     gate_share=0.5,
 )
-"""Gradient interaction modifications (Edin et al. 2025): each factor of a product receives half of
-the gradient; queries and keys are factors of two nested products.
+"""Gradient interaction modifications (Edin et al. 2025). Each factor of a product receives half of
+the gradient. Queries and keys are factors of two nested products.
 """
 
 
@@ -269,7 +269,7 @@ AttentionMaskInterface.register(_ATTENTION, eager_mask)
 
 
 def _softmax(logits: Logits, temperature: float) -> Logits:
-    """The softmax, whose Jacobian is that of the softmax at logits / temperature."""
+    """The softmax of the logits, with the Jacobian of the softmax at logits / temperature."""
     logits = logits.to(_precise(logits))
     weights = logits.softmax(-1)
     if temperature == 1.0:

@@ -62,7 +62,7 @@ def load_model(name: str, **options: Any) -> Model:
     Args:
         name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
             organism.
-        **options: those of `Loading`.
+        **options: the fields of `Loading`.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete, its weights do not fit its

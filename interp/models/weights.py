@@ -101,7 +101,7 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
-    """Check a limit of bitsandbytes on a CPU: 4-bit weights must have rows of whole blocks.
+    """Check that 4-bit weights have rows of whole blocks, as bitsandbytes requires on a CPU.
 
     Raises:
         UserError: the length of a weight's rows is not a multiple of its block.

@@ -50,7 +50,8 @@ class PromptSet(Sequence[Prompt]):
     """Name of the system of the prompts."""
     sides: tuple[str, ...]
     """Names of a group's members: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants; a single name if prompts form no groups.
+    "non_rulebreaker"), or a base and its variants. There is a single name if prompts form no
+    groups.
     """
     strata: tuple[str, ...]
     """Factors over which `spread` takes groups evenly."""

@@ -31,7 +31,7 @@ class PromptSource(Options):
         FromText(texts.limit, "N"),
     ] = None
     """take N whole pairs, spread evenly over the factors of the system, with all variants of an
-    item together; or all (default: that of the system or study)
+    item together; or all (default: set by the system or study)
     """
     seed: Seed = 0
     """seed of data and selection"""

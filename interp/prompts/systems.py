@@ -1,4 +1,4 @@
-"""Systems: the sources of prompts, found by entry point, so anyone can add one."""
+"""Systems, the sources of prompts, are found by entry point, so anyone can add one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -136,7 +136,7 @@ def base_system(variant: str) -> System | None:
 
 
 def dependence_factor(system: str) -> str | None:
-    """The factor that is the unit of tests: the system's `cluster`, otherwise its `unit`."""
+    """The factor that is the unit of tests: the system's `cluster` or, without one, its `unit`."""
     found = installed_system(system)
     return None if found is None else found.cluster or found.unit
 

@@ -103,11 +103,11 @@ equally fast within noise, but one eighth was between 0.86 and 0.95 times as fas
 
 PASS_TOKENS = 32
 """Number of tokens that may be read twice to save a forward pass, which costs about as much on a
-CPU: 3 ms at hidden size 256, with 4 layers and one thread.
+CPU (3 ms at hidden size 256, with 4 layers and one thread).
 """
 
 CPU_PART_TOKENS = 512
-"""Largest number of tokens that a part reads on a CPU: after a prefix, a token took between 1.06
+"""Largest number of tokens that a part reads on a CPU. After a prefix, a token took between 1.06
 and 1.17 times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one
 thread.
 """
@@ -143,7 +143,7 @@ Prefixes = Int[Tensor, "prefix token"] | SharedBatch
 def shared_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts under a budget of tokens, by shared tokens if this pays, otherwise by length.
+    """Group prompts under a budget of tokens, by shared tokens if this pays, or else by length.
 
     The budget holds the prefixes of a batch, including padding, together with the widest part:
     its prompts at their full length, since attention reads the keys and values of all tokens.

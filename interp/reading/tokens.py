@@ -39,8 +39,9 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     The prompt's text is the user's last message, after the earlier turns of `Prompt.messages` and
     before its answer prefix. A system prompt is written if the prompt or `Model.chat` provides one;
     some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or
-    if `Model.chat` turns it off, the messages become plain text: each question with its answer,
-    then an empty line; a single message is unchanged. Only causal language models read messages.
+    if `Model.chat` turns it off, the messages become plain text, in which each question and its
+    answer are followed by an empty line. A single message is unchanged. Only causal language models
+    read messages.
 
     Raises:
         UserError: the template fails, or changes the message, which would lose the spans; prompt
@@ -317,7 +318,7 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token, or otherwise its segment.
+    """The role of each token or, if it has none, its segment.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
 
@@ -334,7 +335,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens of a segment or otherwise a role; empty if the prompt has neither.
+    """Positions of the tokens of a segment or else of a role; empty if the prompt has neither.
 
     "all" means the whole prompt.
 

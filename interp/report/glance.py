@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["model", "number", "value", "low", "high", "n", "unit", "label", "note"]
 """Columns of headline numbers: the model; the number's name, value and 95% interval; the number of
-units and their kind; a label before the value; the reason for a missing value."""
+units and their kind; a label before the value; and the reason for a missing value."""
 
 TITLE = "At a glance"
 
@@ -26,7 +26,7 @@ MOST_NUMBERS = 5
 """Maximum number of headline numbers per model."""
 
 WIDTH = 4.9
-"""Width of the figure in inches: its labels can still be read on a phone."""
+"""Width of the figure in inches, at which its labels can still be read on a phone."""
 
 
 def headline(
@@ -115,7 +115,7 @@ def extremes(numbers: pd.DataFrame, number: str) -> str:
     if rows.empty:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
-    if (rows["label"] != "").any():  # such as the place of an effect: only the largest is named
+    if (rows["label"] != "").any():  # such as the place of an effect; report only the largest
         most = rows.iloc[int(rows["value"].abs().argmax())].to_dict()
         n = f"n = {int(most['n']):,} {most['unit']}"
         return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."

@@ -132,7 +132,7 @@ class Report:
 
     title: str
     text: str
-    """How to read the numbers: plain text; an empty line ends a paragraph."""
+    """How to read the numbers, in plain text; an empty line ends a paragraph."""
     sections: tuple[Section, ...]
     record: Mapping[str, object] = field(default_factory=dict)
     """Facts from run.json."""

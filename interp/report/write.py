@@ -106,7 +106,7 @@ def _words(report: Report) -> Iterator[str]:
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
     for name in ("tables", "figures"):
-        # Do not write through a link out of the report's folder: others may be able to write to it.
+        # Do not follow a link out of the report's folder, since others may be able to create one.
         try:
             make_folder(folder, name)
         except UserError as error:

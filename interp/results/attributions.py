@@ -55,12 +55,12 @@ class Attributions(Answered):
 
     @property
     def tokens(self) -> pd.DataFrame | None:
-        """The tokens table: one row per prompt and token; None if not requested."""
+        """The tokens table, with one row per prompt and token; None if not requested."""
         return self.table("tokens") if self._keeps_tokens else None
 
     @property
     def token_scores(self) -> pd.DataFrame | None:
-        """The token_scores table: one row per prompt, method and token; None if not requested."""
+        """The token_scores table, one row per prompt, method and token; None if not requested."""
         return self.table("token_scores") if self._keeps_tokens else None
 
     @property
@@ -73,7 +73,7 @@ class Attributions(Answered):
         return self.segment_scores
 
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
-        """One row per prompt and method: the share of one segment divided by that of another.
+        """Ratios of one segment's share to another's, with one row per prompt and method.
 
         Args:
             above: the segment in the numerator; by default that of the prompts' system.

@@ -208,7 +208,7 @@ class CircuitAnswers(Result):
                 yield self._picture(str(model), f"circuit-{number}")
 
     def _picture(self, model: str, name: str) -> PictureItem:
-        """The picture of the circuits chosen by exact effects, or else by the first method's."""
+        """A picture of the circuits chosen by exact effects or, without them, the first method."""
         from interp.circuits.choice import greedy_members  # imports torch
         from interp.report.circuit_picture import circuit_picture
 

@@ -144,7 +144,7 @@ class EdgeEffects(Result):
     @cached_property
     def _effects(self) -> pd.DataFrame:
         edges = self.edges
-        # Only checked pairs have exact effects: their mean is not a mean over all pairs.
+        # Only checked pairs have exact effects, so their mean is not a mean over all pairs.
         if self._guarantee is not None:
             edges = edges[edges["method"] != "exact"]
         return edge_table(edges, self.clusters)

@@ -85,7 +85,7 @@ class Patches(Result):
 
     @property
     def node_sets(self) -> pd.DataFrame | None:
-        """The node_sets table: one row per pair, ranking and set; None if not requested."""
+        """The node_sets table, with one row per pair, ranking and set; None if not requested."""
         return self.table("node_sets") if "node_sets" in self.measured.names() else None
 
     def to_frame(self) -> pd.DataFrame:
@@ -95,12 +95,12 @@ class Patches(Result):
     def summary(self) -> pd.DataFrame:
         """Means over pairs, with 95% intervals by a bootstrap over clusters and tests.
 
-        One row per model, direction, method, source, site, layer, head, role and group of pairs:
+        One row per model, direction, method, source, site, layer, head, role and group of pairs.
         `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for
-        other pairs, and "all" for all pairs. effect is in logits of the answers that the data
-        contrasts, such as Yes minus No. recovered is the mean effect divided by the mean difference
-        between the two prompts, for recognized pairs: 1 if the patch yields the answer of its
-        source prompt.
+        other pairs, and "all" for all pairs. `effect` is in logits of the answers that the data
+        contrasts, such as Yes minus No. `recovered` is the mean effect divided by the mean
+        difference between the two prompts, for recognized pairs: 1 if the patch yields the answer
+        of its source prompt.
         """
         return self._effects
 
@@ -252,7 +252,7 @@ class Patches(Result):
             yield TableItem("bound_table", title, strata, note, narrow=())
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """Effects of sets of cells: a table and a figure per model; empty if not requested."""
+        """Effects of sets of cells, with a table and a figure per model; empty if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self._clustered()

@@ -237,7 +237,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The recorded format: 1 if the record does not state it, the current one without a record."""
+    """The recorded format; 1 if it is not stated, and the current format without a record."""
     try:
         record = from_json(content)
     except ValueError:

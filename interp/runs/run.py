@@ -261,8 +261,8 @@ class Run(RunFolder):
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
-        # Do this last, even if the model is already listed: a failed command may just have removed
-        # it.
+        # Do this last, even if the model is already listed, since a failed command may just have
+        # removed it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 

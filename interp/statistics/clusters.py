@@ -23,7 +23,7 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
-"""Smallest number of clusters that is tested: for fewer, neither the bootstrap nor Student's t is
+"""Smallest number of clusters that is tested. With fewer, neither the bootstrap nor Student's t is
 valid, and robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50).
 """
 
@@ -182,7 +182,7 @@ def cluster_contrast(
         trials: one row per trial.
         value: the column to compare, constant within each cluster.
         group: the column that assigns each trial to a group.
-        groups: the two groups, a and b; trials of other groups are omitted.
+        groups: the two groups, `a` and `b`; trials of other groups are omitted.
         cluster: the column of the clusters.
         weight: the column of the trials' weights.
     """

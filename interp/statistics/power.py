@@ -226,11 +226,11 @@ def plan_table(
 ) -> pd.DataFrame:
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
-    detectable is the difference in accuracy that a two-sided 5% test detects with 80% power, as in
-    a report; detectable_holm is the detectable size of the only true difference in its family,
-    which Holm's method tests at 5% divided by the number of tests. Each is a string, "none" if no
-    difference can be detected, for instance below ten clusters. Without named models there is no
-    column model.
+    `detectable` is the difference in accuracy that a two-sided 5% test detects with 80% power, as
+    in a report. `detectable_holm` is the detectable size of the only true difference in its family,
+    which Holm's method tests at 5% divided by the number of tests. Both are strings, which are
+    "none" if no difference can be detected, for instance below ten clusters. Without named models
+    there is no column model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.

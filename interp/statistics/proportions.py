@@ -252,7 +252,7 @@ def within_cells(
 ) -> float:
     """The correlation of two trials of one cell, from 0 to 1; 0 if no cell has two trials.
 
-    One minus the unbiased variance within cells over that of all trials (Donner, 1986,
+    One minus the ratio of the unbiased variance within cells to that of all trials (Donner, 1986,
     International Statistical Review 54).
 
     Args:

@@ -124,7 +124,7 @@ class _Trainer(Trainer):
         return self._loss(model, inputs)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return zero: operations are not counted, since batches have several parts."""
+        """Return zero instead of counting operations, since batches have several parts."""
         return 0
 
 

@@ -148,7 +148,7 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
 
 
 def _levels(column: pd.Series) -> tuple[str, ...]:
-    """The levels that occur, in the order of a categorical, otherwise sorted."""
+    """The levels that occur, in the order of a categorical column; sorted for other columns."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = set(column)
         return tuple(str(level) for level in column.cat.categories if level in present)

@@ -137,7 +137,7 @@ def _standard_errors(
 
 
 MIN_STUDIES = 2
-"""Smallest number of estimates to pool: a single estimate has no spread."""
+"""Smallest number of estimates to pool, since a single estimate has no spread."""
 
 
 @dataclass(frozen=True)
