@@ -213,7 +213,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are those that the settings require; peft itself does not."""
+    """Check that the tensors are those that the settings require, as peft does not do so."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(

@@ -258,8 +258,8 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     if listed is None:
         raise UserError(
             f"a {kind.name} of the architecture {model.config.model_type!r} "
-            f"cannot be inspected. {UNMAPPED_WORKS}. Supported are most causal language "
-            f"models, and the classifiers {', '.join(ENCODERS)}"
+            f"cannot be inspected. {UNMAPPED_WORKS}. Most causal language models and the "
+            f"classifiers {', '.join(ENCODERS)} can be inspected"
         )
     problem = _mismatch(model, listed)
     pooling = getattr(model.config, "classifier_pooling", "cls")

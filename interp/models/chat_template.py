@@ -39,7 +39,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
     Args:
         seconds: processor time, which does not depend on the load of the machine.
-        memory: bytes in addition to the memory of the process so far; limited on Linux only.
+        memory: bytes beyond those that the process already uses; limited on Linux only.
 
     Raises:
         TimeoutError: the block takes more time.
@@ -179,8 +179,8 @@ def chat_frame(
 def gap(text: str) -> str:
     """The separator that ordinary writing puts between a string and the next word.
 
-    It is a space, or empty after white space, an opening bracket or quotation mark, or Chinese or
-    Japanese script.
+    It is a space, except after white space, an opening bracket or quotation mark, or Chinese or
+    Japanese script, where it is empty.
     """
     return " " if _is_set_off(text) else ""
 

@@ -186,7 +186,7 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
             if not own.is_file():
                 raise UserError(
                     f"{one_line(name)} lacks the weights {one_line(own.name)}, which its {first} "
-                    "names; copy the whole folder again"
+                    "lists; copy the whole folder again"
                 )
         return files
     return []

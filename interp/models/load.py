@@ -252,7 +252,7 @@ def _adapted(
 
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
-    """Check that an adapter can be merged into a base, and was trained on it."""
+    """Check that an adapter can be merged into a base, and that it was trained on this base."""
     shown, of = one_line(adapter.name), one_line(base.name)
     if base.adapter is not None:
         raise UserError(
@@ -388,7 +388,7 @@ def set_threads(model: Model, asked: int | None) -> None:
         threads = 1 if model.hf.num_parameters() < SMALL else own
         torch.set_num_threads(threads)
         if threads < own:
-            echo(f"{model.name} is small and gets 1 of {own} threads; --threads changes that")
+            echo(f"{model.name} is small and gets 1 of {own} threads; use --threads to change this")
 
 
 @cache

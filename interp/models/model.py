@@ -47,7 +47,7 @@ class Model:
     Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer provides no character offsets, or token ids beyond the model's
+        UserError: the tokenizer provides no character offsets, or has token ids beyond the model's
             embeddings, or the model cannot answer.
     """
 

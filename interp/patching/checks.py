@@ -78,7 +78,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
     """Check that heads output their attention weights times the cached values.
 
     Raises:
-        UserError: they do not, as in differential or latent attention.
+        UserError: heads output something else, as in differential or latent attention.
     """
     for layer, (pattern, z), values in _by_layer(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]

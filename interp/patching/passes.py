@@ -92,7 +92,7 @@ def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:
-    """Use plain attention at widths at which PyTorch's fused attention is wrong (`safe_width`)."""
+    """Use plain attention for widths with wrong results in PyTorch's fused one (`safe_width`)."""
     return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
 
 

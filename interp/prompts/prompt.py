@@ -35,8 +35,8 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use,
-which depends only on content and seed, and not on limits or workers.
+"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use.
+This order depends only on content and seed, and not on limits or workers.
 """
 
 

@@ -32,7 +32,7 @@ _ROOM = 24
 
 
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
-    """Print a table to standard output, one word of a heading per line, figures right-aligned.
+    """Print a table, with one word of a heading per line and with right-aligned figures.
 
     A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins
     with the table's first columns, which contain names. No figure and no name is truncated; names

@@ -1,4 +1,4 @@
-"""Pieces of HTML: filled-in templates, tables, token heat maps, notebook displays."""
+"""Pieces of HTML: filled-in templates, tables, token heat maps and notebook displays."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -2,8 +2,8 @@
 
 A worker claims a shard by creating a file that must not exist yet. A claim is void once its process
 has ended, or once an observer has seen it for longer than a shard should take (by the observer's
-monotonic clock). Claims only save work: two workers that measure the same shard write identical
-numbers.
+monotonic clock). Claims merely save work, since two workers that measure the same shard write
+identical numbers.
 """
 
 import os

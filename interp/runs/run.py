@@ -374,7 +374,7 @@ class Memory(Record):
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Start with the budget left by an earlier lack of memory on this kind of device."""
+    """Start with the budget left after memory ran out earlier on this kind of device."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)

@@ -97,7 +97,7 @@ class Worker(Protocol):
 
     @property
     def number(self) -> int:
-        """Number of the worker, from 0, after which its log and its record are named."""
+        """Number of the worker, counted from 0; its log and its record are named after it."""
 
     def running(self) -> bool:
         """Whether the worker is running or queued."""

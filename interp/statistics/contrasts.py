@@ -11,10 +11,10 @@
    error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: for a factor with many levels, the best level minus the worst, compared with the spread
    of levels shuffled within clusters; the interval holds simultaneously for every pair of levels.
-6. Correction: Holm's method over the contrasts that a system names; other contrasts are
+6. Correction: Holm's method over the contrasts that a system names. Other contrasts are
    exploratory.
-7. Verdict: if no difference is shown, whether all differences of interest are excluded
-   (`interp.statistics.decisions`).
+7. Verdict: whether a difference is shown and, if not, whether all differences of interest are
+   excluded (`interp.statistics.decisions`).
 
 benchmarks/controls counts how often these tests reject true and false null hypotheses in
 simulated studies. The standard error matters if groups of clusters differ in number and spread. One

@@ -1,6 +1,6 @@
 """Figures of patching: heat maps of effects, and effects against attribution scores.
 
-Positive values are blue and negative values red, which does not require red-green colour vision.
+Positive values are blue and negative values are red, so readers need no red-green colour vision.
 """
 
 import numpy as np
