@@ -247,8 +247,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
         if problem is None:
             return architecture
     raise UserError(
-        f"the architecture {model.config.model_type!r} does not have the expected structure: "
-        f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}. Known architectures are "
+        f"the architecture {model.config.model_type!r} cannot be inspected, because it does not "
+        f"have the expected structure: {problem}. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
 
@@ -267,8 +267,8 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
         problem = f"its head uses {pooling!r} pooling instead of the first token"
     if problem is not None:
         raise UserError(
-            f"the encoder {model.config.model_type!r} does not have the expected structure: "
-            f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}"
+            f"the encoder {model.config.model_type!r} cannot be inspected, because it does not "
+            f"have the expected structure: {problem}. {UNMAPPED_WORKS}"
         )
     return listed
 

@@ -2,7 +2,8 @@
 
 1. Write a marker in place of the message, after the preceding turns, several times. The text before
    and after the marker is the frame.
-2. Write an answer after the message; the text between the message and the answer opens answers.
+2. Write an answer after the message; the text between the message and the answer is the opening of
+   answers.
 3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
    or never ends.
 

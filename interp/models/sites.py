@@ -72,7 +72,7 @@ def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int
         if not architecture.causal:
             raise UserError(
                 f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
-                "patch z, which it acts through"
+                "patch z, through which it acts"
             )
         return Location(attention, "weights", lambda weights: weights, layer)
     if site == "z":

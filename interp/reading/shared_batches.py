@@ -84,7 +84,7 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:
     start, end = before.start, after.end
     apart = before.saved + after.saved
-    # Neighbours that share more were joined earlier, so all in the two families share this much.
+    # Neighbours that share more were joined earlier, so none in the two families share less.
     together = shared * (end - start - 1)
     if together > apart:
         return _Stretch(start, end, (Family(tuple(order[start:end]), shared),), together)

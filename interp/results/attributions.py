@@ -87,7 +87,7 @@ class Attributions(Answered):
         if above is None or below is None:
             known = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
             raise UserError(
-                f"the prompts do not name two segments to compare; name two of {known}, as in "
+                f"the prompts do not name two segments to compare; pass two of {known}, as in "
                 "ratios(above, below)"
             )
         parts = self.measured.parts("segment_scores", RATIO_COLUMNS)

@@ -349,7 +349,7 @@ def _head(rows: pd.DataFrame) -> int | None:
 
 
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables for a terminal: effects of all pairs, recovered shares of recognized pairs.
+    """Titled tables for a terminal: effects of all pairs, and recovered shares of recognized pairs.
 
     A row is a role and a column is a layer; a table has as many layers as fit side by side.
     """

@@ -41,7 +41,8 @@ DEFAULT_MINUTES = 60
 """Time limit of a job unless `time` is set; the job is requeued as often as needed."""
 
 INTERRUPT_SECONDS = 30
-"""Seconds that a worker has to give its claim back; SLURM kills a job 90 seconds after notice."""
+"""Seconds that a worker has to give its claim back; SLURM kills a job 90 seconds after giving
+notice."""
 
 POLL_SECONDS = 5.0
 """Smallest number of seconds between two calls of squeue, regardless of the number of workers."""

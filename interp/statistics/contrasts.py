@@ -6,11 +6,11 @@
 3. Interval: as for one share, from random weights of the clusters and of an added cluster, so it
    lies between -1 and 1 and has a width even if no cluster differs
    (`interp.statistics.proportions.difference_interval`).
-4. Test: random signs of the clusters' contributions if clusters have trials at both levels;
+4. Test: random signs of the clusters' contributions if clusters have trials at both levels, and
    otherwise random orders of the clusters' shares, with the difference divided by its standard
    error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: for a factor with many levels, the best level minus the worst, compared with the spread
-   of levels shuffled within clusters; the interval holds simultaneously for every pair of levels.
+   of levels shuffled within clusters. The interval holds simultaneously for every pair of levels.
 6. Correction: Holm's method over the contrasts that a system names. Other contrasts are
    exploratory.
 7. Verdict: whether a difference is shown and, if not, whether all differences of interest are

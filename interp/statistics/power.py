@@ -5,7 +5,7 @@
 2. Simulate studies of these prompts, with a difference between the levels and with these
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels or
-   drawn again (Lunn and Davies, 1998, Biometrika 85).
+   is drawn again (Lunn and Davies, 1998, Biometrika 85).
 3. Test each study as `interp.statistics.contrasts` does, but by Student's t, not by permutations.
 4. Search for the smallest difference that 80% of the studies detect.
 """

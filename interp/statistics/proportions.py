@@ -155,10 +155,10 @@ def difference_interval(
     weight in a paired comparison, and separate weights in an unpaired one.
 
     In 600 simulated samples of each of 20 kinds (11 to 147 clusters, paired or not, shares from 0
-    to 0.97), the 95% interval covered the true difference in between 95.8% and 100.0% of the
-    samples. Student's interval on the scale of Fisher's z covered it in between 70.5% and 97.7%,
-    because it is far too narrow if a share is near 0 or 1. Each end of the 90% interval was wrong
-    in at most 5.8% of the samples.
+    to 0.97), the 95% interval covered the true difference in 95.8% to 100.0% of the samples,
+    depending on the kind. Student's interval on the scale of Fisher's z covered it in 70.5% to
+    97.7% of them, because it is far too narrow if a share is near 0 or 1. Each end of the 90%
+    interval was wrong in at most 5.8% of the samples.
 
     Args:
         a: hits and trials of the first share, indexed by cluster.

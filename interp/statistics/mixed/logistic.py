@@ -213,7 +213,7 @@ def _separated(
     """Whether a direction is wrong for no row and right for some (Albert and Anderson, 1984).
 
     The linear programme of Konis (2007) finds the direction that moves rows furthest to their own
-    side on average and none to the other side.
+    side on average, but moves none to the other side.
     """
     signed = (2 * outcomes - 1)[:, None] * design
     solution = linprog(

@@ -10,9 +10,9 @@
 
 In settings of 2 to 20 models with unequal errors and a spread of 0 to 5 times the errors, with
 2,000 simulated studies each (`benchmarks/controls/logical_forms.py`), the interval covered the mean
-in between 94.0% and 96.6% of the studies. The interval for a further model covered its true value
-in between 94.9% and 100.0%. If true values have a skewness of 1, the first range is from 92.4% to
-96.2%, and the second from 93.8% to 100.0%.
+in 94.0% to 96.6% of the studies, and the interval for a further model covered its true value in
+94.9% to 100.0% of them. If true values have a skewness of 1, the first range is 92.4% to 96.2%, and
+the second is 93.8% to 100.0%.
 """
 
 from collections.abc import Sequence
