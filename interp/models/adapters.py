@@ -38,7 +38,7 @@ NAME = "default"
 """peft's name for the only adapter of a model."""
 
 _PREFIX = "base_model.model."
-"""Prefix of the names of stored tensors, which peft's wrapper adds."""
+"""Prefix that peft's wrapper adds to the names of stored tensors."""
 
 _LORA_CONFIG = {"r", "lora_alpha", "target_modules", "use_rslora", "fan_in_fan_out"}
 """Settings passed to peft."""
@@ -59,7 +59,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 class Settings(BaseModel):
-    """Settings of adapter_config.json; all others must be switched off."""
+    """The supported settings of adapter_config.json; all others must be switched off."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
@@ -68,8 +68,8 @@ class Settings(BaseModel):
     r: Annotated[int, Field(ge=1)]
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
-    """Names of modules, or the ends of their paths. Patterns are rejected: a pattern may run
-    forever.
+    """Names of modules, or the ends of their paths. Patterns are rejected, because matching one may
+    take forever.
     """
     use_rslora: bool = False
     fan_in_fan_out: bool = False
@@ -110,7 +110,7 @@ def is_adapter(folder: Path) -> bool:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter in a folder, whose weights are not yet loaded.
+    """The adapter in a folder, without loading its weights.
 
     Raises:
         UserError: a file is missing, damaged or not a plain file, the settings are not plain LoRA,
@@ -169,7 +169,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
 
 
 def _check_ranks(name: str, file: Path, rank: int) -> None:
-    """Check, before anything is built, that the tensors have the rank of the settings."""
+    """Check that the tensors have the rank in the settings, before anything is built."""
     for key, tensor in header(file):
         place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
@@ -190,7 +190,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 
-    # The checked settings are passed explicitly: peft itself would read more from the file.
+    # Pass the checked settings explicitly, because peft itself would read others from the file too.
     config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
     with as_user_error(WEIGHTS, adapter.name), _quiet_peft():
         stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
@@ -213,7 +213,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are those that the settings require, which peft does not do."""
+    """Check that the tensors are those that the settings require, as peft does not do so."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
@@ -224,7 +224,7 @@ def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
 
 
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
-    """Reject a change to one of two modules that share a weight: both modules would change."""
+    """Reject a change to one of two modules that share a weight, because both would change."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
     # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
@@ -272,7 +272,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
 
 
 def save_adapter(wrapped: Any, folder: Path, base: Base) -> None:
-    """Save an adapter from `low_rank`, trained on `base`, in an empty folder for `read_adapter`."""
+    """Save an adapter created by `low_rank` and trained on `base` in an empty folder."""
     wrapped.save_pretrained(folder, save_embedding_layers=False)
     remove_plain(folder, ["README.md"])  # peft's empty template of a model card
     file = folder / SETTINGS

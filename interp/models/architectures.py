@@ -25,7 +25,8 @@ class Kind:
     auto: Any
     """The transformers class that loads models of this kind."""
     reads_ahead: bool
-    """Whether tokens attend to later tokens, so prompts with the same beginning share no states."""
+    """Whether tokens attend to later tokens. If so, prompts with the same beginning share no
+    states."""
 
 
 CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
@@ -34,13 +35,13 @@ TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=Tru
 
 
 def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind of a model, from the names of its classes or otherwise from its configuration.
+    """The kind of a model, from the names of its classes or, failing that, its configuration.
 
-    Causal models that also read images share the name ...ForConditionalGeneration with text-to-text
-    models.
+    The class names of causal models that also read images end in ForConditionalGeneration, like
+    those of text-to-text models.
 
     Raises:
-        UserError: the model has no head that answers, as in a masked language model.
+        UserError: the model has no head that can give an answer; masked language models have none.
     """
     if any(name.endswith("ForSequenceClassification") for name in architectures):
         return CLASSIFIER
@@ -62,8 +63,8 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
 class Architecture:
     """Module paths of a causal language model, or of an encoder that pools its first token.
 
-    `layers` and `final_norm` start at the model's root, the other paths at a layer unless stated
-    otherwise.
+    The paths `layers` and `final_norm` start at the model's root. All others start at a layer
+    unless stated otherwise.
     """
 
     layers: str
@@ -75,8 +76,9 @@ class Architecture:
     attention_out: str
     """The module of a layer whose output is the attention's contribution to the residual stream."""
     mlp_norm: str | None
-    """The module of a layer that reads the residual stream for the MLP: the MLP's norm, or the MLP.
-    None if norms act on the stream itself, which is then not a sum of contributions.
+    """The module of a layer that reads the residual stream for the MLP: the MLP's norm or, without
+    a norm, the MLP itself. None if norms act on the stream itself, which is then not a sum of
+    contributions.
     """
     mlp_out: str
     """The module of a layer whose output is the MLP's contribution to the residual stream."""
@@ -245,8 +247,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
         if problem is None:
             return architecture
     raise UserError(
-        f"the architecture {model.config.model_type!r} does not have the expected structure: "
-        f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}. Known architectures are "
+        f"the architecture {model.config.model_type!r} cannot be inspected, because it does not "
+        f"have the expected structure: {problem}. {UNMAPPED_WORKS}. Known architectures are "
         f"{', '.join(ARCHITECTURES)}, and those built like Llama"
     )
 
@@ -256,17 +258,17 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
     if listed is None:
         raise UserError(
             f"a {kind.name} of the architecture {model.config.model_type!r} "
-            f"cannot be inspected. {UNMAPPED_WORKS}. Supported are most causal language "
-            f"models, and the classifiers {', '.join(ENCODERS)}"
+            f"cannot be inspected. {UNMAPPED_WORKS}. Most causal language models and the "
+            f"classifiers {', '.join(ENCODERS)} can be inspected"
         )
     problem = _mismatch(model, listed)
     pooling = getattr(model.config, "classifier_pooling", "cls")
     if problem is None and pooling != "cls":
-        problem = f"its head pools by {pooling!r}, not the first token"
+        problem = f"its head uses {pooling!r} pooling instead of the first token"
     if problem is not None:
         raise UserError(
-            f"the encoder {model.config.model_type!r} does not have the expected structure: "
-            f"{problem}, so it cannot be inspected. {UNMAPPED_WORKS}"
+            f"the encoder {model.config.model_type!r} cannot be inspected, because it does not "
+            f"have the expected structure: {problem}. {UNMAPPED_WORKS}"
         )
     return listed
 

@@ -32,11 +32,11 @@ _BLOCK_MASKS = ("flex_attention",)
 def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Append one row per layer to the yielded list in each forward pass within the block.
 
-    A row is the attention of the token at which the answer is read: the last token of a causal
-    model, the first token of a classifier, whose head pools it, or the decoder's last token in a
-    text-to-text model, which attends to the encoder's tokens (cross-attention). Layers without
-    attention, as in partly recurrent models, append no row. The model's attention and its outputs
-    do not change.
+    A row is the attention of the token at which the answer is read. This is the last token in a
+    causal model, and the first token in a classifier, whose head pools it. In a text-to-text model
+    it is the decoder's last token, which attends to the encoder's tokens (cross-attention). Layers
+    without attention, as in partly recurrent models, append no row. The model's attention and its
+    outputs do not change.
 
     Raises:
         UserError: the attention cannot be read, or the model has no attention.

@@ -1,10 +1,10 @@
 """Backward rules: switches that change how gradients pass through parts of a model.
 
-The forward pass stays the same, up to rounding. Each switch affects one kind of part:
+The forward pass is unchanged, up to rounding. Each switch affects one kind of part:
 
 1. Norms: denominators are constants, so a norm is linear for the given tokens.
 2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so it is less close
-   to zero if one token gets nearly all attention.
+   to zero if one token receives nearly all of the attention.
 3. Products (of queries, keys and values, and of the two factors of a gated MLP): each factor
    receives a share of the gradient, so that a gradient through two factors is not counted twice.
 """
@@ -63,8 +63,8 @@ GIM = BackwardRules(
     value_share=0.5,
     gate_share=0.5,
 )
-"""Gradient interaction modifications (Edin et al. 2025): each factor of a product receives half of
-the gradient; queries and keys are factors of two nested products.
+"""Gradient interaction modifications (Edin et al. 2025). Each factor of a product receives half of
+the gradient. Queries and keys are factors of two nested products.
 """
 
 
@@ -146,7 +146,7 @@ class _Form:
     epsilon: float
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
-        """The values of the norm; its denominators carry no gradient."""
+        """The values of the norm, with denominators that have no gradient."""
         x = hidden_states.to(_precise(hidden_states))
         if self.centred:
             x = x - x.mean(-1, keepdim=True)
@@ -182,8 +182,8 @@ def norm_form(module: nn.Module, sample: Hidden) -> _Form:
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     """The form of a norm, determined from its output for three vectors and checked on a sample.
 
-    Its weights are not read: architectures use them differently (Gemma multiplies by 1 + weight),
-    and an offloaded module has its weights only while it runs.
+    Its weights are not read, because architectures use them differently (Gemma multiplies by 1 +
+    weight), and an offloaded module has its weights only while it runs.
     """
     signs = torch.ones_like(sample)  # with mean 0 (unless the width is odd) and mean square 1
     signs[..., 1::2] = -1
@@ -226,7 +226,7 @@ def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 _ATTENTION = "interp_backward_rules"
-"""The name under which transformers knows the attention of this module."""
+"""The name under which this module's attention is registered in transformers."""
 
 _IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
 """The rules in force, and a callback for each attention module that they reach."""
@@ -269,7 +269,7 @@ AttentionMaskInterface.register(_ATTENTION, eager_mask)
 
 
 def _softmax(logits: Logits, temperature: float) -> Logits:
-    """The softmax, whose Jacobian is that of the softmax at logits / temperature."""
+    """The softmax of the logits, with the Jacobian of the softmax at logits / temperature."""
     logits = logits.to(_precise(logits))
     weights = logits.softmax(-1)
     if temperature == 1.0:

@@ -16,7 +16,7 @@ KeyValues = list[tuple[Tensor, Tensor]]
 
 
 def empty() -> Any:
-    """A cache without tokens, which a forward pass fills with keys and values."""
+    """An empty cache, to which a forward pass adds keys and values."""
     return DynamicCache()
 
 
@@ -51,7 +51,7 @@ def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool =
 
 
 def flattened(cache: Any) -> KeyValues:
-    """The content of a cache, (row x token, key-value head, size), as `gathered` takes it."""
+    """The content of a cache for `gathered`: tensors of (row x token, key-value head, size)."""
     return [
         (keys.transpose(1, 2).flatten(0, 1), values.transpose(1, 2).flatten(0, 1))
         for keys, values in key_values(cache)
@@ -117,9 +117,10 @@ class _GatheredLayer(DynamicLayer):
 def short_length(model: Model) -> int | None:
     """Length in tokens of the longest prompt read with the short frequencies; None for no limit.
 
-    Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so no
-    pass may mix prompts below and above this length, or read a longer prompt in parts. Dynamic NTK
-    scaling changes its frequencies only beyond the longest prompt that the model accepts.
+    Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so a
+    pass may neither mix prompts below and above this length nor read a longer prompt in parts.
+    Dynamic NTK scaling changes its frequencies only beyond the longest prompt that the model
+    accepts.
     """
     parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}
     by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]

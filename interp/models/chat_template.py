@@ -2,7 +2,8 @@
 
 1. Write a marker in place of the message, after the preceding turns, several times. The text before
    and after the marker is the frame.
-2. Write an answer after the message; the text between the message and the answer opens answers.
+2. Write an answer after the message; the text between the message and the answer is the opening of
+   answers.
 3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
    or never ends.
 
@@ -39,7 +40,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
     Args:
         seconds: processor time, which does not depend on the load of the machine.
-        memory: bytes in addition to the memory of the process so far; limited on Linux only.
+        memory: bytes beyond those that the process already uses; limited on Linux only.
 
     Raises:
         TimeoutError: the block takes more time.
@@ -92,8 +93,8 @@ RENDERINGS = 8
 """How many times the frame is written in order to detect a random template."""
 
 LARGEST_NUMBER = 1_000_000
-"""The largest number in a template. A power, or a single operation on larger numbers, can run
-forever inside Python itself, beyond the reach of any time limit.
+"""The largest number that a template may contain. A power, or a single operation on larger numbers,
+can run forever inside Python itself, where no time limit can stop it.
 """
 
 MARKER = "Where is message 5d41402a?"
@@ -116,7 +117,7 @@ class ChatFrame:
     templated: bool
     """Whether a chat template wrote the frame, which then already holds the special tokens."""
     direct: str = ""
-    """What is written after `after` to omit a thought that no switch of the template omits: an
+    """Text written after `after` to suppress a thought if the template has no switch for this: an
     empty thought, or the channel of answers."""
 
 
@@ -179,8 +180,8 @@ def chat_frame(
 def gap(text: str) -> str:
     """The separator that ordinary writing puts between a string and the next word.
 
-    It is a space, or empty after white space, an opening bracket or quotation mark, or Chinese or
-    Japanese script.
+    It is a space, except after white space, an opening bracket or quotation mark, or Chinese or
+    Japanese script, where it is empty.
     """
     return " " if _is_set_off(text) else ""
 
@@ -258,7 +259,7 @@ def render(
                 chat_template=_dated(template, day),
                 tokenize=False,
                 add_generation_prompt=generation,
-                # Read by the templates of Llama 3.1 and 3.2.
+                # The templates of Llama 3.1 and 3.2 use this variable.
                 date_string=day.strftime("%d %b %Y"),
                 **_variables(tokenizer.name_or_path, template, chat),
             )

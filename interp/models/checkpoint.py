@@ -1,7 +1,7 @@
 """Checks of a model's folder before anything in it is loaded.
 
-1. Each file is a regular file: a pipe or a device would be read forever.
-2. Weights are safetensors, or pickles if allowed; an index names only files in its own folder.
+1. Each file is a regular file, since reading a pipe or a device might never end.
+2. Weights are safetensors, or pickles if allowed; an index lists only files in its own folder.
 3. The headers of the weight files contain the names, shapes and types of all tensors, without
    values.
 """
@@ -35,7 +35,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
     tokenizers library are not an `Exception`, so everything except exits of the program is caught.
 
     Raises:
-        UserError: anything else went wrong.
+        UserError: an error other than a UserError was raised in the block.
     """
     try:
         yield
@@ -160,7 +160,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
     """The tensors that transformers would load from a folder; empty if there are no weights.
 
     Raises:
-        UserError: a file is damaged, or an index names files that are not next to it.
+        UserError: a file is damaged, or an index lists files that are not next to it.
     """
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
@@ -170,10 +170,10 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files from which transformers would read weights: a single file, or those in an index.
+    """The files from which transformers would read weights: one file, or those listed in an index.
 
     Raises:
-        UserError: an index is damaged, or names anything other than weight files next to it.
+        UserError: an index is damaged, or lists anything other than weight files next to it.
     """
     for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
         file = folder / first
@@ -186,7 +186,7 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
             if not own.is_file():
                 raise UserError(
                     f"{one_line(name)} lacks the weights {one_line(own.name)}, which its {first} "
-                    "names; copy the whole folder again"
+                    "lists; copy the whole folder again"
                 )
         return files
     return []
@@ -196,7 +196,7 @@ def indexed_files(name: str, index: Path) -> list[str]:
     """Names of the files that an index lists as holding weights.
 
     Raises:
-        UserError: the index is damaged, or names anything other than weight files next to it.
+        UserError: the index is damaged, or lists anything other than weight files next to it.
     """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with as_user_error(index.name, name):
@@ -206,7 +206,7 @@ def indexed_files(name: str, index: Path) -> list[str]:
         # Only a plain name is certain to refer to a file in the folder.
         if not re.fullmatch(rf"\w[\w.-]{{0,200}}{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
-                f"{index.name} in {one_line(name)} names the file {one_line(file)!r}; expected "
+                f"{index.name} in {one_line(name)} lists the file {one_line(file)!r}; expected "
                 f"the name of a {suffix} file next to it"
             )
     return files
@@ -237,7 +237,7 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
     """The configuration in a folder.
 
     Raises:
-        UserError: the configuration is not an object, or names weights or an attention kernel.
+        UserError: the configuration is not an object, or specifies weights or an attention kernel.
     """
     config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
@@ -249,9 +249,9 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
         kernel = key.removeprefix("_").startswith("attn_implementation") and isinstance(value, str)
         if kernel and not re.fullmatch(r"\w{1,64}", value, re.ASCII):
             raise UserError(
-                f"config.json in {one_line(name)} names the attention kernel {one_line(value)!r}, "
-                "which would be downloaded and run; remove it, and pass it with "
-                "--attn-implementation if you trust it"
+                f"config.json in {one_line(name)} specifies the attention kernel "
+                f"{one_line(value)!r}, which would be downloaded and run; remove it, and pass it "
+                "with --attn-implementation if you trust it"
             )
     return config
 

@@ -62,7 +62,7 @@ def load_model(name: str, **options: Any) -> Model:
     Args:
         name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
             organism.
-        **options: those of `Loading`.
+        **options: the fields of `Loading`.
 
     Raises:
         UserError: the model cannot be found, is damaged or incomplete, its weights do not fit its
@@ -99,8 +99,8 @@ class FoundModel:
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """An adapter to merge into the model, whose fields except name, source, fingerprint and
-    tokenizer then describe the base."""
+    """An adapter to merge into the model. If there is one, all fields except name, source,
+    fingerprint and tokenizer describe its base."""
 
     @property
     def allow_pickle(self) -> bool:
@@ -120,7 +120,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     Notes about the model go to standard error.
 
     Raises:
-        UserError: the device does not exist, or as in `load_model`.
+        UserError: the device does not exist, or loading fails as in `load_model`.
     """
     device, dtype = loading.device, loading.dtype
     if device is not None:
@@ -134,7 +134,8 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     hf, notes = _load_weights(
         found,
         dtype=dtype,
-        # Load the model directly onto its device: a quantized model cannot be moved afterwards.
+        # Load the model directly onto its device, since a quantized model cannot be moved
+        # afterwards.
         device_map=loading.device_map or device,
         quantization_config=quantizing,
         attn_implementation=loading.attn_implementation,
@@ -251,7 +252,7 @@ def _adapted(
 
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
-    """Check that an adapter can be merged into a base, and was trained on it."""
+    """Check that an adapter can be merged into a base, and that it was trained on this base."""
     shown, of = one_line(adapter.name), one_line(base.name)
     if base.adapter is not None:
         raise UserError(
@@ -275,7 +276,7 @@ def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
 
 
 def _check_no_adapter(name: str, revision: str | None) -> None:
-    """Reject an adapter on the hub: with peft, transformers would load the base that it names."""
+    """Reject an adapter on the hub, since transformers would use peft to load the base it names."""
     with as_user_error("its folder", name):
         file = find_adapter_config_file(name, revision=revision)
     if file is not None:
@@ -345,12 +346,12 @@ def _quantizing(
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model before training: weights drawn by its architecture's own rule.
+    """The model as before training, with weights drawn by its architecture's own rule.
 
-    The model's own weights stay in memory.
+    The given model's own weights remain in memory.
 
     Raises:
-        UserError: the weights are quantized, and cannot be drawn again.
+        UserError: the weights are quantized, so they cannot be drawn again.
     """
     if model.quantization is not None:
         raise UserError(
@@ -367,18 +368,18 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 SMALL = 20_000_000
 """Number of parameters below which a model gets one thread. Threads wait for each other after every
 short operation. On two busy x86-64 cores (torch 2.13.0), attribution with two threads ran at 0.11
-times the speed of one thread for a model of 1.6 million parameters, and at 0.5 times for 65 million
-(hidden 1,024, 4 layers). On idle cores, large models gain from more threads, so they keep PyTorch's
-number.
+times the speed of one thread for a model of 1.6 million parameters, and at 0.5 times that speed for
+a model of 65 million (hidden size 1,024, 4 layers). On idle cores, large models gain from more
+threads, so they keep PyTorch's number.
 """
 
 
 def set_threads(model: Model, asked: int | None) -> None:
-    """Set the number of threads for a model in this process, and report a reduced number.
+    """Set the number of threads for a model in this process, and report a reduction.
 
     Args:
         model: the measured model; on devices other than the CPU, nothing changes.
-        asked: the value of --threads; if None, OMP_NUM_THREADS decides, if set.
+        asked: the value of --threads; if None, OMP_NUM_THREADS is used if it is set.
     """
     if asked is not None:
         torch.set_num_threads(asked)
@@ -387,7 +388,7 @@ def set_threads(model: Model, asked: int | None) -> None:
         threads = 1 if model.hf.num_parameters() < SMALL else own
         torch.set_num_threads(threads)
         if threads < own:
-            echo(f"{model.name} is small and gets 1 of {own} threads; --threads changes that")
+            echo(f"{model.name} is small and gets 1 of {own} threads; use --threads to change this")
 
 
 @cache

@@ -51,8 +51,8 @@ def model_name(text: str) -> str:
 Thinking = Literal["off", "on"]
 
 SWITCHES = ("enable_thinking", "thinking")
-"""Variables that switch thoughts on and off in chat templates: the variable of Qwen3, SmolLM3 and
-GLM-4.5, and that of DeepSeek-V3.1 and Granite."""
+"""Variables that switch thoughts on and off in chat templates: one used by Qwen3, SmolLM3 and
+GLM-4.5, and one used by DeepSeek-V3.1 and Granite."""
 
 DEFAULT_DATE = "2024-07-26"
 """The date passed to templates: the fallback date of the templates of Llama 3.1 and 3.2."""
@@ -63,8 +63,7 @@ class ChatFormat:
     """Settings for writing messages to a model.
 
     Raises:
-        UserError: the date is invalid, or there is a system prompt but no template to
-            write it.
+        UserError: the date is invalid, or a system prompt is set without a template to write it.
     """
 
     template: bool = True
@@ -78,7 +77,7 @@ class ChatFormat:
     options: tuple[tuple[str, JsonValue], ...] = ()
     """Further variables of the template, by name, such as ("reasoning_effort", "low")."""
     end_of_thought: str | None = None
-    """The mark that ends a thought; None looks for it in the template and the vocabulary."""
+    """The mark that ends a thought; if None, it is taken from the template or the vocabulary."""
 
     def __post_init__(self) -> None:
         try:
@@ -117,9 +116,9 @@ def _template_option(text: str) -> str:
     if "=" not in text or not name.isidentifier():
         raise ValueError("expected KEY=VALUE, such as reasoning_effort=low")
     if name in SWITCHES:
-        raise ValueError("expected another variable: --thinking on or off sets this one")
+        raise ValueError("this variable is set by --thinking on or off; use that option instead")
     if name in _TAKEN:
-        raise ValueError("expected another variable: this one belongs to the conversation itself")
+        raise ValueError("this variable is part of the conversation itself; use a different one")
     return text
 
 
@@ -135,7 +134,7 @@ _TAKEN = frozenset(
 
 
 def _variable(text: str) -> tuple[str, JsonValue]:
-    """Name and value of KEY=VALUE; the value as JSON, or else the text itself."""
+    """Name and value of KEY=VALUE. The value is parsed as JSON if it is valid JSON."""
     name, _, value = text.partition("=")
     try:
         return name, json.loads(value)
@@ -176,8 +175,9 @@ class Loading(Options):
     template_option: tuple[Annotated[str, FromText(_template_option, "KEY=VALUE")], ...] = ()
     """other variables of the chat template, such as reasoning_effort=low"""
     thinking: Thinking = "off"
-    """off: read answers after an empty thought, as the chat template's own switch writes it; on:
-    after a thought, which `interp generate --thinking on` writes and --thoughts names"""
+    """off: read answers after an empty thought, as written by the chat template's own switch; on:
+    read answers after a thought, which `interp generate --thinking on` writes and --thoughts
+    supplies"""
     end_of_thought: Annotated[str | None, FromText(str, "TEXT")] = None
     """the mark that ends a thought (default: found in the chat template or the vocabulary, such as
     </think>)"""

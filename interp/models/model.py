@@ -37,7 +37,7 @@ from interp.models.weights import device_of, quantization_of, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
-"""Number of message frames to cache: most prompts share the messages before them."""
+"""Number of message frames to cache; most prompts share the messages before them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Model:
     Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer provides no character offsets, or token ids beyond the model's
+        UserError: the tokenizer provides no character offsets, or has token ids beyond the model's
             embeddings, or the model cannot answer.
     """
 
@@ -73,7 +73,7 @@ class Model:
             raise UserError(
                 f"thinking is on, but {self.name} does not seem to think: neither its chat "
                 "template nor its vocabulary names a mark that ends a thought, such as </think>. "
-                "Turn thinking off, or give the mark (--end-of-thought)"
+                "Turn thinking off, or pass the mark with --end-of-thought"
             )
 
     def __repr__(self) -> str:
@@ -91,8 +91,9 @@ class Model:
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
             raise UserError(
-                f"{self.name} ({type(self.hf).__name__}) classifies by a decoder, which pools its "
-                "last token; expected a classifier built on an encoder, such as BERT or RoBERTa"
+                f"{self.name} ({type(self.hf).__name__}) is a classifier built on a decoder, "
+                "which pools its last token; expected a classifier built on an encoder, such as "
+                "BERT or RoBERTa"
             )
         return kind
 
@@ -121,7 +122,7 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """The device of the input embeddings, and so of the inputs."""
+        """The device of the input embeddings, and therefore of the inputs."""
         return device_of(self.hf.get_input_embeddings())
 
     @property
@@ -155,8 +156,8 @@ class Model:
     def padding_side(self) -> str:
         """Side of a batch's padding: "left" or "right".
 
-        Prompts of causal models all end at the last position. Other models count positions from the
-        first column, which an encoder also pools.
+        The prompts of a causal model all end at the last position. Other models count positions
+        from the first column, and encoders also pool this column.
         """
         return "left" if self.kind is CAUSAL else "right"
 
@@ -186,7 +187,7 @@ class Model:
 
     @cached_property
     def _positions_before_first(self) -> int:
-        """Number of positions without a token: RoBERTa counts from the index after its padding."""
+        """Number of positions before the first token: RoBERTa counts from its padding's index."""
         paddings = (
             module.padding_idx
             for path, module in self.hf.named_modules()
@@ -243,7 +244,7 @@ class Model:
 
     @property
     def thinking_note(self) -> str:
-        """A note that the model thinks by default but is read directly; otherwise empty."""
+        """A note if the model thinks by default but is read directly; otherwise empty."""
         try:
             frame = self.chat_frame
         except UserError:
@@ -267,7 +268,7 @@ class Model:
     def identity(self) -> str:
         """A hash over everything that affects results: weights, configuration and tokenizer.
 
-        Generation settings count if their first or end tokens differ from those of the
+        Generation settings are included only if their first or end tokens differ from those of the
         configuration. A model from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
@@ -297,7 +298,7 @@ class Model:
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token that the configuration or else the generation settings name.
+        """A token from the configuration or, failing that, from the generation settings.
 
         Raises:
             UserError: a setting is not a token id.

@@ -68,7 +68,7 @@ def _no_model(name: str) -> str:
 
 
 def _check_reachable(name: str, revision: str | None) -> None:
-    """Ask the hub once about a model that is not cached: its client would try for 23 s."""
+    """Ask the hub only once about a model that is not cached; its client would retry for 23 s."""
     try:
         cached = try_to_load_from_cache(name, "config.json", revision=revision)
     except HFValidationError as error:

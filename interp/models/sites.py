@@ -17,7 +17,8 @@ from interp.models.architectures import layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The site as a view of a module's tensor; head is 1 if there are no heads. Attention weights,
+"""The site as a view of a module's tensor; the head axis has size 1 if there are no heads.
+Attention weights,
 (row, head, query, key), are unchanged.
 """
 
@@ -71,7 +72,7 @@ def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int
         if not architecture.causal:
             raise UserError(
                 f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
-                "patch z, which it acts through"
+                "patch z, through which it acts"
             )
         return Location(attention, "weights", lambda weights: weights, layer)
     if site == "z":
@@ -112,7 +113,8 @@ def check_sites(
         if heads is not None and SITES[site].heads is None:
             with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
             raise UserError(
-                f"got heads, but {site} has none; omit the heads, or use sites among {with_heads}"
+                f"got heads, but {site} has none; omit the heads, or use only sites with heads: "
+                f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
         for layer in range(layer_count(model)):
@@ -188,7 +190,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
-    """Pass the tensor of each location through its edit within the block, in this order."""
+    """Pass the tensor of each location through its edit within the block, in the given order."""
     return hooked(*(_hook(location, edit) for location, edit in edits))
 
 
@@ -238,7 +240,7 @@ def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """Replace a module's computation within the block; its hooks stay."""
+    """Replace a module's computation within the block, but keep its hooks."""
     original = module.__dict__.get("forward")
     module.forward = forward
     try:
@@ -251,7 +253,7 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def attention_by(model: Model, implementation: str) -> Iterator[None]:
-    """Compute the model's attention within the block by another function of transformers."""
+    """Use another of transformers' attention functions for the model within the block."""
     before = model.attn_implementation
     try:
         model.hf.set_attn_implementation(implementation)

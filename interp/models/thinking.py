@@ -1,9 +1,9 @@
 """The marks around a thought, and the frame in which a model answers with or without one.
 
 A model answers directly after an empty thought. Most templates write the empty thought if thinking
-is switched off; for a template without a switch, this module writes it, and a note says so.
+is switched off; for a template without a switch, this module writes one, and a note says so.
 Otherwise, the model answers after a thought of its own, which ends with a mark. The marks are taken
-from the first of these sources that has any:
+from the first of these sources that contains marks:
 
 1. a message with a thought, as the template writes it;
 2. the source of the template;
@@ -42,7 +42,8 @@ class ThoughtMarks:
     """The text around a thought, between the generation prompt and the answer."""
 
     begin: str
-    """The mark that begins a thought, with white space; empty if the generation prompt has it."""
+    """The mark that begins a thought, with white space; empty if the generation prompt contains
+    it."""
     closing: str
     """White space between the thought and the mark that ends it."""
     end: str
@@ -74,7 +75,7 @@ class ThoughtMarks:
 def thinking_frame(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ChatFrame:
-    """The frame around a message, up to where the model begins its thought or its answer.
+    """The frame around a message, up to the point where the model begins its thought or answer.
 
     Raises:
         UserError: the template cannot write messages (`chat_frame`).
@@ -101,7 +102,7 @@ def thinks_anyway(
     frame: ChatFrame,
     asked: Sequence[Turn] = (("user", MARKER),),
 ) -> str:
-    """The mark of thoughts that no switch omits; empty if there are no such thoughts.
+    """The mark that opens thoughts which no switch can turn off; empty if there are none.
 
     The template opens a thought after the message, or it names thoughts and writes the same text
     whether its switch is on or off.

@@ -31,7 +31,7 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
     allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
-    # NaN is ignored here: logits that are not finite are reported with their prompt.
+    # Ignore NaN here, since logits that are not finite are reported with their prompt.
     return not float((ours - theirs).abs().max()) > allowed
 
 
@@ -73,9 +73,9 @@ def check_unembedding(
 class ExactLogits:
     """Restriction of a model's logits to the exact logits of selected tokens.
 
-    The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models):
-    in bf16 a logit of 10 moves in steps of 0.06, as large as many effects. The rest of the model,
-    such as scaling or capping logits, is unchanged.
+    The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models),
+    because in bf16 a logit near 10 changes in steps of 0.06, which is as large as many effects. The
+    rest of the model, such as scaling or capping logits, is unchanged.
 
     Raises:
         UserError: the final norm or the unembedding is offloaded.

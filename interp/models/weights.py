@@ -101,7 +101,7 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
-    """Check a limit of bitsandbytes on a CPU: 4-bit weights must have rows of whole blocks.
+    """Check that 4-bit weights have rows of whole blocks, as bitsandbytes requires on a CPU.
 
     Raises:
         UserError: the length of a weight's rows is not a multiple of its block.
@@ -131,10 +131,11 @@ _MOST_EXPERTS = 1024
 """Largest number of experts in a layer if they are stored as one tensor."""
 
 _TIED = 2
-"""Largest number of parameters per stored number: embeddings may also serve as unembedding."""
+"""Largest number of parameters per stored number; embeddings may also serve as unembedding."""
 
 _PACKED = 16
-"""Largest number of parameters per stored byte of quantized weights: eight one-bit tied weights."""
+"""Largest number of parameters per stored byte of quantized weights: eight one-bit weights, each
+used twice."""
 
 _BUFFER_BYTES = 2**31
 """Largest size in bytes of the tables that a model computes, such as masks and rotary tables."""
@@ -143,18 +144,18 @@ _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat
 
 
 def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Check that a raw config.json specifies no more layers, experts or classes than have weights.
+    """Check that a raw config.json specifies no layers, experts or classes without weights.
 
     Raises:
         UserError: there are more layers or experts than tensors, or more classes than the longest
-            tensor has entries; if the weights are not yet downloaded (None), more than any model
-            has.
+            tensor has entries. If the weights are not yet downloaded (None), there are more than
+            any model has.
     """
     limits = _limits(stored)
     for key, value in settings(config):
         most, why = limits.get(key, (math.inf, ""))
         if isinstance(value, int | float) and value > most:
-            raise UserError(f"config.json of {one_line(name)} asks for {key} = {value:.6g}{why}")
+            raise UserError(f"config.json of {one_line(name)} specifies {key} = {value:.6g}{why}")
 
 
 def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
@@ -207,13 +208,13 @@ def check_sizes(
     held = sum(tensor.size for tensor in stored.values())
     if wanted > held * (_PACKED if quantized else _TIED):
         raise UserError(
-            f"config.json of {one_line(name)} asks for a model of {wanted:,} parameters, but its "
+            f"config.json of {one_line(name)} specifies a model of {wanted:,} parameters, but its "
             f"weights hold {held:,} numbers; the two do not belong together"
         )
     computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
     if computed > _BUFFER_BYTES:
         raise UserError(
-            f"config.json of {one_line(name)} asks for tables of {computed / 2**30:,.0f} GiB in "
+            f"config.json of {one_line(name)} requires tables of {computed / 2**30:,.0f} GiB in "
             "addition to the weights; look for a disproportionate length"
         )
     if not quantized:

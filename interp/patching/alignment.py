@@ -3,9 +3,10 @@
 1. Both prompts are cut at the edges of their shared segments and roles.
 2. Within each piece, the common beginning is aligned from the left and the common end from the
    right.
-3. The parts that differ are aligned token by token if they are equally long, otherwise by a policy.
+3. The parts that differ are aligned token by token if they are equally long, and by a policy
+   otherwise.
 
-`bring` and `bring_pattern` carry activations of the source prompt to the tokens of the base prompt.
+`bring` and `bring_pattern` map activations of the source prompt to the tokens of the base prompt.
 They take activations from token `start` on (0, or the first token that differs) and return
 activations for the base's tokens from `start` on; rows of tokens without a counterpart are zero.
 """
@@ -81,7 +82,7 @@ def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Po
     listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
     return (
-        f"{len(pairs)} pairs differ in spans of unequal numbers of tokens, which the policy "
+        f"{len(pairs)} pairs differ in spans with unequal numbers of tokens, which the policy "
         f"{policy!r} does not align: {listed}{more}. Use the policy last or mean, or pairs of "
         "equal length"
     )
@@ -96,8 +97,8 @@ def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
 def _shared(
     base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
 ) -> int:
-    """Number of identical leading tokens."""
-    # The last token is always computed: the answer is read there.
+    """Number of leading tokens that are identical and aligned with each other."""
+    # Exclude the last token, which is always computed because the answer is read there.
     common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
     return next((index for index in range(common) if sources[index] != (index,)), common)
 
@@ -109,7 +110,8 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
         left = shared_tokens(own, other)
         right = shared_tokens(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
-            # Tokens were only added: the counterpart is the token before or after them.
+            # One prompt merely adds tokens: group them with an adjacent token, which is in both
+            # prompts.
             left, right = (left, right - 1) if right else (left - 1, right)
         edges = [start, start + left, end - right, end]
         other_edges = [other_start, other_start + left, other_end - right, other_end]
@@ -145,8 +147,8 @@ def bring_pattern(
     """The attention weights that each base token takes, over all tokens of the base prompt.
 
     The source's attention to a token goes to the corresponding tokens. Attention to tokens after
-    the query, which may result from the policy "mean", is dropped, and the row is rescaled to its
-    sum.
+    the query, which may result from the policy "mean", is dropped, and the row is rescaled so that
+    its sum does not change.
     """
     queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     keys = _shares(alignment.bases, len(alignment.sources)).to(source)

@@ -35,8 +35,8 @@ class Group:
 def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
-    Among roles and segments, the token at which the answer is read is always a separate group,
-    since patching it in a late layer amounts to patching the answer.
+    If tokens are grouped by role or segment, the token at which the answer is read is always a
+    separate group, since patching it in a late layer amounts to patching the answer.
 
     Raises:
         UserError: a segment or role has a reserved name.
@@ -170,7 +170,7 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
 
 
 def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
-    """A prompt about different entities with the same correct answer, and the name of their donor.
+    """A prompt with other entities and the same correct answer, and the name of the donor.
 
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
     to the disagreement itself. Activations of a control cause the same disagreement but do not

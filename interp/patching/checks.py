@@ -1,7 +1,7 @@
 """Checks that a model can be patched, and that its sites and metric mean what their names say.
 
-Each site is checked separately on one prompt, so an unusual architecture retains its other sites:
-`resid_pre` and `resid_post` only require layers that pass on a residual stream.
+Each site is checked separately on one prompt, so an unusual architecture loses only the sites that
+fail. `resid_pre` and `resid_post` only require layers that pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from interp.patching.passes import (
 from interp.reading.tokens import TokenizedPrompt
 
 _SHARE = 0.02
-"""Largest error of a token's activations that rounding explains, as a share of the summands."""
+"""Largest error of a token's activations that rounding can explain, as a share of the summands."""
 
 _SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
@@ -67,9 +67,9 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
             if not _equal(torch.stack([before, *scaled]), after):
                 raise UserError(
                     f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
-                    f"the residual stream than the toolkit reads, so its {site} would be wrong; "
-                    "omit this site (resid_pre and resid_post are right in every architecture), "
-                    "or patch it with --backend transformer-lens"
+                    f"the residual stream than the toolkit can measure, so its {site} would be "
+                    "wrong; omit this site (resid_pre and resid_post are right in every "
+                    "architecture), or patch it with --backend transformer-lens"
                 )
 
 
@@ -78,7 +78,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
     """Check that heads output their attention weights times the cached values.
 
     Raises:
-        UserError: they do not, as in differential or latent attention.
+        UserError: heads output something else, as in differential or latent attention.
     """
     for layer, (pattern, z), values in _by_layer(model, pair.base, ("pattern", "z")):
         fits = z.shape[1] == len(pattern) * values.shape[-1]
@@ -92,7 +92,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that prompts read in parts or from a later layer on reproduce the model's logits.
+    """Check that logits are unchanged if a prompt is run in parts or only from a later layer on.
 
     Raises:
         UserError: the logits differ.
@@ -113,8 +113,8 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
             difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) cannot be patched by the native "
-                f"backend: run in parts, its logits are off by {difference:.3g}. Use --backend "
-                "transformer-lens or nnsight"
+                f"backend: when it is run in parts, its logits are off by {difference:.3g}. Use "
+                "--backend transformer-lens or nnsight"
             )
 
 
@@ -123,8 +123,8 @@ def _by_layer(
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
     """The activations of a prompt at given sites, and the values that attention reads.
 
-    All tensors of a layer are on one device: if a model is spread over several devices, a layer's
-    input has not moved yet.
+    All tensors of a layer are moved to one device. If a model is spread over several devices, a
+    layer's input may still be on another one.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
@@ -137,7 +137,7 @@ def _by_layer(
 def _equal(
     summands: Float[Tensor, "summand token width"], total: Float[Tensor, "token width"]
 ) -> bool:
-    """Whether the summands add up to the total at every token within rounding error."""
+    """Whether, within rounding error, the summands add up to the total at every token."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
     return not bool((error > _SHARE * size).any())

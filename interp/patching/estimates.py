@@ -5,7 +5,8 @@
    activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
    estimate takes the mean of the gradients at several points between the prompts' embeddings (as
    EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
-3. A cell's estimate is the sum over its tokens of gradient times (written - base) activation.
+3. A cell's estimate is the sum, over its tokens, of the gradient times the change from the base
+   activation to the written one.
 """
 
 from collections.abc import Sequence
@@ -110,7 +111,7 @@ class Estimator:
 
 @torch.no_grad()
 def embeddings_of(model: Model, pair: PatchingPair) -> tuple[Tensor, Tensor]:
-    """The base prompt's embeddings, unchanged and with those of its counterparts written in."""
+    """The base prompt's embeddings, unchanged and with those of the counterparts written in."""
     base, source = (embed(model, p.token_ids) for p in (pair.base, pair.source))
     written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
     paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])

@@ -1,8 +1,8 @@
 """Exact patching: every cell is one row of a forward pass.
 
 1. Both prompts of a pair are run once.
-2. Cells that cannot change the answer are not run: their two activations are equal, or do not lead
-   to the answer.
+2. Cells that cannot change the answer are not run, because their two activations are equal or have
+   no path to the answer.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
    A set of cells is one row, patched at all of its sites and layers at once.
 4. The last logits of each row determine its metric.
@@ -96,8 +96,9 @@ class ExactRows(ABC):
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
         """The metric of a pair under each set of cells, with all cells of a set patched at once.
 
-        Every cell holds the activation of the source prompt, regardless of the other cells; the
-        rest of the model is computed from the cells. Attention patterns cannot be among the cells.
+        Every cell of a set is given the activation of the source prompt, regardless of the other
+        cells; the rest of the model is computed from these activations. Attention patterns cannot
+        be among the cells.
         """
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):

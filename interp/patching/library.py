@@ -69,7 +69,7 @@ class LibraryBackend(ABC):
     def _written(
         self, pair: PatchingPair, key: SiteKey, base: Activations, source: Activations
     ) -> Written:
-        """The activations that a patch writes, or (query, head, key) attention weights."""
+        """The activations that a patch writes; for attention weights, (query, head, key)."""
         site = SITES[key[0]]
         if site.is_weights:
             return bring_pattern(source(key), pair.alignment, start=0).transpose(0, 1)

@@ -35,8 +35,8 @@ class NnsightBackend(LibraryBackend):
     def __init__(self, model: Model, *, remote: bool = False) -> None:
         if remote and model.source.get("kind") != "hub":
             raise UserError(
-                f"{model.name} is not a model from the hub, as remote execution requires; omit "
-                "remote, or use a hub name"
+                f"remote execution requires a model from the hub, but {model.name} is not one; "
+                "omit remote, or use a hub name"
             )
         super().__init__(model)
         self.scale = residual_scale(model)

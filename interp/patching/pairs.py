@@ -73,10 +73,10 @@ def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
 
 
 def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
-    """The two options whose logit difference measures both prompts, the first one positive.
+    """The two options whose logit difference is the metric of both prompts; the first is positive.
 
-    They are the contrast that both prompts name, if it includes the correct answers to both
-    prompts; otherwise the correct answers to the clean and to the corrupt prompt.
+    They are the contrast that both prompts specify, if it includes the correct answers to both
+    prompts. Otherwise, they are the correct answers to the clean and to the corrupt prompt.
 
     Raises:
         UserError: the prompts require generated text or different answers, or have the same correct

@@ -3,7 +3,7 @@
 1. The tokens that both prompts share are run once; all passes use their keys and values.
 2. The base and the source prompt are run from the first differing token, and the requested sites
    are kept.
-3. The alignment carries the source's activations to the base's tokens.
+3. The alignment maps the source's activations to the base's tokens.
 
 The metric is the logit difference between the two contrasted options, in fp32.
 """
@@ -51,7 +51,7 @@ def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float
 
 
 def metrics_of(logits: Float[Tensor, "row token"], answers: ContrastTokens) -> list[float]:
-    """The logit difference of each row, from the logits of the positive, then negative tokens."""
+    """The logit difference of each row, with the positive tokens before the negative ones."""
     return [float(metric) for metric in logit_difference(logits, len(answers.positive)).tolist()]
 
 
@@ -65,7 +65,7 @@ class Pass:
     key_values: KeyValues
     """Keys and values of the layers that ran, including those of earlier tokens."""
     logits: Float[Tensor, "row token"]
-    """Logits of the last position for all tokens, or within `answers_alone` only for the answers.
+    """Logits of the last position for all tokens, or only for the answers within `answers_alone`.
     """
 
 
@@ -92,7 +92,7 @@ def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:
-    """Use plain attention at widths at which PyTorch's fused attention is wrong (`safe_width`)."""
+    """Use plain attention where PyTorch's fused attention would be wrong (`safe_width`)."""
     return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
 
 

@@ -1,4 +1,4 @@
-"""Nested sets of cells: the share of the source's metric that the top cells of a ranking carry.
+"""Nested sets of cells: how much of the source's metric the top cells of a ranking recover.
 
 The cells that can change the answer are ranked by their absolute effects, exact or estimated, and
 at random as a control. Growing sets of the top cells are patched, with all cells of a set patched
@@ -14,8 +14,8 @@ from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_po
 from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
-"""Sizes of sets in thousandths of the cells, rounded up to whole cells; densest for small sets, for
-which rankings differ.
+"""Sizes of sets in thousandths of the cells, rounded up to whole cells. They are closest together
+for small sets, where rankings differ.
 """
 
 RANDOM = "random"

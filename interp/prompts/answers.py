@@ -47,7 +47,7 @@ class AnswerOption:
     """One or more surface forms; the first token of each counts."""
 
     def __post_init__(self) -> None:
-        # Lists are also rejected: an option is a key, and its forms are hashed.
+        # Lists are also rejected, because an option is a key and its forms are hashed.
         if not isinstance(self.forms, tuple) or not self.forms:
             raise UserError(
                 f"the forms of the option {self.name!r} are {shortened(repr(self.forms))}; "
@@ -70,7 +70,7 @@ class Choice:
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
     """The two options whose difference is attributed and patched; the first is positive. Without a
-    contrast, attribution contrasts the correct option with the most likely other option.
+    contrast, attribution contrasts the correct option with the most likely of the others.
     """
 
     needs: ClassVar[Needs] = "next-token logits"

@@ -44,7 +44,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Design:
-    """The prompts of a set as `spread` reads them: prompts in groups, and groups in units.
+    """The prompts of a set in the form that `spread` uses: prompts in groups, and groups in units.
 
     Numbers are stored in arrays, so hundreds of thousands of prompts fit in memory.
     """
@@ -60,7 +60,7 @@ class Design:
     clusters: Sequence[Cell]
     """The values that each unit shares with others."""
     turns: int = 1
-    """Number of units of each combination of strata that take turns at the beginning."""
+    """Number of units per combination of strata among which the first groups alternate."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order of `spread`."""
@@ -101,7 +101,7 @@ def evenly(
     rng: random.Random,
     cluster_of: Callable[[T], Hashable] = lambda item: item,
 ) -> Iterator[T]:
-    """All items, in an order whose every prefix is spread evenly over the cells' values.
+    """All items, in an order in which every prefix is spread evenly over the cells' values.
 
     In each round, every cell that still has items contributes one item, drawn at random from those
     whose cluster was taken least often. Within a round, the cell whose values were taken least
@@ -122,18 +122,18 @@ def evenly(
 
 
 class _Queue(Generic[T]):
-    """The items of a cell in random order, starting with clusters that had the fewest turns."""
+    """The items of a cell in random order, starting with clusters that were drawn least often."""
 
     def __init__(self, items: Sequence[T], rng: random.Random) -> None:
         self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
         heapq.heapify(self.items)
 
     def pop(self, turns: Counter[Hashable], cluster_of: Callable[[T], Hashable]) -> T:
-        """Take the next item, and count the turn of its cluster."""
+        """Take the next item, and count the draw for its cluster."""
         while True:
             believed, key, place, item = heapq.heappop(self.items)
             cluster = cluster_of(item)
-            # Turns only grow, so an entry with an outdated number of turns belongs further back.
+            # Counts only grow, so an entry with an outdated count belongs further back.
             if believed == turns[cluster]:
                 turns[cluster] += 1
                 return item

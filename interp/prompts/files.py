@@ -356,8 +356,8 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     import pyarrow.parquet as pq
 
-    # The file is opened here, since pyarrow mistakes some names for URLs, and read without
-    # pandas, whose metadata may be damaged.
+    # The file is opened here, since pyarrow mistakes some names for URLs, and read without pandas,
+    # because the metadata that pandas stores may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)

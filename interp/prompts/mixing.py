@@ -29,8 +29,8 @@ def with_donors(
 ) -> Sequence[Prompt]:
     """The prompts, each with up to `count` donors from other instances and one donor from its pair.
 
-    The pair's other side is a donor if the set includes it. Prompts outside a set of a system with
-    donors keep their own donors.
+    The pair's other side is a donor if the set includes it. Prompts that are not in a set from a
+    system with donors keep their own donors.
 
     Args:
         prompts: prompts from a system with donors, or prompts that already have donors.
@@ -46,8 +46,8 @@ def with_donors(
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
             f"the prompts of {prompts.system} have no donors (replacements for their segments), "
-            "without which the effect of a segment cannot be measured; give two or more of your "
-            f"own pairs, prompts of a system with donors, such as {DEFAULT_SYSTEM}, or "
+            "without which the effect of a segment cannot be measured; expected two or more of "
+            f"your own pairs, prompts of a system with donors, such as {DEFAULT_SYSTEM}, or "
             "Prompt(donors=...)"
         )
     source, build, others = prompts.donors, prompts.build, _counterparts(prompts)

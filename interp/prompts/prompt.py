@@ -35,8 +35,8 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use,
-which depends only on content and seed: donors are independent of limits and workers.
+"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use.
+This order depends only on content and seed, and not on limits or workers.
 """
 
 
@@ -186,7 +186,7 @@ def _are_within(spans: Mapping[str, Span], length: int) -> bool:
 
 
 def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:
-    """Parts (segment name or None, text) joined, and the span of each named part."""
+    """The joined text of parts (segment name or None, text), and the span of each named part."""
     text = ""
     spans: dict[str, Span] = {}
     for name, part in parts:

@@ -23,11 +23,11 @@ TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 
 
 class Outline(NamedTuple):
-    """The part of a prompt that `spread` reads."""
+    """The part of a prompt that `spread` uses."""
 
     pair_id: str
     factors: Mapping[str, str]
-    """Factors, including those that strata, unit and clusters name."""
+    """Factors, including those in `strata`, `unit` and `clusters`."""
 
 
 class Decisive(NamedTuple):
@@ -50,7 +50,8 @@ class PromptSet(Sequence[Prompt]):
     """Name of the system of the prompts."""
     sides: tuple[str, ...]
     """Names of a group's members: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants; a single name if prompts form no groups.
+    "non_rulebreaker"), or a base and its variants. There is a single name if prompts form no
+    groups.
     """
     strata: tuple[str, ...]
     """Factors over which `spread` takes groups evenly."""
@@ -76,12 +77,12 @@ class PromptSet(Sequence[Prompt]):
     """
     clusters: tuple[str, ...] = ()
     """Factors with values that units share, such as their entities: `spread` returns to a value
-    only when all other values of a stratum have had as many turns.
+    only after it has used all other values of the stratum as often.
     """
     turns: int = 1
-    """Number of units of each combination of strata with which `spread` starts, taking one group of
-    each in turn. It is two if a unit has two values of a stratum, so a small subset has as many
-    units as if each had one value.
+    """Number of units per combination of strata with which `spread` starts; it takes one group of
+    each of these units in turn. The number is two if a unit has two values of a stratum, so a small
+    subset has as many units as if each had one value.
     """
     weights: Mapping[Cell, float] = field(default_factory=dict)
     """Number of prompts of the whole set that a prompt represents, by combination of strata; 1 for
@@ -184,10 +185,11 @@ class PromptSet(Sequence[Prompt]):
 
         Units of the design are drawn by `seed`, such that all values of a stratum occur equally
         often as far as the set allows. All groups of a unit are taken before the next unit begins,
-        so at most the last unit is incomplete. Only the first units, `turns` of each combination of
-        strata, take turns, so that even a small subset is spread over the strata.
+        so at most the last unit is incomplete. The first units, `turns` of each combination of
+        strata, are an exception: one group of each is taken in turn, so that even a small subset is
+        spread over the strata.
 
-        A larger subset begins with every smaller subset, so nothing is measured twice.
+        Larger subsets begin with the smaller ones, so nothing is measured twice.
 
         Raises:
             UserError: fewer than one pair was requested.

@@ -1,4 +1,4 @@
-"""The options that choose prompts: a system or data, a number of pairs, and a seed."""
+"""Options that select prompts: a system or a data source, a number of pairs, and a seed."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,15 +23,15 @@ class PromptSource(Options):
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""
     data: Annotated[str | None, FromText(texts.name, "SOURCE")] = None
-    """published instead of generated data: a CSV, JSON, JSONL or Parquet file, a folder, or a hub
-    name
+    """published data to use instead of generated data: a CSV, JSON, JSONL or Parquet file, a
+    folder, or a hub name
     """
     limit: Annotated[
         Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | Literal["all"] | None,
         FromText(texts.limit, "N"),
     ] = None
     """take N whole pairs, spread evenly over the factors of the system, with all variants of an
-    item together; or all (default: that of the system or study)
+    item together; or all (default: set by the system or study)
     """
     seed: Seed = 0
     """seed of data and selection"""
@@ -79,6 +79,6 @@ class PromptSource(Options):
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """The number of pairs set by the limit, spread evenly."""
+        """The prompts of as many pairs as the limit allows, spread evenly."""
         pairs = self.pairs(default)
         return prompts if pairs is None else prompts.spread(pairs, self.seed)

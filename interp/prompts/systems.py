@@ -1,4 +1,4 @@
-"""Systems: the sources of prompts, found by entry point, so anyone can add one."""
+"""Systems, the sources of prompts, are found by entry point, so anyone can add one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ class Contrast:
     factor: str
     """A factor of prompts, or "model"."""
     levels: tuple[str, str] | None = None
-    """a and b of the difference a - b; None compares the best level with the worst or, for models,
-    all pairs of models.
+    """`a` and `b` of the difference a - b; None compares the best level with the worst or, for
+    models, all pairs of models.
     """
 
 
@@ -85,13 +85,13 @@ class System(ABC):
         """One prompt per fact underlying the prompts, from published data if `data` is set.
 
         None if the system has no facts. A fact's prompt requires a completion: its only side is
-        `FACT_SIDE`, its answer a `Completion`. Factors are category, entity_group, entity_a (the
-        answer) and entity_b (the subject of the fact).
+        `FACT_SIDE`, and its answer is a `Completion`. Factors are category, entity_group, entity_a
+        (the answer) and entity_b (the subject of the fact).
         """
         return None
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
-        """Each prompt's planted probability that the first segment of the ratio decides.
+        """Each prompt's planted probability that the first segment of the ratio decides the answer.
 
         None if nothing is planted in the model.
 
@@ -136,7 +136,7 @@ def base_system(variant: str) -> System | None:
 
 
 def dependence_factor(system: str) -> str | None:
-    """The factor that is the unit of tests: the system's `cluster`, otherwise its `unit`."""
+    """The factor that is the unit of tests: the system's `cluster` or, without one, its `unit`."""
     found = installed_system(system)
     return None if found is None else found.cluster or found.unit
 

@@ -67,11 +67,11 @@ class Thought:
         return {END: (start, len(self.written.rstrip()))}
 
     def sentence(self, segment: str) -> str:
-        """The sentence of a segment, without white space; empty if the thought has none."""
+        """The sentence of a segment, stripped of white space; empty if there is none."""
         return self.written[slice(*self.segments.get(segment, (0, 0)))]
 
     def exchanged(self, texts: Mapping[str, str]) -> "Thought":
-        """The thought with other sentences in some segments; an empty sentence leaves no gap."""
+        """The thought with some sentences replaced; an empty replacement leaves no gap."""
 
         def kept(number: int, sentence: str) -> str:
             text = texts.get(f"{PART}{number}")
@@ -82,7 +82,7 @@ class Thought:
         return self.holding([kept(*own) for own in enumerate(self.sentences, 1)])
 
     def holding(self, sentences: Sequence[str]) -> "Thought":
-        """This thought's marks around other sentences, such as its first few."""
+        """This thought's marks around different sentences, such as only its first few."""
         return replace(self, sentences=tuple(sentences))
 
     def record(self) -> list[object]:

@@ -15,8 +15,8 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The default on a GPU if a backward pass follows, for which a model of the shape of Llama-3-8B
-keeps 4.5 MB per token in bf16, 37 GB in total.
+"""The default on a GPU if a backward pass follows. For this pass, a model with the shape of
+Llama-3-8B keeps 4.5 MB per token in bf16, which is 37 GB in total.
 """
 
 _Row = TypeVar("_Row")

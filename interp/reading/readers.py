@@ -158,8 +158,9 @@ class CausalReader(Reader):
 class ClassifierReader(Reader):
     """An encoder with a classification head: the answer is a class.
 
-    The model numbers positions and token types itself, as in training: RoBERTa's positions begin
-    after the index of its padding. Embeddings lack positions and norm.
+    The model numbers positions and token types itself, as in training. RoBERTa's positions, for
+    instance, begin after the index of its padding. `embeddings` do not yet include positions or a
+    norm.
     """
 
     def answer_logits(

@@ -2,7 +2,7 @@
 
 1. Prompts are sorted into families with a common beginning, and each family into families that
    share more, as long as this saves enough. Prompts without such a family go into plain batches.
-2. A batch takes whole families while their prefixes leave most of the budget to the prompts.
+2. A batch takes whole families as long as their prefixes leave most of the budget for the prompts.
 3. A batch's prompts are split into parts, which run one after another and use the same prefixes.
    The prompts of a part have similar numbers of tokens after the prefix, so few tokens are read
    twice.
@@ -51,8 +51,8 @@ class _Stretch:
 def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     """The prompts as disjoint families; a family may be a single prompt.
 
-    In the order of their tokens, neighbours that share most are joined first, into one family if
-    this saves more tokens than their separate families.
+    Prompts are sorted by their tokens, and neighbours are joined, starting with those that share
+    most. They become one family if this saves more tokens than their separate families.
 
     Args:
         prompts: the tokens of each prompt.
@@ -84,8 +84,7 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:
     start, end = before.start, after.end
     apart = before.saved + after.saved
-    # All borders within the two families were joined earlier, so no neighbours share less than
-    # this.
+    # Neighbours that share more were joined earlier, so none in the two families share less.
     together = shared * (end - start - 1)
     if together > apart:
         return _Stretch(start, end, (Family(tuple(order[start:end]), shared),), together)
@@ -94,22 +93,23 @@ def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]
 
 SAVED_SHARE = 0.1
 """Smallest share of a family's tokens that reading in two steps must save. Saving 13% made scoring
-1.06 to 1.2 times as fast, on one CPU thread, at hidden sizes 64 and 256.
+between 1.06 and 1.2 times as fast on one CPU thread, at hidden sizes of 64 and 256.
 """
 
 PREFIX_SHARE = 0.25
 """Share of the budget that the prefixes of a batch may take. On a CPU, a share of one half was
-equally fast within noise, and one eighth was 0.86 to 0.95 times as fast.
+equally fast within noise, but one eighth was between 0.86 and 0.95 times as fast.
 """
 
 PASS_TOKENS = 32
 """Number of tokens that may be read twice to save a forward pass, which costs about as much on a
-CPU: 3 ms at hidden size 256, with 4 layers and one thread.
+CPU (3 ms at hidden size 256, with 4 layers and one thread).
 """
 
 CPU_PART_TOKENS = 512
-"""Largest number of tokens that a part reads on a CPU: after a prefix, a token took 1.06 to 1.17
-times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one thread.
+"""Largest number of tokens that a part reads on a CPU. After a prefix, a token took between 1.06
+and 1.17 times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one
+thread.
 """
 
 
@@ -143,7 +143,7 @@ Prefixes = Int[Tensor, "prefix token"] | SharedBatch
 def shared_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts under a budget of tokens, by shared tokens if this pays, otherwise by length.
+    """Group prompts under a budget of tokens, by shared tokens if this pays, or else by length.
 
     The budget holds the prefixes of a batch, including padding, together with the widest part:
     its prompts at their full length, since attention reads the keys and values of all tokens.
@@ -183,8 +183,8 @@ def _chunks(
 ) -> Iterator[list[Family]]:
     """Families of one batch: neighbours in the order of prefixes, since neighbours share most.
 
-    The prefixes take their share of the budget if each token is read once; if each prefix is
-    read whole, they fit into the budget together with the longest prompt.
+    With shared tokens counted once, the prefixes stay within their share of the budget. With each
+    prefix counted whole, they fit into the budget together with the longest prompt.
     """
     chunk: list[Family] = []
     tokens = widest = longest = 0

@@ -41,7 +41,8 @@ def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | Non
     if any(map(is_part, segments or ())) and not others:
         raise UserError(
             f"{model.name} has only one thought on prompt {prompt.id}, but sentences are replaced "
-            "by those of another thought; generate at least two (--draws 2), or name no sentences"
+            "by those of another thought; generate at least two (--draws 2), or do not select "
+            "sentences"
         )
     donors = prompt.donors
     if others and parts:

@@ -39,8 +39,9 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     The prompt's text is the user's last message, after the earlier turns of `Prompt.messages` and
     before its answer prefix. A system prompt is written if the prompt or `Model.chat` provides one;
     some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or
-    if `Model.chat` turns it off, the messages become plain text: each question with its answer,
-    then an empty line; a single message is unchanged. Only causal language models read messages.
+    if `Model.chat` turns it off, the messages become plain text, in which each question and its
+    answer are followed by an empty line. A single message is unchanged. Only causal language models
+    read messages.
 
     Raises:
         UserError: the template fails, or changes the message, which would lose the spans; prompt
@@ -219,7 +220,7 @@ _NOTHING = Thought("", (), "")
 
 
 def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
-    """Spans of the prompt's text and of its thought, as spans of the chat text."""
+    """Spans in the prompt's text and in its thought, shifted to their places in the chat text."""
     return {
         name: (start + shift, end + shift)
         for spans, shift in ((own, chat.message_start), (said, chat.thought_start))
@@ -278,11 +279,11 @@ def _may_share(model: Model, shorter: int, longer: int) -> bool:
 
 
 def safe_width(width: int, device: torch.device) -> int:
-    """The width of a batch on a device, at least `width`.
+    """A safe width for a batch on a device: `width`, or one column more.
 
-    On CUDA, PyTorch's memory-efficient attention is wrong for masked batches of a width of 1 modulo
-    32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200 with torch
-    2.11), so such a batch is padded by one more column.
+    On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches whose width
+    is 1 modulo 32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200
+    with torch 2.11). Batches of such a width are therefore padded by one more column.
     """
     return width + (device.type == "cuda" and width % 32 == 1)
 
@@ -317,7 +318,7 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token, or otherwise its segment.
+    """The role of each token or, if it has none, its segment.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
 
@@ -334,7 +335,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens of a segment or otherwise a role; empty if the prompt has neither.
+    """Positions of the tokens of a segment or else of a role; empty if the prompt has neither.
 
     "all" means the whole prompt.
 

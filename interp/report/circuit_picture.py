@@ -41,7 +41,7 @@ class _Node:
 class _Line:
     path: str
     kind: str
-    """What the reader reads it as: q, k, v or stream."""
+    """The input of the reader at which the line ends: q, k, v or stream."""
     width: float
     negative: bool
     size: int
@@ -64,12 +64,12 @@ class _Segment:
 def circuit_picture(
     edges: pd.DataFrame, pair: pd.DataFrame, *, group: int, name: str, label: str
 ) -> Markup:
-    """The picture of growing circuits.
+    """A picture of circuits of growing size.
 
     Args:
-        edges: writer, reader, effect (mean, in logits) and share (of the smallest circuit that
-            contains the edge). Circuits with at most `MOST_EDGES` edges are drawn, or else the
-            smallest nonempty circuit.
+        edges: columns writer, reader, effect (mean, in logits) and share (that of the smallest
+            circuit that contains the edge). Circuits with at most `MOST_EDGES` edges are drawn; if
+            there are none, the smallest nonempty circuit is drawn.
         pair: rows of the prompts table with the clean and the corrupt prompt of one pair.
         group: number of heads that share a key and a value.
         name: a name that no other picture on the page has.

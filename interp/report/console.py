@@ -32,12 +32,12 @@ _ROOM = 24
 
 
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
-    """Print a table to standard output, one word of a heading per line, figures right-aligned.
+    """Print a table, with one word of a heading per line and with right-aligned figures.
 
-    A table wider than the terminal, and than 80 columns, is printed in parts, each of which starts
-    with the first columns, which hold names. No figure and no name is truncated; names too long for
-    the table are numbered and listed below it. Numbers have three decimals, and small p-values
-    four.
+    A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins
+    with the table's first columns, which contain names. No figure and no name is truncated; names
+    too long for the table are numbered and listed below it. Numbers have three decimals, and small
+    p-values four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
@@ -66,7 +66,7 @@ class _Console(Console):
 
 
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
-    """The table, with numbers for the longest names if figures lack room, and a legend of these."""
+    """The table, with numbers for the longest names if figures lack room, and a legend of them."""
     in_front = _names_in_front(texts)
     widths = {name: _width(texts[name]) for name in texts.columns[:in_front]}
     # A table that contains only strings is wrapped instead.

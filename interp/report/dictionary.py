@@ -19,14 +19,15 @@ _INTRODUCTION = (
     "file with the table's name.",
     "The files contain these descriptions too: `pyarrow.parquet.read_schema(FILE)` has the "
     "description of the table, and `description`, `unit` and `sign` for each column. "
-    "`python -m interp tables` prints this page, `python -m interp tables NAME` one of its tables.",
+    "`python -m interp tables` prints this page, and `python -m interp tables NAME` prints one of "
+    "its tables.",
     "Join tables on `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
     "the description of a table says so. Measurements are named as in `run.json`.",
 )
 
 
 def known_tables() -> dict[str, pa.Schema]:
-    """The prompts table, then all that registered measurements fill or write, by name."""
+    """The prompts table, then all tables that registered measurements fill or write, by name."""
     measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
     return {"prompts": PROMPTS, **dict(sorted({**measured, "activations": ACTIVATIONS}.items()))}
 

@@ -21,7 +21,7 @@ _SMALLEST_P, _FINE_P = 0.0001, 0.001
 """P-values below the first limit are shown as "< 0.0001", and below the second with four decimals.
 """
 _SMALLEST = 0.0005
-"""Smallest value that does not read as zero."""
+"""Smallest value that is not displayed as zero."""
 _LARGEST = 1e6
 """Smallest value, such as a perplexity, that is shown with three digits."""
 
@@ -168,7 +168,7 @@ def _decode(code: bytes) -> str:
 
 @cache
 def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable Latin-1 bytes map to themselves, the others follow from U+0100."""
+    """GPT-2's table: printable Latin-1 bytes map to themselves, and all others from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in printable]
     table = {chr(byte): byte for byte in printable}

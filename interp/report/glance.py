@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ["model", "number", "value", "low", "high", "n", "unit", "label", "note"]
 """Columns of headline numbers: the model; the number's name, value and 95% interval; the number of
-units and their kind; a label before the value; the reason for a missing value."""
+units and their kind; a label before the value; and the reason for a missing value."""
 
 TITLE = "At a glance"
 
@@ -26,7 +26,7 @@ MOST_NUMBERS = 5
 """Maximum number of headline numbers per model."""
 
 WIDTH = 4.9
-"""Width of the figure in inches: its labels can still be read on a phone."""
+"""Width of the figure in inches, at which its labels can still be read on a phone."""
 
 
 def headline(
@@ -41,7 +41,8 @@ def headline(
     """One headline number of each model: rows with `COLUMNS`.
 
     Args:
-        table: one row per model, with the columns named below; columns note and label are kept.
+        table: one row per model, with the columns named below; the columns `note` and `label` are
+            kept.
         number: the number in words, such as "paired accuracy".
         value: column of the values.
         n: column of their counts.
@@ -69,7 +70,7 @@ def glance(
         asked: one or two sentences: the question, the models, and how much was measured.
         numbers: three to five headline numbers of each model, rows of `headline`.
         sentences: at most five, of at most 25 words, each with its n.
-        figure: the figure that carries the main result; by default, the numbers with their
+        figure: the figure with the main result; by default, the numbers with their
             intervals.
         drawn: the numbers in the default figure, which must share one scale; all if None.
     """
@@ -90,7 +91,7 @@ def glance(
 
 
 def organisms(models: Sequence[str]) -> str:
-    """The limits of models made for this project, if any of the models is one."""
+    """A note on what organisms can show; empty if none of the models is an organism."""
     made = [model for model in models if model.startswith(PREFIX)]
     which = "All models here are organisms" if len(made) == len(models) else f"{PREFIX}…: organisms"
     return (
@@ -114,7 +115,7 @@ def extremes(numbers: pd.DataFrame, number: str) -> str:
     if rows.empty:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
-    if (rows["label"] != "").any():  # such as the place of an effect: only the largest is named
+    if (rows["label"] != "").any():  # such as the place of an effect; report only the largest
         most = rows.iloc[int(rows["value"].abs().argmax())].to_dict()
         n = f"n = {int(most['n']):,} {most['unit']}"
         return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."

@@ -1,4 +1,4 @@
-"""Pieces of HTML: filled-in templates, tables, token heat maps, notebook displays."""
+"""Pieces of HTML: filled-in templates, tables, token heat maps and notebook displays."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from interp.report.formatting import (
 from interp.report.page import Titled
 
 LONG = 40
-"""Tables with more rows are folded on the page; files hold all of them."""
+"""Tables with more rows are folded on the page; their files contain all rows."""
 
 
 def render(template: str, **values: object) -> Markup:
@@ -202,7 +202,7 @@ def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Script-free HTML for a notebook, in its light or dark theme."""
+    """HTML without scripts that follows the light or dark theme of a notebook."""
 
     html: str = field(repr=False)
 

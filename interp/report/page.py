@@ -28,8 +28,8 @@ class TableItem:
     note: str = ""
     """Notes on reading the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
-    """Tables that the terminal and the notebook show instead, such as parts of a wide table;
-    nothing if empty, the table itself if None."""
+    """Tables that the terminal and the notebook show instead, such as parts of a wide table. If
+    empty, nothing is shown; if None, the table itself is shown."""
     display: pd.DataFrame | None = None
     """What the page shows instead, such as numbers with their intervals as text, or only the
     columns that can be compared."""
@@ -121,7 +121,7 @@ class Glance:
     sentences: tuple[str, ...]
     """At most `MOST_SENTENCES` of at most `MOST_WORDS` words, each quotable and with its n."""
     items: tuple[TableItem | FigureItem, ...] = ()
-    """One row of headline numbers per model, and the figure that carries the main result."""
+    """One row of headline numbers per model, and the figure with the main result."""
     legend: str = ""
     """A description of the models, if readers of the page need one."""
 
@@ -132,7 +132,7 @@ class Report:
 
     title: str
     text: str
-    """How to read the numbers: plain text; an empty line ends a paragraph."""
+    """How to read the numbers, in plain text; an empty line ends a paragraph."""
     sections: tuple[Section, ...]
     record: Mapping[str, object] = field(default_factory=dict)
     """Facts from run.json."""
@@ -186,9 +186,9 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
         table.reset_index(drop=True),
         filters=("side", *factors),
         models=tuple(models),
-        note=f"{len(shown):,} prompts{of_all}. {RIGHT}: the model's answer is correct, {WRONG}: it "
-        "is not, or there is none. An underlined accuracy elsewhere on this page links to its "
-        "prompts, which it counts by their weights.",
+        note=f"{len(shown):,} prompts{of_all}. {RIGHT} marks a correct answer, and {WRONG} marks a "
+        "wrong or missing one. An underlined accuracy elsewhere on this page links to its prompts; "
+        "prompts with larger weights count more.",
     )
 
 

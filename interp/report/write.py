@@ -106,7 +106,7 @@ def _words(report: Report) -> Iterator[str]:
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
     for name in ("tables", "figures"):
-        # Do not write through a link out of the report's folder: others may be able to write to it.
+        # Do not follow a link out of the report's folder, since others may be able to create one.
         try:
             make_folder(folder, name)
         except UserError as error:
@@ -190,7 +190,7 @@ def inline_svg(svg: str, *, name: str, label: str, least: float) -> Markup:
     It is never narrower than `least` pixels.
 
     Matplotlib numbers ids from one in each file, so on one page a figure would take clip paths and
-    markers from another; its style sheet would apply to the whole page.
+    markers from another, and its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
@@ -256,8 +256,8 @@ TERMS: Mapping[str, str] = {
     "share": "share of a score in the sum of absolute scores of the whole prompt, from 0 to 1; for "
     "a circuit, its share of all edges",
     "ratio": "mean score of a token of one segment divided by that of another; 1 if they are equal",
-    "unnormalized": "summed score of one segment divided by that of another, which grows with "
-    "length, whereas a ratio compares means of tokens",
+    "unnormalized": "summed score of one segment divided by that of another; unlike a ratio, "
+    "which compares means over tokens, it grows with the length of the first segment",
     "effect": "change that a patch or a replaced segment causes in the difference between two "
     "answers, in logits",
     "recovered": "an effect as a share of the difference between the two prompts of a pair; it may "

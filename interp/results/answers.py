@@ -39,12 +39,12 @@ class Answered(Result):
         return self.table(self.answered)
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Models a and b on shared prompts: one row per side of a pair, and one for whole pairs.
+        """Compare models on shared prompts: one row per side of a pair, and one for whole pairs.
 
-        Columns are those of `interp compare`: the two accuracies; their difference a - b, its 95%
-        interval and p with clusters as the unit, and the bounds of differences that are not
-        excluded; pairs that only one model has right, and McNemar's exact test, which treats pairs
-        as independent.
+        Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
+        b, with its 95% interval and p with clusters as the unit, and the bounds of differences that
+        are not excluded; the numbers of pairs that only one model has right; and the p-value of
+        McNemar's exact test, which treats pairs as independent.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
@@ -93,7 +93,7 @@ class Answered(Result):
         )
 
     def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows with one for each model, also for those without a judged answer."""
+        """The rows, and a row with a note for each model without a judged answer."""
         models = pd.Index(self._own_answers["model"].unique(), name="model")
         reason = "no answer was judged"
         return (

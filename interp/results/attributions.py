@@ -55,12 +55,12 @@ class Attributions(Answered):
 
     @property
     def tokens(self) -> pd.DataFrame | None:
-        """The tokens table: one row per prompt and token; None if not requested."""
+        """The tokens table, with one row per prompt and token; None if not requested."""
         return self.table("tokens") if self._keeps_tokens else None
 
     @property
     def token_scores(self) -> pd.DataFrame | None:
-        """The token_scores table: one row per prompt, method and token; None if not requested."""
+        """The token_scores table, one row per prompt, method and token; None if not requested."""
         return self.table("token_scores") if self._keeps_tokens else None
 
     @property
@@ -73,21 +73,21 @@ class Attributions(Answered):
         return self.segment_scores
 
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
-        """One row per prompt and method: the share of one segment divided by that of another.
+        """Ratios of one segment's share to another's, with one row per prompt and method.
 
         Args:
             above: the segment in the numerator; by default that of the prompts' system.
             below: the segment in the denominator; by default that of the prompts' system.
 
         Raises:
-            UserError: there are no such arguments, and the system compares no segments.
+            UserError: an argument is missing, and the system compares no segments.
         """
         named = self.ratio or (above, below)
         above, below = above or named[0], below or named[1]
         if above is None or below is None:
             known = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
             raise UserError(
-                f"the prompts do not name two segments to compare; name two of {known}, as in "
+                f"the prompts do not name two segments to compare; pass two of {known}, as in "
                 "ratios(above, below)"
             )
         parts = self.measured.parts("segment_scores", RATIO_COLUMNS)
@@ -114,8 +114,8 @@ class Attributions(Answered):
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
 
-        If the prompts' system compares two segments, one row with each method's ratio next to the
-        accuracies; otherwise one row per method and segment.
+        If the prompts' system compares two segments, there is one row, with each method's ratio
+        next to the accuracies. Otherwise, there is one row per method and segment.
         """
         return self.segments() if self.ratio is None else self._by_model().frame
 
@@ -255,7 +255,7 @@ class Attributions(Answered):
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:
-            note = f"Geometric means over prompts; 1: equal scores per token. {note}"
+            note = f"Geometric means over prompts; 1 means equal scores per token. {note}"
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
 
     def sections(self) -> Iterator[Section]:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from interp.report.html import Display
 
 _AREAS = """f is the share of the difference between the two prompts of a pair that a circuit keeps:
-1 is the whole model, and 0 the corrupt prompt. cmd: area under |1 - f| over the share of edges; 0
-is best, and tables are ranked by cmd. cpr: area under f, capped at 1 for each circuit; at most
-0.999. method: the source of the effects that rank the edges; exact patches every edge, and random
-is the mean of five random rankings. greedy adds edges from the logits upwards; top takes the
+it is 1 for the whole model, and 0 for the corrupt prompt. cmd: area under |1 - f| over the share of
+edges; 0 is best, and tables are ranked by cmd. cpr: area under f, capped at 1 for each circuit; at
+most 0.999. method: the source of the effects that rank the edges; exact patches every edge, and
+random is the mean of five random rankings. greedy adds edges from the logits upwards; top takes the
 largest. 95% intervals are from a bootstrap over clusters{clusters}."""
 
 _CURVE = """f by the share of edges chosen; edges: number of chosen edges on a path from the input
@@ -55,7 +55,7 @@ class CircuitAnswers(Result):
     question = "How many edges does an answer need?"
 
     def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
-        """Take the tables, and the effects that chose the circuits if they are in memory."""
+        """Take the tables, and the effects from which circuits were chosen if in memory."""
         super().__init__(measured)
         self._in_memory = effects
 
@@ -134,7 +134,7 @@ class CircuitAnswers(Result):
         yield from others
 
     def effects(self, model: str) -> pd.DataFrame:
-        """The effects that chose the circuits: pair_id, method, writer, reader, effect.
+        """The effects from which circuits were chosen: pair_id, method, writer, reader, effect.
 
         Raises:
             UserError: the run of `edges` that holds the effects was moved or deleted.
@@ -161,7 +161,7 @@ class CircuitAnswers(Result):
 
     @cached_property
     def _chosen(self) -> list[str]:
-        """The values of the split factor whose effects chose the circuits."""
+        """The values of the split factor from whose effects the circuits were chosen."""
         factor = self._factor
         if factor is None:
             return []
@@ -208,7 +208,7 @@ class CircuitAnswers(Result):
                 yield self._picture(str(model), f"circuit-{number}")
 
     def _picture(self, model: str, name: str) -> PictureItem:
-        """The picture of the circuits chosen by exact effects, or else by the first method's."""
+        """A picture of the circuits chosen by exact effects or, without them, the first method."""
         from interp.circuits.choice import greedy_members  # imports torch
         from interp.report.circuit_picture import circuit_picture
 

@@ -23,9 +23,9 @@ _SHOWN = 20
 _EDGES = """Mean change of a prompt's metric, in logits, when one reader reads what one writer adds
 in the other prompt of the pair (noising: the clean prompt is run; denoising: the corrupt prompt is
 run). 95% intervals are from a bootstrap over clusters{clusters}. a1.h3 is head 3 of layer 1, and m1
-the MLP of layer 1; a2.h0.q is the query of a head; a2.kv0.k and a2.kv0.v are the key and value of a
-key-value head. same_sign: share of pairs whose effect has the sign of the mean. The {shown} largest
-edges are shown; edge_table.csv has all."""
+is the MLP of layer 1; a2.h0.q is the query of a head; a2.kv0.k and a2.kv0.v are the key and value
+of a key-value head. same_sign: share of pairs whose effect has the sign of the mean. The {shown}
+largest edges are shown; edge_table.csv has all."""
 
 _AGREEMENT = """Estimated mean effects compared with exact ones. rank_correlation: Spearman's, for
 absolute values; recall_10: share of the 10 largest exact edges among the 10 largest estimates;
@@ -144,7 +144,7 @@ class EdgeEffects(Result):
     @cached_property
     def _effects(self) -> pd.DataFrame:
         edges = self.edges
-        # Only checked pairs have exact effects: their mean is not a mean over all pairs.
+        # Only checked pairs have exact effects, so their mean is not a mean over all pairs.
         if self._guarantee is not None:
             edges = edges[edges["method"] != "exact"]
         return edge_table(edges, self.clusters)

@@ -52,13 +52,13 @@ probability {level:g}; all of them hold simultaneously with a lower probability.
 _SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
 together from the counterpart; all other cells are computed from them. NS is the recovered share of
 the difference between the metrics of the base prompt and its counterpart. cpr: area under NS over
-the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Means over
-pairs, 95% intervals by a bootstrap over clusters. left_out: pairs whose prompts differ by less than
-0.1 logits."""
+the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Numbers are
+means over pairs, with 95% intervals from a bootstrap over clusters. left_out: number of pairs whose
+two metrics differ by less than 0.1 logits, or in which the metric of a set is not finite."""
 
-_CURVES = """Lines: mean over pairs (those that the model recognizes, if any), linear between sets;
-bands: 95% intervals by a bootstrap over clusters. 0 is the metric of the base prompt, 1 that of its
-counterpart."""
+_CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
+between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the metric of the base
+prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
 """Columns of patches; a heat map shows one value of each column."""
@@ -85,7 +85,7 @@ class Patches(Result):
 
     @property
     def node_sets(self) -> pd.DataFrame | None:
-        """The node_sets table: one row per pair, ranking and set; None if not requested."""
+        """The node_sets table, with one row per pair, ranking and set; None if not requested."""
         return self.table("node_sets") if "node_sets" in self.measured.names() else None
 
     def to_frame(self) -> pd.DataFrame:
@@ -95,12 +95,12 @@ class Patches(Result):
     def summary(self) -> pd.DataFrame:
         """Means over pairs, with 95% intervals by a bootstrap over clusters and tests.
 
-        One row per model, direction, method, source, site, layer, head, role and group of pairs:
+        One row per model, direction, method, source, site, layer, head, role and group of pairs.
         `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for
-        other pairs, and "all" for all pairs. effect is in logits of the answers that the data
-        contrasts, such as Yes minus No. recovered is the mean effect divided by the mean difference
-        between the two prompts, for recognized pairs: 1 if the patch yields the answer of its
-        source prompt.
+        other pairs, and "all" for all pairs. `effect` is in logits of the answers that the data
+        contrasts, such as Yes minus No. `recovered` is the mean effect divided by the mean
+        difference between the two prompts, for recognized pairs: 1 if the patch yields the answer
+        of its source prompt.
         """
         return self._effects
 
@@ -252,7 +252,7 @@ class Patches(Result):
             yield TableItem("bound_table", title, strata, note, narrow=())
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """Effects of sets of cells: a table and a figure per model; empty if not requested."""
+        """Effects of sets of cells, with a table and a figure per model; empty if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self._clustered()
@@ -287,7 +287,7 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
         )
     effects = premise_effects(patched.asked(), patched.pairs, attributed.ratios())
     yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
-    title = "Does the premise with the higher score carry the larger effect?"
+    title = "Does the premise with the higher score have the larger effect?"
     yield TableItem("agreement_table", title, agreement_table(effects))
     for group, rows in grouped(effects, ["model", "site"]):
         name = _file_name("scores_and_effects", *map(str, group.values()))
@@ -349,7 +349,7 @@ def _head(rows: pd.DataFrame) -> int | None:
 
 
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables for a terminal: effects of all pairs, recovered shares of recognized pairs.
+    """Titled tables for a terminal: effects of all pairs, and recovered shares of recognized pairs.
 
     A row is a role and a column is a layer; a table has as many layers as fit side by side.
     """

@@ -177,7 +177,7 @@ class Result:
         return pd.DataFrame(columns=COLUMNS)
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The item that carries the main result; None to draw the headline numbers."""
+        """The item with the main result; None to draw the headline numbers."""
         return None
 
     def sections(self) -> Iterator[Section]:

@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 _MEDIATION = """A donor replaces one segment of a prompt, or all. total: how far this moves the
 log-odds of the answer, thought included (root mean square over prompts, in logits). share: how much
 of this effect passes through the thought. share is 1 if the answer follows the thought whatever the
-premises say, and 0 if the answer follows the premises whatever the thought says. share_own
-exchanges the thought under the prompt's own premises, and share_other under the changed premises;
-they differ if premises and thought interact, and share is their mean. Brackets (_low, _high): 95%
-intervals over clusters ({cluster}; donors for share_other), draws of the thought included. Donors
-of kind counterpart are the other side of the prompt's pair."""
+premises say, and 0 if the answer follows the premises whatever the thought says. For share_own, the
+thought is exchanged under the prompt's own premises, and for share_other, under the changed
+premises. They differ if premises and thought interact; share is their mean. Brackets (_low, _high):
+95% intervals over clusters ({cluster}; donors for share_other), draws of the thought included.
+Donors of kind counterpart are the other side of the prompt's pair."""
 
-_READINGS = """The text before the answer. whole: the model's own thought. direct: none, as with
-thinking off. empty: only the marks of a thought. placebo: the model's thought about another prompt.
-filler: dots, about as many tokens. same_answer: share of draws whose answer equals the answer after
-the whole thought. value: mean log-odds of the correct answer, in logits."""
+_READINGS = """The text before the answer. whole: the model's own thought. direct: no thought, as
+with thinking off. empty: only the marks of a thought. placebo: the model's thought about another
+prompt. filler: dots, with about as many tokens as the thought. same_answer: share of draws whose
+answer equals the answer after the whole thought. value: mean log-odds of the correct answer, in
+logits."""
 
 _CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
 et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
@@ -232,12 +233,12 @@ def _meaning(row: Mapping[Hashable, Any]) -> str:
     if row["share_low"] > 0.5:
         return (
             "The answer is mostly read from the thought: if the premises are exchanged and the "
-            "thought stays, the answer mostly stays too."
+            "thought is kept, the answer is mostly unchanged."
         )
     if row["share_high"] < 0.5:
         return (
-            "The thought is mostly decoration: if it is exchanged and the premises stay, the "
-            "answer mostly stays too."
+            "The thought is mostly decoration: if it is exchanged and the premises are kept, the "
+            "answer is mostly unchanged."
         )
     return "It is unclear whether the answer is read more from the premises or from the thought."
 

@@ -2,8 +2,8 @@
 
 A worker claims a shard by creating a file that must not exist yet. A claim is void once its process
 has ended, or once an observer has seen it for longer than a shard should take (by the observer's
-monotonic clock). Claims only save work: two workers that measure the same shard write identical
-numbers.
+monotonic clock). Claims merely save work, since two workers that measure the same shard write
+identical numbers.
 """
 
 import os
@@ -23,7 +23,7 @@ MULTIPLE = 3.0
 """A claim is void after this many times the duration of the longest shard so far."""
 
 PATIENCE = 120.0
-"""Smallest number of seconds that a claim holds: the duration of the first shards is unknown."""
+"""Smallest number of seconds for which a claim is valid; the first shards may take this long."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Claims:
         try:
             yield self._claim(shard)
         finally:
-            with suppress(OSError, UserError):  # a claim that stays becomes void
+            with suppress(OSError, UserError):  # a claim that is not removed becomes void
                 folder = files.inside(self.run, *self.within)
                 owner = _owner(folder / shard)
                 if owner is not None and owner.worker == self._worker:

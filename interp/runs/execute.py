@@ -300,8 +300,8 @@ def _wait(workers: Sequence[Worker]) -> None:
     for worker in workers:
         if worker.running():
             echo(
-                f"worker {worker.number} is still running although everything is measured; it is "
-                "stopped"
+                f"worker {worker.number} is still running although everything has been measured; "
+                "stopping it"
             )
             worker.stop()
 

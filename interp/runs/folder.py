@@ -116,7 +116,7 @@ class RunFolder:
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
-        """The ids of missing shards of each incomplete model; None for a model that is not begun.
+        """The ids of missing shards of each incomplete model; None for a model that was not begun.
 
         Args:
             models: the models to check; by default, those on record.

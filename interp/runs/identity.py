@@ -152,7 +152,7 @@ def model_record(
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:
-    """Check that two records describe one model, measured in one way.
+    """Check that two records describe the same model, measured in the same way.
 
     Raises:
         UserError: the model or its measurement differs.
@@ -168,9 +168,9 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         before, after = earlier.chat.get(key), now.chat.get(key)
         if before != after:
             raise UserError(
-                f"{folder} holds {earlier.name}, which was read with {key.replace('_', ' ')} "
-                f"{shortened(repr(before))} but is now read with {shortened(repr(after))}; use "
-                "another --out"
+                f"{folder} holds {earlier.name}, which was measured with {key.replace('_', ' ')} "
+                f"{shortened(repr(before))} but would now be measured with "
+                f"{shortened(repr(after))}; use another --out"
             )
     if earlier.data_hash == now.data_hash and earlier.shards != now.shards:
         raise UserError(

@@ -15,7 +15,7 @@ class ComputeOptions(Options):
     """Settings of each measuring process, sent to every worker."""
 
     thoughts: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
-    """folder of a run of generate --thinking on, after whose thoughts answers are read"""
+    """folder of a run of generate --thinking on; answers are read after its thoughts"""
     threads: Threads = None
     """threads of a process on the CPU (default: one for small models, otherwise one per core or
     OMP_NUM_THREADS)

@@ -131,7 +131,7 @@ class RunRecord(FolderRecord):
     summary: dict[str, JsonValue] = {}
     """Remarks about each model that do not appear in the tables."""
     unmerged: list[TableName] = []
-    """Tables that stay in the shards."""
+    """Tables that are kept only in the shards."""
     files: dict[ResultFile, Hash]
     """The prompts, the merged tables and the files derived from them, with checksums."""
 
@@ -237,7 +237,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The recorded format: 1 if the record names none; without a record, the current format."""
+    """The recorded format; 1 if it is not stated, and the current format without a record."""
     try:
         record = from_json(content)
     except ValueError:

@@ -163,7 +163,7 @@ class Run(RunFolder):
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model.
 
-        This is also true if its origin differs from the recorded origin: the model may have
+        This is also true if its origin differs from the recorded origin, because the model may have
         changed.
         """
         record = self.models().get(model)
@@ -261,13 +261,13 @@ class Run(RunFolder):
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
-        # Do this last, even if the model is already listed: a failed command may just have removed
-        # it.
+        # Do this last, even if the model is already listed, since a failed command may just have
+        # removed it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
 
     def _claims_of(self, model: str) -> Claims:
-        # Keep the claims, which remember when each file was first seen.
+        # Keep the claims, which record when each file was first seen.
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: Model) -> None:
@@ -374,7 +374,7 @@ class Memory(Record):
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Start with the budget left by an earlier lack of memory on this kind of device."""
+    """Start with the budget left after memory ran out earlier on this kind of device."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)

@@ -154,7 +154,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
-    """The manifests of shards, without damaged manifests."""
+    """The manifests of shards, except damaged ones."""
     for folder in folders:
         with suppress(UserError):
             yield read_manifest(folder)

@@ -1,8 +1,8 @@
 """Workers as jobs of a SLURM cluster, submitted through submitit.
 
-1. Submit one job per worker, which contains the worker's command. submitit writes jobs as pickles
-   that the nodes read. The pickles are in the user's own folder, not in the run folder, where
-   others may write.
+1. Submit one job per worker; each job contains its worker's command. submitit writes jobs as
+   pickles that the nodes read. The pickles are in the user's own folder, not in the run folder,
+   where others may write.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
 3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which gives its claim
    back, and submitit requeues the job.
@@ -41,7 +41,8 @@ DEFAULT_MINUTES = 60
 """Time limit of a job unless `time` is set; the job is requeued as often as needed."""
 
 INTERRUPT_SECONDS = 30
-"""Seconds that a worker has to give its claim back; SLURM kills a job 90 seconds after notice."""
+"""Seconds that a worker has to give its claim back; SLURM kills a job 90 seconds after giving
+notice."""
 
 POLL_SECONDS = 5.0
 """Smallest number of seconds between two calls of squeue, regardless of the number of workers."""
@@ -62,7 +63,7 @@ _ENDED = {
     *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
 """SLURM's states of jobs that will not run again. A job that returns to the queue is COMPLETING or
-REQUEUED, then PENDING. FORGOTTEN is our own state for jobs that neither squeue nor sacct knows.
+REQUEUED, then PENDING. FORGOTTEN is our own state for jobs that neither squeue nor sacct lists.
 """
 
 
@@ -147,7 +148,7 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
 def _refusal(said: str) -> str:
     if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
-            f"SLURM did not answer: {said}; nothing was submitted. Rerun this once its "
+            f"SLURM did not answer: {said}; nothing was submitted. Rerun the command once its "
             "controller can be reached, or use --executor local"
         )
     return f"SLURM rejected the jobs: {said}; change or omit an option"

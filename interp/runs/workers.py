@@ -26,7 +26,7 @@ from interp.runs.records import (
 )
 
 INTERRUPTED = "it was interrupted"
-"""The error of a worker that ended before its work was done, but raised no error itself."""
+"""The error reported for a worker that ended early without raising an error itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
@@ -97,7 +97,7 @@ class Worker(Protocol):
 
     @property
     def number(self) -> int:
-        """Number of the worker, from 0, after which its log and its record are named."""
+        """Number of the worker, counted from 0; its log and its record are named after it."""
 
     def running(self) -> bool:
         """Whether the worker is running or queued."""

@@ -69,8 +69,8 @@ class AnswerTokenizer:
 
         An option is represented by the first token of each of its forms, after each possible
         opening of an answer (`openings`); a token that forms share counts once (Chan et al. 2024,
-        formulas 4 and 5). The first token is the most likely one for the option's first form. A
-        class is represented by its index among the model's outputs.
+        formulas 4 and 5). The first of an option's tokens is the most likely one for its first
+        form. A class is represented by its index among the model's outputs.
 
         Raises:
             UserError: an option has no usable first token, two options begin with the same token,

@@ -175,8 +175,8 @@ def token_logits(
 ) -> list[Float[Tensor, " _token"]]:
     """Logits of the given tokens for each prompt, in fp64 on the CPU.
 
-    Only these logits leave the device, for all prompts at once: a GPU would wait for each prompt,
-    and a row of 128,256 logits in fp64 is a megabyte.
+    Only these logits leave the device, for all prompts at once, because a GPU would otherwise wait
+    for each prompt, and a row of 128,256 logits in fp64 takes a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))

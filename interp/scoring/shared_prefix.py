@@ -2,7 +2,7 @@
 
 The prefixes of a batch are read in one pass, or in parts after the tokens that they share. Then,
 part by part, the model reads the rest of each prompt after the keys and values of its prefix. Rows
-stay right-aligned as in a plain batch, with unchanged positions, padding and sliding windows.
+are right-aligned as in a plain batch, with unchanged positions, padding and sliding windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -34,14 +34,14 @@ class WelchTest:
     """Lower end of the difference's 95% interval (Welch)."""
     high: float = NAN
     t: float = NAN
-    """Positive if a is larger."""
+    """Positive if `a` is larger."""
     df: float = NAN
     """Welch-Satterthwaite degrees of freedom."""
     p: float = NAN
     """Two-sided."""
     g: float = NAN
-    """Hedges' g: the difference in pooled standard deviations, corrected for small samples;
-    positive if a is larger."""
+    """Hedges' g, the difference in pooled standard deviations, corrected for small samples;
+    positive if `a` is larger."""
     g_low: float = NAN
     """Lower end of g's 95% interval, by the large-sample variance of Hedges and Olkin (1985)."""
     g_high: float = NAN
@@ -68,7 +68,7 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     if note := _why_undefined(groups):
         return replace(groups, note=note)
     with warnings.catch_warnings():
-        # One group may be constant: the other still defines the test, although scipy warns.
+        # If only one group is constant, the other still defines the test, although scipy warns.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         test = stats.ttest_ind(first, second, equal_var=False)
     low, high = map(float, test.confidence_interval(LEVEL))
@@ -92,7 +92,7 @@ def welch_table(
         frame: one row per observation, with its model.
         value: the column to compare.
         group: the column that assigns each row to a group.
-        groups: the two groups, a and b; rows of other groups are omitted.
+        groups: the two groups, `a` and `b`; rows of other groups are omitted.
     """
 
     def compared(members: pd.DataFrame) -> WelchTest:

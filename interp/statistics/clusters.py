@@ -1,7 +1,7 @@
 """Tests of trials in clusters, such as prompts about one city.
 
-The unit is the cluster: a test over trials would count many prompts about one city as many cities
-and find differences that do not exist.
+The unit is the cluster. A test over trials would count many prompts about one city as many cities,
+and would find differences that do not exist.
 """
 
 from collections.abc import Hashable, Iterable
@@ -23,7 +23,7 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
-"""Smallest number of clusters that is tested: for fewer, neither the bootstrap nor Student's t is
+"""Smallest number of clusters that is tested. With fewer, neither the bootstrap nor Student's t is
 valid, and robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50).
 """
 
@@ -99,7 +99,8 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
     linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it adapts to
     skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated samples; p
-    was at most 0.05 whenever the interval missed the true mean. Student's interval is in brackets.
+    was at most 0.05 whenever the interval missed the true mean. The coverage of Student's interval
+    is in brackets.
 
     "Unequal" clusters have 1 to 30 trials of weight 1 or 6::
 
@@ -181,8 +182,8 @@ def cluster_contrast(
         trials: one row per trial.
         value: the column to compare, constant within each cluster.
         group: the column that assigns each trial to a group.
-        groups: the two groups, a and b; trials of other groups are omitted.
-        cluster: the column that names the cluster.
+        groups: the two groups, `a` and `b`; trials of other groups are omitted.
+        cluster: the column of the clusters.
         weight: the column of the trials' weights.
     """
     trials = trials[trials[group].isin(groups)].dropna(subset=[value])
@@ -257,7 +258,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
-    """A note, before anything is measured, on what will not be tested; otherwise empty.
+    """A note, before anything is measured, on what will not be tested; empty if all will be.
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.
@@ -281,7 +282,7 @@ def too_few(clusters: int, before: str = "") -> str:
 
 
 def _two_means(sums: Float[np.ndarray, "resamples 4"]) -> Float[np.ndarray, "resamples 3"]:
-    """The means of a and b and their difference, from weighted sums and sums of weights."""
+    """The means of `a` and `b`, and their difference, from weighted sums and sums of weights."""
     with np.errstate(divide="ignore", invalid="ignore"):
         means = sums[:, :2] / sums[:, 2:]
     return np.column_stack([means, means[:, 0] - means[:, 1]])

@@ -3,7 +3,7 @@
 1. Correction: the p-values of one family of tests are corrected by Holm's step-down method.
 2. Limits: two one-sided tests, each at 5% (Schuirmann, 1987, Journal of Pharmacokinetics and
    Biopharmaceutics 15). One test excludes all differences below the lower end of the 90% interval,
-   the other all differences above its upper end.
+   and the other excludes all differences above its upper end.
 3. Verdict: if both limits lie within the smallest difference of interest, any true difference
    matters little. Otherwise the data leave the question open.
 
@@ -21,7 +21,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     """Add p_holm (after p), family and family_size to a table whose rows are one family of tests.
 
     p_holm is the p-value by Holm's step-down method (Holm, 1979), which bounds the probability of
-    any false positive in the family. A row with an undefined p-value stays undefined and does not
+    any false positive in the family. A row with an undefined p-value has no p_holm and does not
     count towards family_size.
 
     Args:
@@ -53,11 +53,11 @@ SIGNIFICANT = 0.05
 """A difference is shown if p, corrected for multiple comparisons, is below this level."""
 
 ONE_SIDED = 0.95
-"""Level of each limit: the two limits are the ends of a 90% interval."""
+"""Level of each limit; the two limits are the ends of a 90% interval."""
 
 DIFFERENT, SMALLER, OPEN, UNTESTED = "different", "smaller", "open", "not tested"
-"""Verdicts: a difference is shown; no difference is shown, and differences of interest are
-excluded; neither shown nor excluded; not tested.
+"""The four verdicts: a difference is shown; none is shown, and differences of interest are
+excluded; differences are neither shown nor excluded; nothing is tested.
 """
 
 
@@ -99,7 +99,7 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
     """A sentence about comparisons where no difference is shown; empty if there are none.
 
     For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
-    0.1 or more is not excluded for b (−0.150 to +0.210)": differences in brackets are not excluded.
+    0.1 or more is not excluded for b (−0.150 to +0.210)". The range in brackets is not excluded.
 
     Args:
         found: the name of each comparison, and the limits below and above which differences are

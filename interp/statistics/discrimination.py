@@ -1,4 +1,4 @@
-"""How well a model tells the two sides of a pair apart, whatever its bias towards one answer.
+"""How well a model distinguishes the two sides of a pair, regardless of a bias towards one answer.
 
 Paired accuracy depends both on how far apart a model sees the sides and on where it draws the line
 between them. These measures separate the two.
@@ -36,8 +36,8 @@ class Discrimination:
     """Lower end of its 95% interval: percentile bootstrap over clusters."""
     d_prime_high: float = NAN
     bias: float = NAN
-    """c = -(z(yes on positive) + z(yes on negative)) / 2: above 0, a bias towards No; below, to
-    Yes (Macmillan and Creelman, 2005)."""
+    """c = -(z(yes on positive) + z(yes on negative)) / 2: values above 0 are a bias towards No, and
+    values below 0 a bias towards Yes (Macmillan and Creelman, 2005)."""
     bias_low: float = NAN
     bias_high: float = NAN
     yes_positive: float = NAN
@@ -120,7 +120,7 @@ def discrimination_table(
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
-    """1 for each pair whose positive side scores higher, 0 if the negative does, 1/2 for a tie.
+    """For each pair, 1 if its positive side scores higher, 0 if its negative side does, else 1/2.
 
     The mean is the probability of ordering a pair correctly; NaN if a score is missing.
     """

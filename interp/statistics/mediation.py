@@ -89,9 +89,9 @@ def cluster_ratio(
     """The weighted sum of one column divided by that of another.
 
     The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
-    above - R below over clusters does not differ significantly from 0, by Student's t. With fewer
-    than `FEWEST` clusters, there is no interval. If the denominator does not differ from 0 by the
-    same test, the ratio is undefined.
+    `above` - R `below` over clusters does not differ significantly from 0, by Student's t. With
+    fewer than `FEWEST` clusters, there is no interval. If the denominator does not differ from 0 by
+    the same test, the ratio is undefined.
 
     Args:
         trials: one row per trial; rows with a missing value are omitted.

@@ -5,7 +5,7 @@
 2. Simulate studies of these prompts, with a difference between the levels and with these
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels or
-   drawn again (Lunn and Davies, 1998, Biometrika 85).
+   is drawn again (Lunn and Davies, 1998, Biometrika 85).
 3. Test each study as `interp.statistics.contrasts` does, but by Student's t, not by permutations.
 4. Search for the smallest difference that 80% of the studies detect.
 """
@@ -226,11 +226,11 @@ def plan_table(
 ) -> pd.DataFrame:
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
-    detectable is the difference in accuracy that a two-sided 5% test detects with 80% power, as in
-    a report; detectable_holm is the detectable size of the only true difference in its family,
-    which Holm's method tests at 5% divided by the number of tests. Each is a string, "none" if no
-    difference can be detected, for instance below ten clusters. Without named models there is no
-    column model.
+    `detectable` is the difference in accuracy that a two-sided 5% test detects with 80% power, as
+    in a report. `detectable_holm` is the detectable size of the only true difference in its family,
+    which Holm's method tests at 5% divided by the number of tests. Both are strings, which are
+    "none" if no difference can be detected, for instance below ten clusters. Without named models
+    there is no column model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.

@@ -69,7 +69,10 @@ def weighted_mean(values: Values, weights: Values) -> float:
 
 
 def weighted_sd(values: Values, weights: Values) -> float:
-    """The standard deviation; for equal weights that of a sample. NaN for fewer than two values."""
+    """The weighted standard deviation, or NaN for fewer than two values.
+
+    For equal weights, it is that of a sample.
+    """
     if len(values) < 2:
         return float("nan")
     deviations = values - np.average(values, weights=weights)

@@ -1,7 +1,7 @@
 """Studies: several measurements of the same models, and one report; found by entry point.
 
 A study has stages, each of which measures a prompt set, and turns their tables into a page. This
-module does not import torch, so a command knows a study's options immediately.
+module does not import torch, so commands can read a study's options quickly.
 """
 
 from abc import ABC, abstractmethod

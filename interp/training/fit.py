@@ -44,7 +44,7 @@ def fit(
         model: the model to train, in fp32, from transformers or wrapped by peft.
         batches: the batch of each step, in this order.
         loss: the loss to minimize.
-        folder: holds Trainer's checkpoints until `remove_checkpoints`.
+        folder: holds Trainer's checkpoints until `remove_checkpoints` is called.
         title: the title of the progress.
         arguments: arguments of transformers' `TrainingArguments`, such as learning_rate.
 
@@ -80,7 +80,7 @@ def fit(
 
 
 def _settings(place: Path, **arguments: Any) -> TrainingArguments:
-    # The bars of transformers, one per checkpoint, would run into the progress shown here.
+    # The progress bars of transformers, one per checkpoint, would disturb the progress shown here.
     # transformers does not annotate this function.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     settings = TrainingArguments(
@@ -124,7 +124,7 @@ class _Trainer(Trainer):
         return self._loss(model, inputs)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return zero: operations are not counted, since batches have several parts."""
+        """Return zero instead of counting operations, since batches have several parts."""
         return 0
 
 

@@ -2,7 +2,7 @@
 
 A process may be killed while it writes a checkpoint. Each checkpoint is therefore saved in a new
 folder and renamed into place once it has a manifest with the checksums of its files. The folder's
-content is not trusted: links and files missing from the manifest are rejected.
+content is not trusted, so links and files missing from the manifest are rejected.
 """
 
 import re

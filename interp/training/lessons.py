@@ -142,7 +142,7 @@ def steps_of(
         epochs: number of times that each lesson occurs.
         seed: seed of the order.
         curriculum: in the first epoch, short groups precede long groups, after each length is
-            increased at random by up to this share. Groups stay together, so the gradient of a
+            increased at random by up to this share. Groups are kept together, so the gradient of a
             batch reflects the differences among a group's prompts. None for a random order.
     """
     steps: list[list[int]] = []
@@ -158,7 +158,7 @@ def steps_of(
 def _short_first(
     lengths: Sequence[int], groups: Sequence[str], blur: float, rng: random.Random
 ) -> list[int]:
-    """All indices by groups, sorted by mean length times a random factor from 1 to 1 + blur."""
+    """All indices by group, sorted by mean length times a random factor from 1 to 1 + `blur`."""
     members: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)
@@ -285,7 +285,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
-    # A model reads a mask of tokens, which is impossible on "meta", but not a mask of scores.
+    # Models inspect a mask of tokens, which is impossible on "meta", but not an additive mask.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}

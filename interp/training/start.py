@@ -51,7 +51,7 @@ class Start:
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
     found: FoundModel | None = None
-    """The initial checkpoint; None from scratch."""
+    """The initial checkpoint; None if training starts from scratch."""
 
     def base(self) -> Base:
         """The base of a trained adapter, for its folder; only if the start is a checkpoint."""
@@ -88,7 +88,7 @@ def start(
     """The start of a training run, without reading weights.
 
     Args:
-        name: a model or, from scratch, also a folder without weights or a built-in configuration.
+        name: a model; from scratch, it may be a folder without weights or a built-in configuration.
         loading: options of loading.
         from_scratch: whether to start from random weights.
         seed: seed of random weights.
@@ -99,7 +99,7 @@ def start(
     """
     classes = tuple(option.name for option in prompts[0].answer.options)
     if name in SMALL and not from_scratch:
-        raise UserError(f"{name} is a configuration without weights; give --from-scratch")
+        raise UserError(f"{name} is a configuration without weights; pass --from-scratch")
     if from_scratch:
         begun = _from_scratch(name, loading, classes, seed, prompts)
     else:

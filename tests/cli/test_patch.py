@@ -221,7 +221,7 @@ def test_scores_are_compared_with_effects(tmp_path, capsys):
     assert set(table["method"]) == {"input_gradient", "attention"}
     assert (table["n"] <= 3).all()
     assert list((tmp_path / "out" / "figures").glob("scores_and_effects-*.png"))
-    assert "carry the larger effect" in capsys.readouterr().out
+    assert "have the larger effect" in capsys.readouterr().out
     assert main(["report", str(tmp_path / "out")]) == 0
     assert "Effects by role" in (tmp_path / "out" / "report.html").read_text()
 

@@ -179,7 +179,7 @@ def test_a_configuration_names_no_kernel(saved, value):
     configure(saved, _attn_implementation=value)
     if isinstance(value, dict):
         configure(saved, _attn_implementation=None, sub={"attn_implementation": value["text"]})
-    with pytest.raises(UserError, match="names the attention kernel 'evil/kernel"):
+    with pytest.raises(UserError, match="specifies the attention kernel 'evil/kernel"):
         interp.load_model(str(saved), device="cpu")
     configure(saved, _attn_implementation="eager", sub=None)
     assert interp.load_model(str(saved), device="cpu").attn_implementation == "eager"

@@ -145,7 +145,7 @@ def test_a_cached_model_loads_and_its_commit_is_on_record(snapshot):
 
 def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot):
     change(snapshot / "config.json", num_hidden_layers=10**5)
-    with pytest.raises(UserError, match="asks for num_hidden_layers = 100000, but its weights"):
+    with pytest.raises(UserError, match="specifies num_hidden_layers = 100000, but its weights"):
         interp.load_model("org/tiny", device="cpu")
 
 

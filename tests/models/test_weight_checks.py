@@ -147,20 +147,20 @@ def test_the_refusal_is_the_only_report(saved, capfd):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_hidden_layers": 10**20}, "asks for num_hidden_layers = 1e[+]20"),
-        ({"num_hidden_layers": 10**7}, "asks for num_hidden_layers = 1e[+]07"),
+        ({"num_hidden_layers": 10**20}, "specifies num_hidden_layers = 1e[+]20"),
+        ({"num_hidden_layers": 10**7}, "specifies num_hidden_layers = 1e[+]07"),
         ({"num_hidden_layers": 1e20}, "config.json"),
-        ({"num_labels": 10**8}, "asks for num_labels = 1e[+]08, but its weights have no tensor"),
-        ({"model_type": "qwen2", "num_hidden_layers": 10**8}, "asks for num_hidden_layers"),
-        ({"hidden_size": 10**7}, "asks for a model of .* parameters"),
+        ({"num_labels": 10**8}, "specifies num_labels = 1e[+]08, but its weights have no tensor"),
+        ({"model_type": "qwen2", "num_hidden_layers": 10**8}, "specifies num_hidden_layers"),
+        ({"hidden_size": 10**7}, "specifies a model of .* parameters"),
         ({"hidden_size": 10**20}, "config.json"),
-        ({"intermediate_size": 10**12}, "asks for a model of .* parameters"),
-        ({"vocab_size": 10**12}, "asks for a model of .* parameters"),
-        ({"model_type": "mixtral", "num_local_experts": 10**9}, "asks for num_local_experts"),
+        ({"intermediate_size": 10**12}, "specifies a model of .* parameters"),
+        ({"vocab_size": 10**12}, "specifies a model of .* parameters"),
+        ({"model_type": "mixtral", "num_local_experts": 10**9}, "specifies num_local_experts"),
         (
             {"model_type": "gptj", "max_position_embeddings": 10**9, "vocab_size": 700, "n_embd": 4}
             | {"n_layer": 1, "n_head": 1, "rotary_dim": 4},
-            "asks for tables of",
+            "requires tables of",
         ),
     ],
 )

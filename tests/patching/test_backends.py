@@ -101,7 +101,7 @@ def test_nnsight_refuses_what_it_cannot_do():
     model = make_tiny("llama", byte_level())
     with pytest.raises(interp.UserError, match="has no site pattern"):
         interp.patch(model, some_prompts(1), sites=["pattern"], backend="nnsight")
-    with pytest.raises(interp.UserError, match="is not a model from the hub"):
+    with pytest.raises(interp.UserError, match="requires a model from the hub"):
         interp.patch(model, some_prompts(1), backend="nnsight", remote=True)
 
 

@@ -370,7 +370,7 @@ def test_models_that_answer_nothing_are_refused():
     with pytest.raises(UserError, match="fills masks and cannot answer"):
         interp.Model("masked", RobertaForMaskedLM(model.hf.config), model.tokenizer)
     gpt2 = tiny_model("gpt2")
-    with pytest.raises(UserError, match="classifies by a decoder"):
+    with pytest.raises(UserError, match="is a classifier built on a decoder"):
         interp.Model("gpt2", GPT2ForSequenceClassification(gpt2.hf.config), gpt2.tokenizer)
 
 

@@ -172,9 +172,12 @@ def test_template_options_reach_the_template(prompt):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"template_option": ("enable_thinking=true",)}, "--thinking on or off sets this one"),
+        (
+            {"template_option": ("enable_thinking=true",)},
+            "variable is set by --thinking on or off",
+        ),
         ({"template_option": ("effort",)}, "expected KEY=VALUE"),
-        ({"template_option": ("messages=[]",)}, "belongs to the conversation"),
+        ({"template_option": ("messages=[]",)}, "is part of the conversation"),
         ({"template_option": ("a=1",), "chat_template": False}, "the chat template is turned off"),
         ({"end_of_thought": "</think>"}, "thinking is off"),
         ({"thinking": "maybe"}, "thinking"),
@@ -201,7 +204,10 @@ def test_the_way_of_reading_is_recorded_and_part_of_the_run(tmp_path, capsys):
     (record,) = (json.loads(file.read_text()) for file in (out / "models").glob("*.json"))
     assert (record["chat"]["thinking"], record["chat"]["end_of_thought"]) == ("off", None)
     assert main([*command, "--thinking", "on"]) == 2
-    assert "read with thinking 'off' but is now read with 'on'" in capsys.readouterr().err
+    assert (
+        "measured with thinking 'off' but would now be measured with 'on'"
+        in capsys.readouterr().err
+    )
 
 
 def test_doctor_runs_with_thinking_on(tmp_path, capsys):

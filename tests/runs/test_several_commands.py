@@ -186,7 +186,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     monkeypatch.setattr(execute_module, "start_local", start)
     execute(work, ExecutionOptions(executor="local"))
     assert worker.stopped
-    assert "is still running although everything is measured" in capsys.readouterr().err
+    assert "is still running although everything has been measured" in capsys.readouterr().err
 
 
 def test_workers_are_told_by_their_starter_what_to_do(tmp_path):

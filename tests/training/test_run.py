@@ -208,7 +208,7 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
 
     with pytest.raises(UserError, match="is an encoder, but the task requires generated text"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
-    with pytest.raises(UserError, match="without weights; give --from-scratch"):
+    with pytest.raises(UserError, match="without weights; pass --from-scratch"):
         Training(Colours(), "small-decoder", CPU)
 
 

@@ -71,7 +71,7 @@ def default_organism(system: str) -> str:
 
 
 def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism was trained on the prompts of a system, or of the system it varies."""
+    """Whether an organism was trained on a system's prompts, or on those that the system varies."""
     own: str = organism_card(name)["system"]
     return system == own or system.startswith(f"{own}-")
 

@@ -35,7 +35,7 @@ SEGMENTS = (
     "conclusion",
     "question",
 )
-"""Columns that are segments even without a template; also in the plural or numbered."""
+"""Columns that are segments even without a template; their names may be plural or numbered."""
 
 PHRASING = "phrasing"
 """The factor with the number of the template, if there are several templates."""
@@ -232,7 +232,7 @@ def _check_known(names: Sequence[str]) -> None:
 
 
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
-    """The parts of a template; later occurrences of a segment belong to no segment."""
+    """The parts of a template; only the first occurrence of a segment counts as the segment."""
     seen: set[str] = set()
     for before, name, _, _ in Formatter().parse(template):
         yield None, before
@@ -244,7 +244,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str) -> Choice:
-    """The choice described by two cells: options ("Yes/yes|No/no"), and a form of the right one."""
+    """The choice described by two cells: options ("Yes/yes|No/no"), and a form of the answer."""
     found = []
     cells = options.split("|")
     for cell in cells:
@@ -283,7 +283,9 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
     parts.append((None, text[at:]))
     names = [name for name, _ in parts if name is not None]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise UserError(f"the text marks {shortened(repeated[0], 60)} twice; mark a segment once")
+        raise UserError(
+            f"the text marks {shortened(repeated[0], 60)} twice; mark each segment only once"
+        )
     for name, part in parts:
         if name in RESERVED:
             raise UserError(

@@ -63,17 +63,16 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All other columns are factors.
 
-    Instead of `text`, each segment may have its own column, such as premise1, premise2 and
-    question (the page "Your own pairs" lists their names). Segments are written one per line, in
-    the order of the columns, without empty cells. Columns whose names begin with `factor_` are
-    factors, one column each in the tables; any other column is rejected, so no column becomes text
-    by accident.
+    Instead of `text`, each segment may have its own column, such as premise1, premise2 and question
+    (the page "Your own pairs" lists their names). Segments are written one per line in the order of
+    the columns; empty cells are skipped. Columns whose names begin with `factor_` are factors, one
+    column each in the tables; any other column is rejected, so no column becomes text by accident.
 
     Args:
         source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
         templates: phrasings that compose the segments instead, such as
-            ``"{premise1} {premise2}\n{question}"``; each makes separate prompts, under the factor
-            phrasing, and columns that no template names are factors.
+            ``"{premise1} {premise2}\n{question}"``; each template makes separate prompts, with its
+            own value of the factor `phrasing`, and columns that no template uses are factors.
 
     Raises:
         UserError: the table cannot be read, or has faults; the message quotes the first few.
@@ -87,7 +86,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
-    """A line on each fault in a table of pairs, with its first place.
+    """A line on each fault in a table of pairs, with the first place where it occurs.
 
     Raises:
         UserError: the table cannot be read at all, or its columns are invalid.
@@ -96,7 +95,7 @@ def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
 
 
 def holds_pairs(source: str) -> bool:
-    """Whether a local file is, by its columns, a user's own table and not published data."""
+    """Whether the columns of a local file identify it as a user's own table, not published data."""
     try:
         if not Path(source).is_file():
             return False
@@ -162,7 +161,7 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
 
 
 def _listed(found: Sequence[Fault]) -> Iterator[str]:
-    """A line on each fault, with its first place and the number of others."""
+    """A line on each fault, with the first place where it occurs and the number of other places."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for where, fault in found:
         places[fault].append(where)
@@ -202,7 +201,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
                 usual = f"expected one of {', '.join(sides)}" if sides else "expected the same ones"
                 yield (
                     where,
-                    f"pair {name} has the side {side!r}, like only {counts[prompt.side]:,} of "
+                    f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
                     f"{counted(len(groups), 'pair')}; {usual}",
                 )
             elif prompt.text in texts:

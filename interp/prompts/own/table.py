@@ -45,7 +45,10 @@ def texts_of(cells: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(cell: object) -> str:
-    """The text of a cell; 3.0 becomes 3: pandas turns integers into floats if a cell is empty."""
+    """The text of a cell, with 3.0 written as 3.
+
+    pandas stores a column of integers as floats if any of its cells is empty.
+    """
     return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
 
 

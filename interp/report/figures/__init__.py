@@ -1,1 +1,1 @@
-"""Figures from tables in long form: each takes `ax`, returns the axes and states n."""
+"""Figures from tables in long form. Each function takes `ax`, returns the axes and states n."""

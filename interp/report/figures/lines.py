@@ -116,14 +116,16 @@ def matrix(
 
 
 _WRAPPED = {"row": 34, "column": 20}
-"""Letters after which the name of a row or a column continues on a new line."""
+"""Number of letters after which the name of a row or a column continues on a new line."""
 
 _LETTER = 0.085
 """Width of a letter of a row's name in inches, rounded up."""
 
 
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """A grid of differences: coloured if shown, white if not, a point if not tested.
+    """A grid of differences, coloured if they are shown and white if not.
+
+    Cells that were not tested have a point.
 
     Args:
         table: one row per cell, with difference, verdict (`interp.statistics.decisions`) and

@@ -1,6 +1,6 @@
 """Figures of patching: heat maps of effects, and effects against attribution scores.
 
-Positive values are blue and negative values red, which does not require red-green colour vision.
+Positive values are blue and negative values are red, so readers need no red-green colour vision.
 """
 
 import numpy as np
@@ -76,7 +76,7 @@ def layers_by_tokens(
 
 
 def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The recovered share of the difference in metric over the share of the cells in a set.
+    """The recovered share of the difference in metric, against the share of the cells in a set.
 
     Args:
         curves: rows of one model and group of pairs of
@@ -103,9 +103,10 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Effect ratio over score ratio of the premises, one point per pair and attribution method.
+    """Effect ratio against score ratio of the premises, one point per pair and attribution method.
 
-    Right of the line premise 2 has the higher score, above it the larger effect.
+    Premise 2 has the higher score to the right of the vertical line, and the larger effect above
+    the horizontal line.
 
     Args:
         effects: rows of one model, direction and site of `premise_effects`.

@@ -24,7 +24,7 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""Number of points from which they hide each other, so their density is shown instead."""
+"""Number of points at which they begin to hide each other, so their density is shown instead."""
 
 
 def point_cloud(

@@ -193,7 +193,7 @@ def panel_a_model(
     """Draw a figure with a panel for each model and one legend; return its first axes.
 
     Args:
-        table: rows with a column model; without rows, the figure says "undefined".
+        table: rows with a column `model`; without rows, the figure says "undefined".
         draw: function that draws the rows of one model.
         handles: entries of the legend; if None, the entry of each label in the first panel that
             shows it.

@@ -52,13 +52,13 @@ class MixedFormula:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that the model reads."""
+        """All columns that the model uses."""
         slope = [] if self.slope is None else [self.slope]
         named = [self.response, *self.variables, self.group, *slope, *self.varying]
         return list(dict.fromkeys(named))
 
     def without(self, term: str) -> "MixedFormula":
-        """The model without one fixed effect; the random effects stay.
+        """The model without one fixed effect; the random effects are kept.
 
         Raises:
             UserError: the model has no such term.
@@ -148,7 +148,7 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
 
 
 def _levels(column: pd.Series) -> tuple[str, ...]:
-    """The levels that occur, in the order of a categorical, otherwise sorted."""
+    """The levels that occur, in the order of a categorical column; sorted for other columns."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = set(column)
         return tuple(str(level) for level in column.cat.categories if level in present)

@@ -8,9 +8,9 @@
 4. Read the standard errors off its curvature at the maximum.
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
-of Statistical Software 67(1)), and the tests compare the two. It is even in each sigma, so a
-sigma of zero needs no bound: there the gradient is zero, and the curvature shows whether the point
-is a maximum.
+of Statistical Software 67(1)), and the tests compare the two. The likelihood is even in each sigma,
+so a sigma of zero needs no bound. There, the gradient is zero, and the curvature shows whether the
+point is a maximum.
 """
 
 from dataclasses import dataclass
@@ -124,8 +124,8 @@ def _inverse(
 class _Likelihood:
     """Negative Laplace log-likelihood as a function of (beta, sigma), with its gradient.
 
-    Each search for a mode starts from the mode at the previous point: successive points are close
-    to each other, and the loss has a single minimum.
+    Each search for a mode starts from the mode at the previous point, because successive points are
+    close to each other, and the loss has a single minimum.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class _Likelihood:
         gram: Float[np.ndarray, "levels levels"],
         factor: tuple[Float[np.ndarray, "levels levels"], bool],
     ) -> Float[np.ndarray, " parameters"]:
-        """Phase 2: the derivatives, at fixed u and through the mode, which moves with them."""
+        """Phase 2: the derivatives at fixed u, and through the mode, which the parameters move."""
         weights = p * (1 - p)
         # How the log-odds change with each parameter for fixed u.
         change = np.column_stack([self.design, u[self.members]])

@@ -10,7 +10,7 @@
 4. Read off estimates, their covariance and the most probable random effects.
 
 The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1)),
-and the tests compare the two. Unlike that of statsmodels' `MixedLM`, the search may end at a
+and the tests compare the two. Unlike the search of statsmodels' `MixedLM`, this one may end at a
 variance of zero, which is often right for a model with few groups. With fewer than `MIN_GROUPS`
 groups their spread cannot be estimated, and the groups become fixed effects.
 
@@ -32,8 +32,8 @@ from interp.statistics.mixed.profiled import ProfiledFit, fit_profiled
 
 MIN_GROUPS = 3
 """Smallest number of groups with random effects. With fewer groups, group intercepts are fixed
-effects: the spread of two groups has one degree of freedom, so a 95% interval by Student's t
-extends 12.7 standard errors to either side.
+effects, because the spread of two groups has one degree of freedom, so a 95% interval by Student's
+t extends 12.7 standard errors to either side.
 """
 
 
@@ -108,7 +108,7 @@ class MixedModel:
         """One row per random effect or varying factor, and one for the residual.
 
         Columns are effect, sd and correlation. The correlation is that of the slope with the
-        intercept: NaN for other effects, and if the slope or the intercept does not vary.
+        intercept. It is NaN for other effects, and if the slope or the intercept does not vary.
         """
         covariance, blocks = self.fit.random_covariance, self.design.blocks
         sds = np.sqrt(np.diag(covariance))
@@ -138,10 +138,10 @@ def fit_mixed_model(
 ) -> MixedModel:
     """The fitted model of a formula.
 
-    With fewer than `MIN_GROUPS` groups: response ~ fixed + group, by least squares; `note` says so.
-    If a column of clusters is given, the errors are then robust to them (Liang and Zeger, 1986,
-    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters there are no
-    errors and no tests, since errors for independent rows would be too small.
+    With fewer than `MIN_GROUPS` groups, the model is response ~ fixed + group by least squares, and
+    `note` says so. If a column of clusters is given, the errors are then robust to them (Liang and
+    Zeger, 1986, with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters
+    there are no errors and no tests, since errors for independent rows would be too small.
 
     Args:
         frame: one row per observation; rows that lack a value are omitted, and counted in `note`.
@@ -231,7 +231,7 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
     """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
 
     df2 is groups - 1, so the degrees of freedom of an effect that differs between groups depend on
-    the number of groups; for a factor with more than two levels the test is conservative. Errors
+    the number of groups. For a factor with more than two levels, the test is conservative. Errors
     robust to G clusters are themselves estimates: with q coefficients the statistic is Hotelling's
     times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of Business &
     Economic Statistics 36, explain why the plain test rejects too often). NaN if the response does

@@ -1,9 +1,10 @@
 """Predictors of an outcome, by mixed-effects logistic regression or a documented fallback.
 
-1. Keep the rows without missing values; standardise the covariates; write the terms as a matrix.
-2. Omit what cannot be estimated, with a note: constant terms, groupings of one level.
-3. Stop with a note if no estimate exists: a constant outcome, terms that depend on each
-   other, terms that separate the outcomes.
+1. Keep the rows without missing values, standardise the covariates, and write the terms as a
+   matrix.
+2. Omit what cannot be estimated, with a note: constant terms and groupings of one level.
+3. Stop with a note if no estimate exists, because the outcome is constant, or the terms depend on
+   each other or separate the outcomes.
 4. Fit the mixed model by the Laplace approximation. A term that is constant within every level of a
    grouping has only as many observations as there are levels; the degrees of freedom of its errors
    and its test reflect this.
@@ -212,7 +213,7 @@ def _separated(
     """Whether a direction is wrong for no row and right for some (Albert and Anderson, 1984).
 
     The linear programme of Konis (2007) finds the direction that moves rows furthest to their own
-    side on average and none to the other side.
+    side on average, but moves none to the other side.
     """
     signed = (2 * outcomes - 1)[:, None] * design
     solution = linprog(
@@ -298,7 +299,7 @@ def _fit_levels(
         return _nothing(SEPARATES)
     family = sm.families.Binomial()
     fit = sm.GLM(np.column_stack([hits, sizes - hits]), of_levels, family=family).fit()
-    # Pearson's dispersion from counts: statsmodels would treat a level as one observation.
+    # Compute Pearson's dispersion from counts; statsmodels would count a level as one observation.
     expected = sizes * fit.mu
     dispersion = ((hits - expected) ** 2 / (expected * (1 - fit.mu))).sum() / fit.df_resid
     numbers = {"estimate": fit.params, "se": fit.bse * np.sqrt(dispersion), "df": fit.df_resid}

@@ -10,9 +10,9 @@
 
 In settings of 2 to 20 models with unequal errors and a spread of 0 to 5 times the errors, with
 2,000 simulated studies each (`benchmarks/controls/logical_forms.py`), the interval covered the mean
-with a frequency of 0.940 to 0.966, and the interval for a further model covered its true value with
-a frequency of 0.949 to 1.000. If true values have a skewness of 1, these frequencies are 0.924 to
-0.962 and 0.938 to 1.000.
+in 94.0% to 96.6% of the studies, and the interval for a further model covered its true value in
+94.9% to 100.0% of them. If true values have a skewness of 1, the first range is 92.4% to 96.2%, and
+the second is 93.8% to 100.0%.
 """
 
 from collections.abc import Sequence
@@ -66,10 +66,10 @@ def pairwise_tests(
 ) -> pd.DataFrame:
     """One row per pair of levels: first, second, difference, its interval, test and limits.
 
-    `difference` is the marginal mean of the first minus that of the second, low and high its 95%
-    interval; p, standard_error, t and df belong to the two-sided test by Student's t with the
-    model's degrees of freedom. The pairs form one family for Holm's correction, p_holm. Tests
-    exclude differences below excluded_below and above excluded_above
+    `difference` is the marginal mean of the first minus that of the second, and low and high are
+    the ends of its 95% interval. p, standard_error, t and df belong to the two-sided test by
+    Student's t with the model's degrees of freedom. The pairs form one family for Holm's
+    correction, p_holm. Tests exclude differences below excluded_below and above excluded_above
     (`interp.statistics.decisions`). A difference within rounding error is 0; a standard error
     within rounding error is undefined, as is the test.
 
@@ -137,7 +137,7 @@ def _standard_errors(
 
 
 MIN_STUDIES = 2
-"""Smallest number of estimates to pool: a single estimate has no spread."""
+"""Smallest number of estimates to pool, since a single estimate has no spread."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Pooled:
     t: float = NAN
     df: int = 0
     p: float = NAN
-    """Two-sided p-value for a mean over models of zero."""
+    """Two-sided p-value for the hypothesis that the mean over models is zero."""
     tau: float = NAN
     """Standard deviation of the true values between models."""
     I2: float = NAN

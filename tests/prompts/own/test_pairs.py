@@ -188,7 +188,8 @@ def test_a_misspelt_side_is_the_one_fault():
     rows = many()
     rows.loc[5, "side"] = "bb"
     (fault,) = faults(rows)
-    assert fault == "row 6: pair 2 has the side 'bb', like only 1 of 12 pairs; expected one of a, b"
+    expected = "row 6: pair 2 has the side 'bb', found in only 1 of 12 pairs; expected one of a, b"
+    assert fault == expected
     rows.loc[5, "side"] = " b "
     assert faults(rows) == []
 
@@ -217,7 +218,7 @@ def test_texts_are_marked_all_or_none():
 
 
 def test_one_pair_has_no_donors():
-    with pytest.raises(UserError, match="give two or more of your own pairs"):
+    with pytest.raises(UserError, match="expected two or more of your own pairs"):
         with_donors(read_pairs(table()), count=DONORS)
 
 
