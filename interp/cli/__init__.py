@@ -47,7 +47,7 @@ COMMANDS = {
     "completion": "interp.cli.listings:Completion",
     "work": "interp.cli.work:Work",
 }
-"""The toolkit's own commands: specs of measurements, or commands."""
+"""Commands that need no entry point; `find_commands` adds those of entry points."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
