@@ -87,8 +87,8 @@ def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         vectors: the columns of the table `activation_vectors`, with one token per vector, at
-        `resid_pre` of layer 0 and `resid_post`, as returned by
-        `interp.export.vllm.read_hidden_states`.
+            `resid_pre` of layer 0 and `resid_post`, as returned by
+            `interp.export.vllm.read_hidden_states`.
 
     Raises:
         UserError: a vector is at another site, or an average over tokens.

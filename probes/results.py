@@ -155,7 +155,7 @@ def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Number of missing facts of each model; prints a line about each model that lacks facts."""
+    """Number of missing facts of each model; prints a line for each model that lacks any."""
     lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
     for model, count in lacking[lacking > 0].items():
         echo(

@@ -91,7 +91,7 @@ class Residuals(Spec):
             raise UserError(
                 f"the prompts have the sides {shortened(', '.join(sides))}; linear probes "
                 "predict which of two sides a prompt is on, and require pairs, such as those of "
-                "rulebreakers, logical-forms or your own pairs"
+                "rulebreakers or logical-forms, or your own"
             )
         for position in self.positions:
             known = [LAST_TOKEN, *prompts[0].segments]
