@@ -100,7 +100,7 @@ def read_results(study: StudyFolder) -> Results:
 
     Raises:
         UserError: the study has no results yet, or its prompts, from an earlier version, lack a
-        factor.
+            factor.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:

@@ -34,8 +34,7 @@ def load_published(source: str | Path) -> list[Instance]:
 
     Raises:
         UserError: the data cannot be read, columns are missing, fields are empty or contradictory,
-        a
-            sentence differs from the one that the other columns make, an id occurs twice, or an
+            a sentence differs from the one that the other columns make, an id occurs twice, or an
             instance lacks its counterpart or differs from its counterpart in more than entity A.
     """
     return [instance for _, instance in load_located(source)]
