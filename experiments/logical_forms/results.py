@@ -65,8 +65,7 @@ class Results:
 
     @cached_property
     def incompetence(self) -> dict[str, str]:
-        """For each model, why its scores say nothing about logical forms; empty if they say
-        something."""
+        """By model, why its scores say nothing about logical forms; empty for competent models."""
         rows = self.scores["questions"].groupby("model")
         shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
         found = {}
