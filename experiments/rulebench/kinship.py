@@ -2,10 +2,10 @@
 
 1. Families are drawn, and then two related people of one family.
 2. A third person splits their relation into two relations, a fourth splits one of these, and so on
-until the story has its number of hops. Each split is in `families.COMPOSED`, so the chain entails
-the answer. The family shows that all people in the story can be different.
+   until the story has its number of hops. Each split is in `families.COMPOSED`, so the chain
+   entails the answer. The family shows that all people in the story can be different.
 3. The golden rule states the chain, with letters for people. A rule of another item is noise unless
-its conditions hold among the people in the story.
+   its conditions hold among the people in the story.
 """
 
 import random

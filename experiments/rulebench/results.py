@@ -80,8 +80,8 @@ class Results:
     def behaviours(self) -> pd.DataFrame:
         """The texts that should name one of a few rules, with the column behaviour.
 
-        If a set has a
-        counterfactual version, only the texts of that version are included, as in the paper.
+        If a set has a counterfactual version, only the texts of that version are included, as in
+        the paper.
         """
         rows = self.texts
         rows = rows[(rows["thought"] == "yes") & (rows["rules"] == "few")]

@@ -282,7 +282,7 @@ def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     Args:
         table: the table from `rule_quantities`, `thoughts` or `failures`.
         y: the column with shares.
-        hue: the column for each of whose values a set has a bar.
+        hue: the column whose values are the bars of each set.
     """
     groups = distinct(table[hue])
 
