@@ -65,8 +65,8 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 "filters",
                 "Paired accuracy without unknown cities (Section 4.1)",
                 filters(results),
-                '"all models" and the rest of this page exclude the cities that at least one model in '
-                "the study fails to complete, so adding a model may change these numbers. "
+                '"all models" and the rest of this page exclude the cities that at least one model '
+                "in the study fails to complete, so adding a model may change these numbers. "
                 '"own" excludes the cities that the model itself fails to complete.',
             ),
         ),
@@ -127,12 +127,12 @@ def sensitivity_section(results: Results) -> Section:
                 "How well the sides are distinguished",
                 sensitivity(results),
                 "concordance: share of pairs in which the relative probability of the positive "
-                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and its "
-                "p, which is against one half, come from the same bootstrap over entity pairs. "
-                "auroc: the same share for any two prompts, one from each side. chance_yes_rate "
-                "and independent_sides: paired accuracy expected from the rates of positive "
-                "answers if the model ignores the side, and if its answers to the sides are "
-                "independent.",
+                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and the "
+                "p of its difference from one half come from the same bootstrap over entity "
+                "pairs. auroc: the same share for any two prompts, one from each side. "
+                "chance_yes_rate and independent_sides: paired accuracy expected from the rates "
+                "of positive answers if the model ignores the side, and if its answers to the "
+                "sides are independent.",
             ),
             FigureItem(
                 "figure5_confidence",
@@ -150,9 +150,9 @@ def sensitivity_section(results: Results) -> Section:
                 table,
                 "difference: non-rulebreaker, where the positive answer is right (formula 6), "
                 "minus rulebreaker, where it is wrong (7), within pairs whose sides are both "
-                "answered positively; share: share of such pairs. Columns that end in _paper are "
-                "Welch's test over all positive answers, as in the paper: it treats prompts "
-                "about one entity as independent and compares different entities.",
+                "answered positively; share: these pairs as a share of all pairs. Columns that "
+                "end in _paper are Welch's test over all positive answers, as in the paper: it "
+                "treats prompts about one entity as independent and compares different entities.",
             ),
         ),
     )
@@ -254,6 +254,6 @@ def overlap(ends: pd.DataFrame) -> str:
     if not apart:
         return "All intervals at one end overlap those at the other, so this is not a ranking."
     return (
-        f"In {apart:,} of {pairs:,} comparisons between the ends, intervals do not overlap; all "
+        f"In {apart:,} of {pairs:,} comparisons between the ends, intervals do not overlap; the "
         "other pairs are not ranked."
     )
