@@ -4,7 +4,7 @@
 2. Read the vectors of one model, position and layer.
 3. Cross-fit: the sign of a ridge regression of the label on one half predicts the other half.
 4. Repeat this with labels swapped at random for each entity pair: this is the control task (Hewitt
-and Liang, 2019), and also a permutation test of the accuracy.
+   and Liang, 2019), and also a permutation test of the accuracy.
 5. Count: accuracy on all prompts, and on prompts whose pair the model recognized or failed.
 
 Ridge regression has a closed form, and all label vectors share one factorization, so every control

@@ -288,7 +288,7 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts, pooled over models.
+    """The contrasts pooled over models.
 
     The columns are the fields of `interp.statistics.mixed.means.Pooled`, p_holm and verdict. The
     contrasts of one response are one family.
