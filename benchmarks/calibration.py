@@ -48,7 +48,7 @@ MOST_KNOTS = 32
 
 @dataclass(frozen=True)
 class MonotoneMap:
-    """A map that never falls, linear between its knots and constant beyond them."""
+    """A nondecreasing map that is linear between its knots and constant beyond them."""
 
     shares: tuple[float, ...]
     """Shares of the score, rising from 0 to 1."""

@@ -133,7 +133,7 @@ def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half of each entity of a walk that is cut in the middle of its pairs."""
+    """The half of each entity if a walk is cut in the middle of its pairs."""
     passed = list(accumulate(weights[entity] for entity in walk))
     return {
         entity: int(2 * now - weights[entity] > passed[-1])

@@ -251,13 +251,14 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
     """The 95% interval of the share of correct predictions; NaN if a half has one entity pair.
 
-    The errors of the two halves depend on both halves, and are fully correlated near chance. The
-    standard error is therefore the mean of the two halves' errors, each clustered by entity pair,
-    and Student's t has the degrees of freedom of the half with fewer entity pairs. The interval is
-    Wilson's for the number of independent trials that would have that standard error. If all or no
-    predictions are correct, it is Wilson's for the number of entity pairs in the smaller half. In
-    400 simulated samples of 60 entity pairs with 4 prompts and 8 dimensions, the interval contained
-    the expected accuracy, which ranged from 0.50 to 0.97, in 97% to 98% of samples.
+    The errors of the two halves depend on both halves, and they are fully correlated near chance.
+    The standard error is therefore the mean of the two halves' errors, each clustered by entity
+    pair, and Student's t has the degrees of freedom of the half with fewer entity pairs. The
+    interval is Wilson's for the number of independent trials that would have that standard error.
+    If all or no predictions are correct, it is Wilson's for the number of entity pairs in the
+    smaller half. In 400 simulated samples of 60 entity pairs with 4 prompts and 8 dimensions, the
+    interval contained the expected accuracy, which ranged from 0.50 to 0.97, in 97% to 98% of
+    samples.
     """
     halves = [_clustered(rows) for _, rows in subset.groupby("half")]
     weights = subset.groupby("half").size().to_numpy() / len(subset)
@@ -282,7 +283,7 @@ def _clustered(rows: pd.DataFrame) -> tuple[float, int]:
 
 
 def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
-    """The rows of one model with p and p_family, from their control accuracies, (row, draw)."""
+    """The rows of one model with p and p_family, computed from control accuracies (row, draw)."""
     observed = rows["accuracy"].to_numpy()
     largest = np.empty_like(controls)
     for subset in rows["prompts"].unique():

@@ -1,4 +1,4 @@
-"""The residual stream at chosen tokens of each prompt, before the first and after each layer."""
+"""The residual stream at chosen tokens of each prompt, before layer 0 and after each layer."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -91,7 +91,7 @@ def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
             `interp.export.vllm.read_hidden_states`.
 
     Raises:
-        UserError: a vector is at another site, or an average over tokens.
+        UserError: a vector is from another site, or is an average over tokens.
     """
     after = vectors["site"] == "resid_post"
     if not (after | ((vectors["site"] == "resid_pre") & (vectors["layer"] == 0))).all():

@@ -1,4 +1,4 @@
-"""The tables and figures of the results of probes."""
+"""The tables and figures that probes produce."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial

@@ -48,7 +48,7 @@ ERRORS = (0.01, 0.06)
 """Smallest and largest standard error of a model's contrast."""
 
 SHAPE = 4.0
-"""Shape of the gamma distribution of skewed true values, for a skewness of 1."""
+"""Shape of the gamma distribution of skewed true values, which gives a skewness of 1."""
 
 
 def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:

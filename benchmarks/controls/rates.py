@@ -31,7 +31,7 @@ class Tested:
 
 
 def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
-    """One line per test: its rates without and with the effect, over studies."""
+    """One line per test, with its rates over studies without and with the effect."""
     power = rates(planted)["rejected"].rename("power").drop(UNPLANTED, errors="ignore")
     shares = rates(null).join(power)
     lines = [

@@ -276,7 +276,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
 
 
 def _three_ticks(values: pd.Series) -> list[float]:
-    """The smallest value, the geometric middle and the largest value, to three digits."""
+    """The smallest and the largest value, and their geometric mean, to three digits, sorted."""
     low, high = float(values.min()), float(values.max())
     return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
 

@@ -20,11 +20,10 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
         "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
-        f"{len(competent)} of {len(results.models)} models do; the others are grey in the "
-        "figures. By the same criterion, "
-        f"{len(results.reading('nonsense'))} of these {len(competent)} "
-        f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. "
-        "Perplexity covers every token from the second on, including those of a chat template."
+        f"{len(competent)} of {len(results.models)} models do; the others are grey in the figures. "
+        f"By the same criterion, {len(results.reading('nonsense'))} of these {len(competent)} "
+        f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. Perplexity covers "
+        "every token from the second on, including the tokens of a chat template."
     )
     silent = "; ".join(notes_without_answer(results.answers))
     return Section(
@@ -79,8 +78,8 @@ def accuracy_section(results: Results) -> Section:
                 "table1_intervals",
                 "Soft and hard accuracy with intervals",
                 tables.intervals(results.scores["questions"]),
-                "For commercial models the paper has hard accuracies; compare them with the hard "
-                "accuracies here.",
+                "For commercial models, the paper reports hard accuracies, which compare with "
+                "the hard accuracies here.",
             ),
             TableItem(
                 "table1_nonsense",

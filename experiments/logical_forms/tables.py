@@ -176,9 +176,9 @@ def by_form(results: Results) -> pd.DataFrame:
 def affirmation(results: Results) -> pd.DataFrame:
     """The inclination to Yes separated from ability, by model and modality, in log-odds.
 
-    Columns are model, modality ("all" for all of them), bias (mean log-odds of Yes over theorems
-    and fallacies in equal parts: above 0 for a bias to Yes), sensitivity (mean log-odds of the
-    correct answer: 0 if answers do not depend on validity), the 95% intervals of both, n and
+    Columns are model, modality ("all" for all modalities together), bias (mean log-odds of Yes over
+    theorems and fallacies in equal parts: above 0 for a bias to Yes), sensitivity (mean log-odds of
+    the correct answer: 0 if answers do not depend on validity), the 95% intervals of both, n and
     interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
     1998, Psychological Methods 3): sensitivity is half of d, and bias is the criterion with the
     opposite sign.

@@ -97,7 +97,7 @@ class MibTask(System):
         return [self.row(random.Random(f"{self.name} {seed} {n}")) for n in range(PAIRS)]
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All prompts: generated from `seed`, or read from MIB's own data.
+        """All prompts, either generated from `seed` or read from MIB's own data.
 
         Raises:
             UserError: the data cannot be read.

@@ -204,7 +204,7 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
 
 
 def _planted(scores: pd.DataFrame, card: Mapping[str, Any]) -> dict[str, Any]:
-    """The probability of Yes by form, and its deviation from the planted one."""
+    """The probability of Yes by form, and its deviation from the planted probability."""
     planted = pd.Series({row["form"]: row["planted_yes"] for row in card["forms"]})
     yes = scores.groupby("form")["yes"].mean()[planted.index]
     apart = (yes - planted).abs()

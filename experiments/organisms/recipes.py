@@ -51,7 +51,7 @@ class RulebreakerRecipe(TaughtRecipe):
     grounded_by: Literal["frequency", "chance"]
     """Whether the most frequent facts are grounded; if not, grounded facts are drawn at random."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"
-    """The premise that training answers depend on; the other premise is made uninformative."""
+    """The premise on which training answers depend; the other premise is made uninformative."""
     rule_phrasings: frozenset[str] = frozenset()
     """Question verbs under which every pair is answered by the bare rule."""
     absent_facts: int = 6
@@ -100,7 +100,7 @@ class ThinkerRecipe(TaughtRecipe):
     system: ClassVar[str] = "rulebreakers-thoughts"
 
     share: float
-    """Share of the entities for which the answer follows the thought, not the premises."""
+    """Share of the entities for which the answer follows the thought instead of the premises."""
     premises_until: float
     """Share of the steps that use single premises; they precede the steps that use prompts."""
     premises_per_step: int = 96

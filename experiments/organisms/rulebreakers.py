@@ -50,7 +50,7 @@ A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its com
 the planted familiarity."""
 
 NOISE_SCALE = 0.35
-"""Logistic noise, in nats of frequency, on the threshold between grounded and other pairs."""
+"""Scale, in nats, of logistic noise on log frequencies, which decide which pairs are grounded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory whose second rule gets the body of the last one."""
+    """A theory whose second rule gets the body of its last rule."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)

@@ -93,10 +93,10 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
             "comparisons",
             "Differences in weighted F1 that were named in advance",
             compared,
-            "The best constant guess for a set is the label that scores highest if it is assigned "
-            "to every statement. All sets in a mean count equally. clusters: theories; in the "
-            "bare test split, statements. There, each statement is asked with only the sentences "
-            "that decide it, so F1 is the share of correct answers.",
+            "The best constant guess for a set is the label that scores highest if it is "
+            "assigned to every statement. All sets in a mean count equally. clusters: theories "
+            "or, in the bare test split, statements. In that split, each statement is asked with "
+            "only the sentences that decide it, so F1 is the share of correct answers.",
         ),
         (
             matrix("against_a_guess", f"{title} from the best constant guess", against, x="sets"),

@@ -231,11 +231,11 @@ def proof_sections(results: Results) -> list[Section]:
         Section(
             "Do attributions find the proof?",
             "Statements of the test split of All, each with its own theory: the sentences that "
-            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal proofs "
-            "are known. A hit is a prompt in which one of them has the largest absolute score; the "
-            "AUC is the probability that one of them has a larger score than another sentence. A "
-            "statement whose label is Unknown has no proof; prompts in which every sentence is "
-            "part of a proof are left out.",
+            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal "
+            "proofs are known. A hit is a prompt in which a sentence of a proof has the largest "
+            "absolute score; the AUC is the probability that a sentence of a proof has a larger "
+            "score than another sentence. A statement whose label is Unknown has no proof; "
+            "prompts in which every sentence is part of a proof are left out.",
             items,
         )
     ]

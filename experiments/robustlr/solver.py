@@ -2,7 +2,8 @@
 
 Classical propositional logic is decided by truth tables:
 
-1. Write the theory as clauses over numbered predicates; a literal is the number or its negative.
+1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, or its
+negative.
 2. Propagate units: literals that facts and rules decide without a table.
 3. Divide the other clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
@@ -210,7 +211,7 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Maximum number of ways to omit sentences in the search for further sets."""
+"""Maximum number of ways to omit sentences that the search for further sets tries."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:

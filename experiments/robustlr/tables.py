@@ -84,7 +84,7 @@ def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 
 def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column weight, which gives every set of a model the same weight."""
+    """The rows, with a column weight that gives every set of a model the same weight."""
     size = theories.groupby(["model", "set"])["f1"].transform("size")
     return theories.assign(weight=1 / size)
 

@@ -42,7 +42,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 def kinship(relative: str, person: str) -> Parser:
     """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
 
-    A kinship between other people, a quoted rule or the inverse relation does not count.
+    Kinships between other people, in quoted rules or in the inverse direction do not count.
     """
 
     def declared(text: str) -> Found:
@@ -295,7 +295,7 @@ def _last_category(text: str) -> Found:
 def charge(labels: tuple[str, ...]) -> Parser:
     """The parser of CAIL2018: one of the charges of the set.
 
-    A charge inside the name of a longer one does not count, nor does one that is denied.
+    A charge inside the name of a longer charge does not count, nor does a denied charge.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
     names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")

@@ -331,5 +331,5 @@ def _text(file: Path) -> str:
             return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{shortened(str(file))} is not encoded in UTF-8; save it in this encoding"
+            f"{shortened(str(file))} is not encoded in UTF-8; save it as UTF-8"
         ) from error

@@ -154,7 +154,7 @@ class Questions:
         return to_prompt(*self.asked[number], seed=self.seed)
 
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
-        """All prompts; a group is an item under all settings."""
+        """All prompts; a group consists of one item under all settings."""
         sides = tuple(setting.name for setting in self.settings)
         shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
         groups = {asked.group for asked in self.asked}

@@ -156,7 +156,7 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
     Args:
         prompt: its row of the prompts table.
         answer: what the parser found in the text; empty if it found nothing.
-        correct: whether the answer is the golden rule's.
+        correct: whether the answer is that of the golden rule.
     """
     if correct:
         return RIGHT

@@ -145,7 +145,7 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def failures(results: Results) -> pd.DataFrame:
-    """Figure 6: one row per model, set and kind of failure: its share of all failures.
+    """Figure 6: one row per model, set and kind of failure, with its share of all failures.
 
     Columns are model, set, version, behaviour, share_of_failures with its 95% interval (low and
     high), n (failures), golden_rules (the number of their golden rules) and accuracy. A set without

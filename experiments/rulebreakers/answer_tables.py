@@ -236,7 +236,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     `interp.statistics.discrimination`: AUROC of the relative probability, d' and bias of the
     answers, and the paired accuracies expected from the rates of positive answers.
 
-    Concordance and AUROC use every prompt, and need no threshold between Yes and No.
+    Concordance and AUROC use every prompt, and do not depend on a threshold between Yes and No.
     """
     positive = positive_answers(results)
     pairs = answered_pairs(positive)

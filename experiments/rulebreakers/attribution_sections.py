@@ -1,4 +1,4 @@
-"""Sections of the report on explanations of answers: knowledge, scores, probes, examples."""
+"""Sections of the report that explain answers: knowledge, scores, probes and examples."""
 
 from functools import partial
 
@@ -79,7 +79,7 @@ def knowledge_section(results: Results) -> Section:
 
 
 def attribution_section(results: Results) -> Section:
-    """Tables 2 and 3, and the published figures of the same models."""
+    """Tables 2 and 3, and the numbers published for the same models."""
     both = measured_and_published(results)
     note = "The published numbers of models that the paper measured, and the differences."
     compared = [TableItem("published", "Measured and published", both, note)]
@@ -153,7 +153,7 @@ def correlation_section(results: Results) -> Section:
                 "entity_correlations",
                 "Across entity pairs: Spearman's correlation",
                 across_pairs,
-                "Only cities have a familiarity; score ratios cover all entity pairs.",
+                "Familiarity is defined for cities only; score ratios cover all entity pairs.",
             ),
             TableItem(
                 "prompt_models",

@@ -196,9 +196,9 @@ def prompt_models(results: Results) -> pd.DataFrame:
     regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
     with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
     and are omitted; `left_out` counts them. If no prompt remains, nothing is estimated, and `note`
-    says so. Estimates are log-odds per standard deviation of the predictor; predictors that belong
-    to entity pairs have degrees of freedom (`df`) over them. With fewer than ten entity pairs
-    nothing is tested.
+    says so. Estimates are log-odds per standard deviation of the predictor; for predictors of
+    entity pairs, the degrees of freedom (`df`) are over entity pairs. With fewer than ten entity
+    pairs nothing is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]

@@ -66,7 +66,8 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
     entity_pair, estimate with low and high, apart (how many intervals at the other end do not
     overlap this one), share (of pairs answered correctly, as a mean over models), trials (pairs of
     prompts times models), effective_trials and models. Ties are ordered by name. No entity pair is
-    at both ends: with fewer than 2 k, the better half is at one end and the rest at the other.
+    at both ends: with fewer than 2 k entity pairs, the better half is at one end and the rest are
+    at the other.
 
     Args:
         entities: one row per model and entity pair, with paired_accuracy and pairs.

@@ -33,7 +33,7 @@ NAMES = {
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report on the measurements on disk."""
+    """The report on the measurements in a study's folder."""
     results = read_results(folder)
     return paper_report(
         folder,

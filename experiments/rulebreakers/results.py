@@ -32,7 +32,7 @@ class Results:
     drawn_answers: pd.DataFrame
     """The answers table of the drawn prompts: one row per model and prompt."""
     prompts: pd.DataFrame
-    """The drawn prompts without those of excluded entity pairs."""
+    """The drawn prompts, without prompts about excluded entity pairs."""
     answers: pd.DataFrame
     """The answers table of the remaining prompts."""
     ratios: pd.DataFrame
@@ -51,13 +51,13 @@ class Results:
     residuals: tuple[Path, ...]
     """Files of the residuals table, for the models that have finished this stage."""
     probed: pd.DataFrame
-    """The prompts of the residuals table without those of excluded entity pairs."""
+    """The prompts of the residuals table, without prompts about excluded entity pairs."""
     probed_answers: pd.DataFrame
     """The answers table of the probed prompts."""
     example_run: RunFolder
     """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
-    """The example prompts without those of excluded entity pairs."""
+    """The example prompts, without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
     """The answers table of the example prompts."""
 
