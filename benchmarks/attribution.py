@@ -1,12 +1,17 @@
-"""Attribution side by side with inseq, and with bare forward and backward passes.
+"""Speed of attribution, side by side with inseq and with bare forward and backward passes.
 
     python -m benchmarks.attribution [--full]
 
-In one process, on one CPU thread, with the same model and prompts, and both attributions:
+Everything runs in one process, on one CPU thread, with the same model, prompts and two
+attributions:
+
   1. prompts per second of inseq, of a whole run of this toolkit (tokenizing, measuring, writing),
-     and of only the forward and input-gradient backward passes of the same batches, in turns;
+     and of just the forward and input-gradient backward passes of the same batches, timed in
+     alternation;
   2. peak memory as the data set grows.
-With --full, on all cores: the 256,000 prompts of RULEBREAKERS on the packaged organism.
+
+With --full, the packaged organism is also measured on all cores, on the 256,000 prompts of
+RULEBREAKERS.
 """
 
 import argparse
@@ -78,7 +83,7 @@ def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPE
 
 
 def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
-    """Both attributions as a user of inseq calls them, with forced answers."""
+    """Both attributions, called as by a user of inseq, with forced answers."""
     hf = LlamaForCausalLM(model.hf.config).eval()
     hf.load_state_dict(model.hf.state_dict())
     hf.set_attn_implementation("eager")

@@ -1,14 +1,14 @@
-"""`python -m benchmarks.calibration DIR`: how well shares say which segment decides.
+"""`python -m benchmarks.calibration DIR`: how well shares predict which segment decides.
 
 DIR is a finished study of several organisms. For each method, isotonic regression (pool adjacent
 violators) fits a monotone map from a segment's share of the scores of two segments to the
-probability that the segment decides. Both segments of a prompt are used, the second with the
-complementary share, so the map does not prefer a position. The deciding segment is the planted one
+probability that the segment decides. Both segments of a prompt are used, so the map does not prefer
+a position; the second segment has the complementary share. The deciding segment is the planted one
 or, if a card does not say, the one with the larger Shapley value.
 
-The output is how well each organism is predicted by the map of the others; with `--sealed`, how
-well the maps do on organisms that they have not seen. The error of a map must be read next to its
-floor: the error if every probability were right.
+The output says how well each organism is predicted by a map that was fitted on the others and, with
+`--sealed`, how well the maps predict organisms on which none of them was fitted. Compare the error
+of a map with its floor, which is the error that it would have if every probability were right.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from interp.report.console import print_table
 from interp.studies.folder import StudyFolder
 
 FEWEST = 10
-"""Fewest prompts that an organism needs to be held out."""
+"""Minimum number of prompts for an organism to be held out."""
 
 Shares = Float[np.ndarray, " prompt"]
 Decides = Bool[np.ndarray, " prompt"]
@@ -40,15 +40,15 @@ BINS = 10
 """Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
-"""Draws of the deciding segments, from the probabilities themselves."""
+"""Number of draws of the deciding segments from the probabilities themselves."""
 
 MOST_KNOTS = 32
-"""Largest number of points of a saved map, which is linear between them."""
+"""Number of steps of a map, which is linear within each step."""
 
 
 @dataclass(frozen=True)
 class MonotoneMap:
-    """A map that never falls, linear between its knots and constant beyond them."""
+    """A nondecreasing map that is linear between its knots and constant beyond them."""
 
     shares: tuple[float, ...]
     """Shares of the score, rising from 0 to 1."""
@@ -56,7 +56,7 @@ class MonotoneMap:
 
     @classmethod
     def fitted(cls, shares: Shares, decides: Decides) -> "MonotoneMap":
-        """The isotonic regression of the outcomes on the shares, both segments of each prompt.
+        """The isotonic regression of outcomes on shares, with both segments of each prompt.
 
         Raises:
             ValueError: there are no prompts.
@@ -68,22 +68,22 @@ class MonotoneMap:
         return cls(tuple(np.round(grid, 6).tolist()), tuple(np.round(found, 6).tolist()))
 
     def __call__(self, shares: Shares) -> Shares:
-        """The probability that a segment with this share decides; NaN for NaN."""
+        """The probability that a segment with this share decides; NaN if the share is NaN."""
         return np.asarray(np.interp(shares, self.shares, self.probabilities))
 
 
 def mirrored(
     shares: Shares, decides: Decides
 ) -> tuple[Float[np.ndarray, " segment"], Float[np.ndarray, " segment"]]:
-    """The shares of both segments, and 1 if a segment decides."""
+    """The shares of both segments, and whether each segment decides (1 or 0)."""
     return np.concatenate([shares, 1 - shares]), np.concatenate([decides, ~decides]).astype(float)
 
 
 def calibration_error(probabilities: Shares, decides: Decides) -> float:
-    """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN if there are none.
+    """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN without prompts.
 
-    The sum, over `BINS` bins of equal width, of each bin's share of the prompts times |mean
-    probability - share that decides|.
+    It is the sum over `BINS` bins of equal width. Each bin adds its share of the prompts times
+    |mean probability - share that decides|.
     """
     if not len(probabilities):
         return float("nan")
@@ -93,7 +93,7 @@ def calibration_error(probabilities: Shares, decides: Decides) -> float:
 
 
 class NoiseFloor(NamedTuple):
-    """The calibration error of correct probabilities; NaN if there are none."""
+    """The calibration error that correct probabilities have; NaN without prompts."""
 
     mean: float
     high: float
@@ -101,7 +101,7 @@ class NoiseFloor(NamedTuple):
 
 
 def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
-    """The `calibration_error` of correct probabilities, averaged over samples.
+    """The `calibration_error` that correct probabilities have, averaged over samples.
 
     The deciding segments are drawn from the probabilities themselves (consistency resampling,
     Bröcker and Smith 2007, Weather and Forecasting 22), prompt by prompt.
@@ -125,7 +125,7 @@ def _errors_if_right(probabilities: Shares, chance: np.random.Generator) -> np.n
 
 
 def area_under_curve(shares: Shares, decides: Decides) -> float:
-    """The probability that a deciding segment has the larger share of two, ties half (AUC).
+    """The probability that the deciding segment has the larger share; ties count half (AUC).
 
     NaN if all segments decide or none does.
     """
@@ -135,11 +135,12 @@ def area_under_curve(shares: Shares, decides: Decides) -> float:
 
 
 def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
-    """Every organism by the map of all others, best AUC first.
+    """Each organism, predicted by the map of all others; the best AUC comes first.
 
-    One row per method and score: these, organisms, prompts, error (the mean over organisms of the
-    expected calibration error), floor and floor_high (the mean and 95% quantile of this error if
-    every probability is right, `noise_floor`) and auc (over all prompts).
+    One row per method and score. Columns are method, score, organisms, prompts, error (the mean
+    over organisms of the expected calibration error), floor and floor_high (the mean and the 95%
+    quantile of this error if every probability is right; see `noise_floor`) and auc (over all
+    prompts).
 
     Args:
         shares: columns model, prompt_id, method, score, share and decides, of several organisms.
@@ -160,17 +161,19 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
-    """The maps on organisms that they have not seen, best AUC first.
+    """The maps on organisms on which they were not fitted; the best AUC comes first.
 
-    One row per method and score: these, organisms, prompts (in which a segment decides), error
-    (expected calibration error over these), floor and floor_high (as in `held_out_table`) and auc.
+    One row per method and score. Columns are method, score, organisms, prompts (those in which a
+    segment decides), error (the expected calibration error over these prompts), floor and
+    floor_high (as in `held_out_table`) and auc.
 
     Args:
         fitted: the shares that the maps are fitted on, as in `held_out_table`.
         shares: the same for other organisms.
 
     Raises:
-        UserError: there are fewer than two organisms to fit maps on, or one is in both tables.
+        UserError: there are fewer than two organisms to fit maps on, or an organism is in both
+            tables.
     """
     fitted, known = _known(fitted), shares.dropna(subset=["share", "decides"])
     seen = set(known["model"]) & set(fitted["model"])
@@ -206,7 +209,7 @@ def _known(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _predictions(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each organism with the probability by the map of all others."""
+    """The rows of each organism, with the probability given by the map of all others."""
     for model, part in rows.groupby("model", sort=False):
         others = MonotoneMap.fitted(*_arrays(rows[rows["model"] != model]))
         yield part.assign(probability=others(part["share"].to_numpy(float)))
@@ -223,9 +226,14 @@ def _columns(error: float, floor: NoiseFloor, auc: float) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a study by interp faithfulness")
     parser.add_argument(
-        "--sealed", type=Path, metavar="DIR", help="a study of organisms that no map is fitted on"
+        "folder", type=Path, metavar="DIR", help="a study made by interp faithfulness"
+    )
+    parser.add_argument(
+        "--sealed",
+        type=Path,
+        metavar="DIR",
+        help="a study of organisms on which no map is fitted",
     )
     parsed = parser.parse_args(arguments)
     try:

@@ -1,15 +1,16 @@
-"""Edges: time compared with TransformerLens, and memory with a plain backward pass.
+"""Edges: time compared with TransformerLens, and memory compared with a plain backward pass.
 
     python -m benchmarks.edges [--repeats N]
 
-In one process, on one CPU thread, with the same random model and a pair of prompts that differ in
-one token, a third of the way in:
+Everything runs in one process, on one CPU thread, with the same random model and a pair of prompts
+that differ in one token, a third of the way in:
+
   1. seconds for all edges by TransformerLens's `attribution_patch(granularity="edge")` and by this
-     toolkit's `gradient`, in turns, each starting from token ids, and the largest difference in a
-     score;
+     toolkit's `gradient`, timed in alternation and starting from token ids, and the largest
+     difference in a score;
   2. the peak bytes of live tensors, without weights, in bf16 models with grouped queries: for a
-  forward and backward pass over the whole clean prompt, and for all edges; and the bytes of the
-  writers' outputs.
+     forward and backward pass over the whole clean prompt and for all edges; and the bytes of the
+     writers' outputs.
 """
 
 import argparse
@@ -138,7 +139,7 @@ def _reader(node: Any) -> str:
 
 
 def needs(config: LlamaConfig, tokens: int) -> pd.Series:
-    """MB of a plain backward pass, the writers and the edges, and the edges' ratio to both."""
+    """MB of a plain backward pass, the writers and the edges, and the ratio of the edges."""
     model = made(config, torch.bfloat16)
     pair = made_pair(model, tokens)
     vectors = len(graph_of(model).writers) * (len(pair.base) - pair.shared)
@@ -169,7 +170,7 @@ def plain_backward(model: interp.Model, pair: PatchingPair) -> Callable[[], obje
 
 
 def most_alive(model: interp.Model, run: Callable[[], object]) -> float:
-    """The peak MB of live tensors, without those alive before."""
+    """The peak MB of live tensors, without those that were alive before."""
     with _Alive(model) as alive:
         run()
     return alive.most / 1e6

@@ -1,15 +1,17 @@
-"""Shapley values of segments, side by side with captum's, and the cost of backward rules.
+"""Speed of segments' Shapley values, side by side with captum, and the cost of backward rules.
 
     python -m benchmarks.effects
 
-In one process, on one CPU thread, on a random Llama:
+Everything runs in one process, on one CPU thread, on a random Llama:
+
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
      perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand) and by
-     `interp effects`, tokenization included, each at the fastest of the same token budgets. The
-     bound is the number of tokens that captum reads divided by the number that remain if shared
-     beginnings are read once;
+     `interp effects`, tokenization included. For each, the fastest of the same token budgets
+     counts. The bound is the number of tokens that captum reads divided by the number that remain
+     if shared beginnings are read once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
-The ways take turns; the median counts.
+
+The ways are timed in alternation, and medians are reported.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,13 +54,13 @@ def main() -> None:
 
 
 def prompts_of(pairs: int) -> list[Prompt]:
-    """Both sides of some pairs whose categories are large enough for eight donors."""
+    """Both sides of some pairs from categories that are large enough for eight donors."""
     found = with_donors(interp.load_prompts(limit=4 * pairs), count=8)
     return [prompt for prompt in found if len(donors_of(prompt, "instance")) == 8][: 2 * pairs]
 
 
 class Captums:
-    """captum's ShapleyValues of one prompt's segments, over donors from other instances."""
+    """captum's Shapley values of one prompt's segments, over donors from other instances."""
 
     def __init__(self, model: interp.Model, prompt: Prompt) -> None:
         self._model = model
@@ -128,7 +130,7 @@ def shapley_values(captums: Sequence[Captums], budget: int) -> list[NDArray[np.f
 
 
 def with_instances(prompt: Prompt) -> Prompt:
-    """The prompt with only donors from other instances."""
+    """The prompt with only those donors that come from other instances."""
     return replace(prompt, donors=donors_of(prompt, "instance"))
 
 
@@ -142,7 +144,7 @@ def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
 
 
 def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> dict[str, float]:
-    """Seconds of each method of one backward pass, relative to those of input_gradient."""
+    """Seconds of each method with one backward pass, relative to those of input_gradient."""
     ways = {
         name: partial(bind(Attribute(methods=(name,), target="contrast"), model), prompts)
         for name in METHODS

@@ -1,12 +1,13 @@
-"""Evaluation with shared prefixes, side by side with plain batches.
+"""Speed of evaluation with shared prefixes, side by side with plain batches.
 
     python -m benchmarks.evaluate
 
-In one process, on one CPU thread, with the same model and prompts (the ten phrasings of both sides
-of some pairs) and logits of the last position only: seconds from tokenized prompts to the rows of
-the answers table, in plain batches with several budgets and as `interp.evaluate` does it. The ways
-take turns; the median counts. The bound is the number of the prompts' tokens divided by the number
-that remain if shared beginnings are read once.
+Everything runs in one process, on one CPU thread, with the same model and prompts (the ten
+phrasings of both sides of some pairs) and with logits of only the last position. The time from
+tokenized prompts to the rows of the answers table is measured in plain batches with several
+budgets, and as `interp.evaluate` does it. The ways are timed in alternation, and medians are
+reported. The bound is the number of the prompts' tokens divided by the number that remain if shared
+beginnings are read once.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +27,7 @@ from interp_experiments.rulebreakers.prompts import prompt_set
 HIDDEN, LAYERS = 256, 4
 INSTANCES = 48
 PLAIN_BUDGETS = (512, 1024, CPU_BATCH_TOKENS)
-"""Tokens per batch; the default, the last, is not the fastest for every model."""
+"""Tokens per batch. The last one is the default, which is not the fastest for every model."""
 REPEATS = 7
 
 
@@ -78,7 +79,7 @@ def plain(
 
 
 def rows(measurement: Measurement, found: Iterable[tuple[list[int], Batch]]) -> list[Row]:
-    """Probabilities of all options, in the order of the prompts."""
+    """The probabilities of all options, in the order of the prompts."""
     options: dict[int, list[Row]] = {}
     for indices, batch in found:
         measured = measurement.measure_batch(batch)

@@ -1,12 +1,13 @@
-"""Texts generated in batches, side by side with transformers' `generate`, one prompt at a time.
+"""Speed of generation in batches, side by side with transformers' `generate` for single prompts.
 
     python -m benchmarks.generation
 
-In one process, on one CPU thread, with the same model and prompts (questions with few rules, of
-many lengths), greedy, in fp32, with the same limit of new tokens: seconds from tokenized prompts to
-token ids, by `PreTrainedModel.generate` for one prompt after another, and in batches as
-`interp.generate` makes them. The ways take turns; the median counts. Both must generate the same
-tokens; the benchmark counts the texts that differ.
+Everything runs in one process, on one CPU thread, in fp32, with the same model and prompts
+(questions with few rules, of many lengths). Decoding is greedy, with the same limit of new tokens.
+The time from tokenized prompts to token ids is measured with `PreTrainedModel.generate` for one
+prompt after another, and in the batches of `interp.generate`. The ways are timed in alternation,
+and medians are reported. Both must generate the same tokens; the benchmark counts the texts that
+differ.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,19 +1,20 @@
-"""Evaluate and attribute with a model of Llama-3-8B's shape, against the GPU's own limit.
+"""Speed of evaluate and attribute for a model of Llama-3-8B's shape, as a share of the GPU's peak.
 
     python -m benchmarks.gpu [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
 
 1. Build a model with random weights on the device, in bf16 on a GPU.
-2. Multiply large matrices: the fastest product is the peak for all shares.
+2. Multiply large matrices; the speed of the fastest product is the peak for all shares.
 3. Time evaluate and attribute, from prompts to tables in memory, then plain transformers (batches
    of 128, all logits). After each, print a line and write the record.
-4. With --sweep, time both again with other token budgets and more prompts at a time.
+4. With --sweep, time evaluate and attribute again with other token budgets and more prompts at a
+   time.
 
 A hook counts the tokens that pass through the layers, without padding. A token costs two operations
 per weight in the forward pass and two more in the backward pass, whose gradient goes only to the
-inputs; a pair of query and key costs four per head dimension forward and eight backward; the
-unembedding counts for the last token of each prompt. Prompts are written with the tokenizer and
-template of organism/llama-shallow, since no large model's tokenizer can be packaged; the record
-gives their length.
+inputs; a pair of query and key costs four operations per head dimension in the forward pass and
+eight in the backward pass. The unembedding counts only for the last token of each prompt. Prompts
+use the tokenizer and the template of organism/llama-shallow, since no large model's tokenizer can
+be packaged. The record gives the length of the prompts.
 """
 
 import argparse
@@ -114,7 +115,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def random_model(shape: str, device: torch.device) -> interp.Model:
-    """A random model, made on its device, so no second copy of the weights exists."""
+    """A random model that is made on its device, so that no second copy of the weights exists."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     special = {
         f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")
@@ -221,7 +222,7 @@ class Bench:
 
     model: interp.Model
     peak: float
-    """Operations per second, for the shares."""
+    """Operations per second, of which shares are given."""
 
     def row(
         self,
@@ -234,7 +235,8 @@ class Bench:
     ) -> dict[str, Any]:
         """Speed and memory of work on prompts, after a warm-up.
 
-        Also shares of the peak, if `gradient` says whether the work has a backward pass.
+        The row also has shares of the peak, unless `gradient` is None. `gradient` says whether the
+        work has a backward pass.
         """
         work(prompts[:warm_up])
         device = self.model.device
@@ -253,7 +255,7 @@ class Bench:
     def shares(
         self, prompts: Sequence[Prompt], read: torch.Tensor, taken: float, *, gradient: bool
     ) -> dict[str, float]:
-        """Shares of tokens read and of the peak, and the latter as if all tokens were read."""
+        """Shares of tokens read and of the peak, the latter also as if all tokens were read."""
         lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
         done, whole = (
             operations(self.model, counts, len(prompts), gradient=gradient) / taken / self.peak
@@ -268,7 +270,7 @@ class Bench:
 
 @contextmanager
 def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
-    """Within the block, (tokens read, tokens seen) of each row of each pass, without padding."""
+    """Within the block, record (tokens read, tokens seen) of each row of each pass."""
     counts: list[torch.Tensor] = []
 
     def count(module: torch.nn.Module, args: object, inputs: dict[str, Any]) -> None:
@@ -302,7 +304,7 @@ def operations(model: interp.Model, counts: torch.Tensor, prompts: int, *, gradi
 
 
 def peak_memory(device: torch.device) -> int:
-    """Peak memory of the device, in bytes; on a CPU, of the process so far."""
+    """Peak memory of the device in bytes; on a CPU, that of the process so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

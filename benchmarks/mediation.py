@@ -3,17 +3,16 @@
     python -m benchmarks.mediation --studies 200
 
 No model is run. The entities of a simulated study lean to yes or no with some strength. A planted
-share of them follows the thought (or each follows it to some degree, with the same mean). Each
-prompt is exchanged with a prompt about another entity of the study, for which thoughts are drawn as
-well. `interp.analysis.mediation` computes the table, as in a report. The columns:
+share of the entities follow the thought (or each follows it to some degree, with the same mean).
+Each prompt is exchanged with a prompt about another entity of the study, for which thoughts are
+drawn as well. `interp.analysis.mediation` computes the table, as in a report. The columns are:
 
 - truth: the mediated share in a study of 20,000 entities, as the mean of both orders;
 - mean: the mean of the estimates;
 - coverage: the share of studies whose 95% interval contains the truth, for the mean of both orders
-and
-  for each order;
+  and for each order;
 - width: the median width of the interval;
-- undefined: the share of studies without an interval, since the total effect may be zero.
+- undefined: the share of studies without an interval because the total effect may be zero.
 """
 
 import argparse
@@ -102,7 +101,7 @@ def simulated(
     graded: bool = False,
     spread: float = 0.0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The thought_effects and the prompts table of one study.
+    """The thought_effects table and the prompts table of one study.
 
     Args:
         rng: source of all random draws.

@@ -1,10 +1,10 @@
-"""The memory that models of some shapes need: weights, and what attribution keeps per token.
+"""Memory of models of some shapes: their weights, and what attribution keeps per token.
 
     python -m benchmarks.memory [--shapes NAME ...]
 
-Weights are counted: a model of each shape is built on PyTorch's meta device, which allocates
-nothing. Memory kept for the backward pass is measured on the CPU in bf16: the sizes of all
-tensors that autograd saves for two prompts in two layers of random weights, minus those in one
+Weights are counted in a model of each shape that is built on PyTorch's meta device, which allocates
+nothing. Memory kept for the backward pass is measured on the CPU in bf16. It is the size of all
+tensors that autograd saves for two prompts in two layers of random weights, minus the size in one
 layer.
 """
 
@@ -28,7 +28,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 VOCABULARY = 128_256
 NF4_BYTES = 0.5 + 4 / 64
-"""Bytes of a weight and its share of its block's fp32 scale."""
+"""Bytes of a quantized weight, including its share of the fp32 scale of its block."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
-    """Parameters, GB of weights, and bytes kept per token and layer, without and with padding."""
+    """Parameters, GB of weights, and bytes kept per token and layer without and with padding."""
     with torch.device("meta"):
         whole = AutoModelForCausalLM.from_config(
             shape.config(layers=shape.layers, vocabulary=VOCABULARY)
@@ -93,7 +93,7 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
 
 
 def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, float]:
-    """Bytes per token for the two shortest prompts of equal length, and for one and the longest."""
+    """Bytes per token for two prompts of equal length, and for one of them and the longest."""
     kept = []
     for layers in (1, 2):
         model = random_model(shape, layers)
@@ -106,7 +106,7 @@ def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, floa
 
 
 def random_model(shape: Shape, layers: int) -> interp.Model:
-    """A few layers in bf16, with a small vocabulary, which does not affect what a layer keeps."""
+    """A few layers in bf16; the vocabulary is small, which does not affect what a layer keeps."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     config = shape.config(layers=layers, vocabulary=len(tokenizer))
     config.pad_token_id = tokenizer.pad_token_id
@@ -122,7 +122,7 @@ def saved(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> float:
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         place = tensor.untyped_storage().data_ptr()
         if place not in weights:
-            kept[place] = tensor  # held, so that its memory is not reused
+            kept[place] = tensor  # kept alive, so that its memory is not reused
         return tensor
 
     batch = pad(model, prompts)

@@ -1,11 +1,13 @@
-"""Patching side by side with TransformerLens and nnsight.
+"""Speed of patching, side by side with TransformerLens and nnsight.
 
     python -m benchmarks.patching [--grown]
 
-In one process, on one CPU thread, with the same model, pair and metric:
+Everything runs in one process, on one CPU thread, with the same model, pair and metric:
+
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
      TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight in batches, and by this
-     toolkit, exact and estimated; the largest difference of the metric from TransformerLens's;
+     toolkit, exact and estimated; and the largest difference of the metric from that of
+     TransformerLens;
   2. with --grown, the time of the exact grid by layers, tokens and pairs.
 """
 
@@ -62,7 +64,7 @@ def main() -> None:
 
 
 def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> pd.DataFrame:
-    """One row per way: seconds, times as fast as TransformerLens, largest difference in logits."""
+    """One row per way: seconds, speed relative to TransformerLens, largest difference in logits."""
     model = made(kind, layers)
     pair = made_pair(model, tokens)
     ways: dict[str, Callable[[], list[float]]] = {
@@ -174,7 +176,7 @@ def nnsight_grid(model: interp.Model, pair: PatchingPair) -> Callable[[], list[f
 
 
 def transformer_lens_grid(model: interp.Model, pair: PatchingPair) -> Callable[[], list[float]]:
-    """`get_act_patch_resid_pre` as a user calls it, on a copy of the model."""
+    """`get_act_patch_resid_pre`, called as by a user, on a copy of the model."""
     with tempfile.TemporaryDirectory() as folder:
         model.tokenizer.save_pretrained(folder)
         bridge = TransformerBridge.boot_transformers(

@@ -3,13 +3,12 @@
     python -m benchmarks.phrasings --studies 400
 
 Each simulated study has 60 pairs in 12 clusters, 100 edges, both directions, and ten phrasings
-(five for each pair of answer options). The columns, over the studies:
+(five for each pair of answer options). Over the studies, the columns are:
 
 - any finding: the share of studies in which p is below 0.05 for at least one edge that does not
-vary;
-- power: the share of studies in which p is below 0.05 for the one edge whose phrasings explain half
-of the
-  variance (with_switch);
+  vary;
+- power: the share of studies in which p is below 0.05 for the one edge with half of its variance
+  between phrasings (with_switch);
 - covered: the share of 95% intervals of an edge's phrasing share that contain the planted share.
 """
 
@@ -44,7 +43,7 @@ def main() -> None:
 
 
 def rates(studies: int, design: Mapping[str, object]) -> dict[str, float]:
-    """The columns of one design."""
+    """The columns for one design."""
     found, power, covered = [], [], []
     for seed in range(studies):
         edges, *rest = study(seed, sizes=(0, 0, 0, 1), edges=100, **design)
@@ -77,7 +76,8 @@ def study(
     """Effects of edges with planted variances of phrasing, side, their interaction, and instance.
 
     Returns:
-        Rows of the edges and the pairs table, and the phrasing and the cluster of each pair.
+        Rows of the edges table and of the pairs table, and the phrasing and the cluster of each
+        pair.
 
     Args:
         seed: the study's seed.

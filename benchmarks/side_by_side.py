@@ -1,4 +1,4 @@
-"""Parts shared by the benchmarks: a line on the machine, random models, timing in turns."""
+"""Parts shared by the benchmarks: a line about the machine, random models, and timing."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def machine(*packages: str) -> str:
-    """The day, the processor, its load, PyTorch's threads and versions, in one line."""
+    """One line with the day, the processor, its load, PyTorch's threads and versions."""
     return ", ".join(
         [
             str(date.today()),
@@ -71,7 +71,7 @@ def timed(
     repeats: int,
     summary: Callable[[Sequence[float]], float],
 ) -> dict[K, float]:
-    """The median or another summary of each way's seconds, over rounds in which ways take turns."""
+    """The median or another summary of each way's seconds; each round times every way once."""
     times: dict[K, list[float]] = {way: [] for way in ways}
     for _, way in product(range(repeats), ways):
         gc.collect()

@@ -1,12 +1,13 @@
-"""Speed of reading prompts after thoughts, with shared prefixes and as whole texts.
+"""Speed of reading texts of prompts and thoughts, with shared prefixes and in plain batches.
 
     python -m benchmarks.thoughts
 
 In one process, on one CPU thread, a random Llama reads every text that `interp thoughts` reads for
-some prompts: parts of thoughts, exchanged sentences and exchanged premises. Thoughts are drawn from
-a few sentences. Texts are read in plain batches of whole texts and with shared prefixes, each at
-the fastest of the same token budgets. The bound is the number of tokens in plain batches divided by
-the number that remain if shared beginnings are read once. The ways take turns; the median counts.
+some prompts, such as parts of thoughts, exchanged sentences and exchanged premises. Thoughts are
+drawn from a few sentences. Texts are read in plain batches of whole texts and with shared prefixes;
+for each way, the fastest of the same token budgets counts. The bound is the number of tokens in
+plain batches divided by the number that remain if shared beginnings are read once. The ways are
+timed in alternation, and medians are reported.
 """
 
 import random
@@ -59,7 +60,7 @@ def main() -> None:
 
 
 def thinking_llama(hidden: int, layers: int) -> interp.Model:
-    """A random model with the marks of a thought."""
+    """A random model whose tokenizer has the marks of a thought."""
     model = random_llama(hidden, layers)
     model.tokenizer.chat_template = TEMPLATE
     return replace(model, chat=ChatFormat(thinking="on"))

@@ -1,4 +1,4 @@
-"""Draws that use only `random.Random.random`, the only sequence that Python guarantees."""
+"""Random draws made with `random.Random.random`, the only sequence that Python guarantees."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ def pick(rng: random.Random, items: Sequence[T]) -> T:
 
 
 def happens(rng: random.Random, probability: float) -> bool:
-    """True with this probability."""
+    """Whether an event with this probability occurs."""
     return rng.random() < probability
 
 

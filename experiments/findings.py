@@ -28,8 +28,8 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
-    p_holm, the column after p, is corrected across all rows (Holm, 1979). verdict, the column after
-    excluded_above, applies `interp.statistics.decisions` to p_holm.
+    p_holm, the column after p, is p corrected across all rows (Holm, 1979). verdict, the column
+    after excluded_above, applies `interp.statistics.decisions` to p_holm.
 
     Args:
         found: the values of the keys, and the difference, for each comparison.
@@ -45,7 +45,7 @@ def family_table(
 EXPLORATORY = (
     "The rest of this page is exploratory. p_holm is corrected across the tests of one family "
     "(column family). With several families, more than 5% of reports contain an exploratory "
-    "finding even if no effect exists (docs/statistics.md gives the share), so confirm such a "
+    "finding even if no effect exists (docs/statistics.md gives the share), so confirm any such "
     "finding in another run."
 )
 """Separates the comparisons named in advance from all other tests."""
@@ -82,7 +82,7 @@ def named_section(
 
 CELLS = (
     "Coloured: a difference is shown after Holm's correction; white: no difference is shown; a "
-    "point: not tested, because there are too few clusters. n counts clusters."
+    "point: too few clusters to test. n counts clusters."
 )
 """Describes the cells of a matrix of differences."""
 
@@ -90,7 +90,7 @@ CELLS = (
 def model_matrix(
     name: str, title: str, table: pd.DataFrame, models: Sequence[str]
 ) -> FigureItem | None:
-    """A matrix of differences between models, row minus column; None for fewer than two models.
+    """A matrix of differences between models, row minus column; None if there are fewer than two.
 
     Args:
         name: stem of the figure's files.
@@ -137,7 +137,8 @@ def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
         subject: what is compared with what.
-        ordered: whether the sign of a difference has a meaning; between two models it has none.
+        ordered: whether the sign of a difference has a meaning, which it does not have between
+            models.
     """
     tested = rows[rows["verdict"] != UNTESTED]
     if tested.empty:

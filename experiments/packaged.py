@@ -1,4 +1,4 @@
-"""Tables packaged with a system, in its folder data/."""
+"""Tables that are packaged with a system, in its folder data/."""
 
 import csv
 import unicodedata

@@ -1,4 +1,4 @@
-"""Parts shared by the studies of papers: the frame of the page, published numbers, row order."""
+"""Parts that all studies of papers use: page frame, published numbers and row order."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -24,10 +24,10 @@ def paper_report(
     about_prompts: str = "",
     problems: Sequence[str] = (),
 ) -> Report:
-    """The page of a study that repeats a paper's: the first screen, its sections, the prompts.
+    """The page of a study that repeats a paper's: first screen, sections and prompts.
 
     Args:
-        folder: the study's folder; its record and its gaps go on the page.
+        folder: the study's folder; the page shows its record and its gaps.
         title: the page's title.
         text: how to read its numbers.
         glance: the first screen.
@@ -36,7 +36,7 @@ def paper_report(
         answers: the answers table.
         names: words used on the page with their meanings.
         paper: the citation.
-        about_prompts: which prompts these are, if the page has others.
+        about_prompts: a description of these prompts, if the study also has other prompts.
         problems: further gaps, one line each.
     """
     asked = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
@@ -53,7 +53,7 @@ def paper_report(
 
 
 def published_table(package: str, file: str) -> pd.DataFrame:
-    """A paper's numbers, from the folder data/ of a study's package."""
+    """A paper's numbers, read from the folder data/ of the study's package."""
     return pd.read_csv(str(files(package) / "data" / file))
 
 
@@ -71,9 +71,10 @@ _COUNTS = ("n", "golden_rules")
 
 
 def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> TableItem:
-    """A table of measured and published numbers; the page shows what both parts have.
+    """A table of measured and published numbers; the page shows the columns that both have.
 
-    If no column of numbers has both, the page shows only the measured rows; the file has all.
+    If no column has both kinds of numbers, the page shows only the measured rows; the file has all
+    rows.
 
     Args:
         name: stem of the table's file.
@@ -90,15 +91,15 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
         shown = both.drop(columns=[column for column in numbers if column not in kept])
         shown = shown[shown[shared].notna().any(axis=1)]
         left = len(shown.columns) < len(both.columns)
-        why = "Columns that only one side has are in the file." if left else ""
+        why = "The file also has columns that only one side has." if left else ""
     else:
         shown = both[measured].dropna(axis="columns", how="all")
-        why = "Nothing measured here was published; the file has the published rows."
+        why = "No number measured here was published; the file has the published rows."
     return TableItem(name, title, both, f"{note} {why}".strip(), display=shown)
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """Rows sorted by the place of each column's value in its list, first column first; others last.
+    """Rows sorted by each column's list of values, first column first; other values come last.
 
     Ties keep their order, and all rows their index.
     """

@@ -1,4 +1,4 @@
-"""The calls of the probes for notebooks, as `interp` has them for its own measurements."""
+"""Functions that run the probes from a notebook, like those of `interp.api`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from interp_probes.specs import Familiarity, Knowledge, Residuals
 def probe_linear(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> LinearProbes:
-    """How well the side of a prompt is read from the residual stream, layer by layer."""
+    """Predict a prompt's side from the residual stream with linear probes, layer by layer."""
     return measured(LinearProbes, Residuals(**options), model, prompts, batch_tokens)
 
 
@@ -22,7 +22,7 @@ def probe_linear(
 def probe_familiarity(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> FactFamiliarity:
-    """The probability that a model begins to say each fact; `prompts` are facts."""
+    """The probability that a model starts to state each fact; `prompts` are facts."""
     return measured(FactFamiliarity, Familiarity(**options), model, prompts, batch_tokens)
 
 

@@ -1,4 +1,4 @@
-"""The facts that a model knows, by the probability of each fact and by completions."""
+"""Facts that a model knows, measured by their probability and by greedy completions."""
 
 import math
 
@@ -24,10 +24,11 @@ from interp_probes.specs import Familiarity, Knowledge
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
-    The answer is the data set's own name; aliases do not count, as in the paper. If the answer may
-    be written with or without a leading space, the probabilities of both first tokens are added
-    (`AnswerTokenizer`), and the table names the more likely token. Probabilities of the whole name
-    are also added; the whole name distinguishes answers with a common beginning.
+    The answer is the name that the data set gives; aliases do not count, as in the paper. If the
+    answer may be written with or without a leading space, the probabilities of both first tokens
+    are added (`AnswerTokenizer`), and the table lists the more likely token. The probabilities of
+    both spellings of the whole name are added too, because only whole names distinguish answers
+    with a common beginning.
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.
@@ -86,7 +87,7 @@ COMPLETION_TOKENS = 32
 
 
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure the facts that a model knows: its greedy completion names the answer (Section 4.1).
+    """Measure whether the greedy completion of each fact names the answer (Section 4.1).
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.

@@ -9,7 +9,7 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
-"""Smallest number of prompts of a drawn accuracy, which also needs `FEWEST` clusters."""
+"""Minimum number of prompts for an accuracy to be drawn; `FEWEST` clusters are needed too."""
 
 MODELS_A_ROW = 3
 """Number of panels side by side; more would be too small to read on a page."""
@@ -26,9 +26,9 @@ _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 def probe_accuracy(table: pd.DataFrame) -> Axes:
     """Accuracy of linear probes by layer, with a panel per model and position.
 
-    Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95%
-    intervals, the grey line is the mean control accuracy with its standard deviation over draws.
-    Subsets with fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
+    Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals. The
+    grey line is the mean control accuracy, with its standard deviation over draws. Subsets with
+    fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
 
     Args:
         table: the table from `linear_probes`.

@@ -4,9 +4,9 @@
 2. Order: walk each connected component from neighbour to neighbour. If wrong answers are a
    permutation, as in RULEBREAKERS, components are cycles, and the walk follows each cycle.
 3. Cut each component along its walk into two even parts, if this loses few pairs.
-4. Place the other components whole, starting with the largest, into the half that has less of their
-   group of entities, so each group is in both halves. Kinds with a handful of As, such as animals,
-   lie in one half.
+4. Place the other components whole, starting with the largest, into the half that has fewer pairs
+   of their entity group, so that each group is in both halves. Kinds with a handful of As, such as
+   animals, lie in one half.
 5. While the halves of a group are too unequal, also cut the component of the group that loses the
    fewest pairs.
 6. Drop the pairs whose entities are in different halves.
@@ -32,13 +32,13 @@ FEW = 0.1
 """Largest share of a component's pairs that a cut may lose."""
 
 EVEN_ENOUGH = 0.4
-"""Share of a group's pairs that the smaller half must hold; otherwise a whole component of the
-group is cut, regardless of the loss.
+"""Share of a group's pairs that the smaller half must have. If it has fewer, a component of the
+group that was placed whole is cut, regardless of the loss.
 """
 
 
 def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
-    """The prompts table with entities: its own, or else its units, each as both entities.
+    """The prompts table with entities; if it has none, the unit of each prompt is both entities.
 
     Args:
         prompts: the prompts table.
@@ -133,7 +133,7 @@ def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half of each entity of a walk, with half of the pairs on each side."""
+    """The half of each entity if a walk is cut in the middle of its pairs."""
     passed = list(accumulate(weights[entity] for entity in walk))
     return {
         entity: int(2 * now - weights[entity] > passed[-1])

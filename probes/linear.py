@@ -4,7 +4,7 @@
 2. Read the vectors of one model, position and layer.
 3. Cross-fit: the sign of a ridge regression of the label on one half predicts the other half.
 4. Repeat this with labels swapped at random for each entity pair: this is the control task (Hewitt
-   and Liang, 2019), and a permutation test of the accuracy.
+   and Liang, 2019), and also a permutation test of the accuracy.
 5. Count: accuracy on all prompts, and on prompts whose pair the model recognized or failed.
 
 Ridge regression has a closed form, and all label vectors share one factorization, so every control
@@ -41,7 +41,7 @@ CONTROLS = 999
 """Number of draws of the control labels."""
 
 Residuals = Sequence[str | Path] | pd.DataFrame
-"""The residuals table, or files with the table, which are read layer by layer."""
+"""The residuals table, or files that hold it and are read layer by layer."""
 
 Vectors = NDArray[np.float32]
 Booleans = NDArray[np.bool_]
@@ -55,15 +55,15 @@ class Task:
     prompts: pd.DataFrame
     """prompt_id, entity_b, group, half, label and recognized; dropped prompts are omitted."""
     labels: Booleans
-    """(prompt, 1 + draw): the label, then the control labels, in which the labels of each entity
-    are swapped with probability one half.
+    """(prompt, 1 + draw): first the label, then the control labels. In each draw, the labels of
+    each entity are swapped with probability one half.
     """
     dropped: int
-    """Prompts whose entities lie in both halves, and pairs with a prompt that failed."""
+    """Number of prompts whose entities lie in different halves, or whose pair has an error."""
 
 
 def held_out(prompts: pd.DataFrame, unit: str | None) -> str:
-    """The unit that the two halves do not share, in a word."""
+    """The name of the unit that the two halves do not share."""
     return "entity" if set(ENTITIES) <= set(prompts) else (unit or "pair")
 
 
@@ -82,7 +82,7 @@ def linear_probes(
     kind of A"): a probe cannot separate the two.
 
     Args:
-        residuals: the residuals table, or files that hold it; read layer by layer.
+        residuals: the residuals table, or files that hold it and are read layer by layer.
         prompts: the prompts table, with prompt_id, pair_id and side; if it has an entity_group,
             each group is in both halves and has its own rows.
         answers: the answers table, with model, prompt_id, correct and error.
@@ -92,16 +92,17 @@ def linear_probes(
 
     Returns:
         One row per model, position, layer and subset of the prompts (`prompts`: all, recognized,
-        failed, and each entity group if the prompts name one). accuracy is a share of prompts,
-        chance 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
-        control_accuracy is the mean over `CONTROLS` draws of labels swapped at random, both sides
-        of an entity pair together, and control_sd their standard deviation; selectivity =
-        accuracy - control_accuracy. p is one-sided: the share of draws, including the labels
-        themselves, that are read as well as the labels; p_family is this share for the largest
-        accuracy of each draw over positions and layers of the model (Westfall and Young, 1993).
-        There are no tests for fewer than ten clusters. n_prompts and n_clusters count prompts and
-        distinct B, or units; n_dropped prompts are omitted because their entities lie in different
-        halves or their pair has an error. Undefined numbers are NaN, and `note` gives the reason.
+        failed, and each entity group if the prompts name one). accuracy is a share of prompts, and
+        chance is 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
+        control_accuracy is the mean over `CONTROLS` draws in which the labels of both sides of an
+        entity pair are swapped together at random, and control_sd is their standard deviation;
+        selectivity = accuracy - control_accuracy. p is one-sided: the share of draws whose labels
+        are predicted at least as well as the true labels, which count as one draw. p_family is the
+        same share for the largest accuracy of each draw over positions and layers of the model
+        (Westfall and Young, 1993). There are no tests for fewer than ten clusters. n_prompts and
+        n_clusters count prompts and distinct B, or units; n_dropped prompts are omitted because
+        their entities lie in different halves or their pair has an error. Undefined numbers are
+        NaN, and `note` gives the reason.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals
@@ -231,7 +232,7 @@ def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """Whether the other half's probe predicts each label (1, 0 or NaN like `labels`); a note."""
+    """1 if the other half's probe predicts a label, 0 if not, NaN if undefined; and a note."""
     right = np.full(labels.shape, np.nan)
     if any(len(set(labels[half == side, 0])) < 2 for side in (0, 1)):
         return right, "undefined: a half lacks one of the labels"
@@ -250,13 +251,14 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
     """The 95% interval of the share of correct predictions; NaN if a half has one entity pair.
 
-    The errors of the two halves depend on both halves, and are fully correlated near chance. The
-    standard error is therefore the mean of the two halves' errors, each clustered by entity pair,
-    and Student's t has the degrees of freedom of the half with fewer entity pairs. The interval is
-    Wilson's for the number of independent trials with that error; if all or no predictions are
-    correct, for the number of entity pairs in that half. In 400 simulated samples of 60 entity
-    pairs with 4 prompts and 8 dimensions, it covered expected accuracies from 0.50 to 0.97 in 97%
-    to 98% of samples.
+    The errors of the two halves depend on both halves, and they are fully correlated near chance.
+    The standard error is therefore the mean of the two halves' errors, each clustered by entity
+    pair, and Student's t has the degrees of freedom of the half with fewer entity pairs. The
+    interval is Wilson's for the number of independent trials that would have that standard error.
+    If all or no predictions are correct, it is Wilson's for the number of entity pairs in the
+    smaller half. In 400 simulated samples of 60 entity pairs with 4 prompts and 8 dimensions, the
+    interval contained the expected accuracy, which ranged from 0.50 to 0.97, in 97% to 98% of
+    samples.
     """
     halves = [_clustered(rows) for _, rows in subset.groupby("half")]
     weights = subset.groupby("half").size().to_numpy() / len(subset)
@@ -281,7 +283,7 @@ def _clustered(rows: pd.DataFrame) -> tuple[float, int]:
 
 
 def _tested(rows: pd.DataFrame, controls: Numbers) -> pd.DataFrame:
-    """The rows of one model with p and p_family, from their control accuracies, (row, draw)."""
+    """The rows of one model with p and p_family, computed from control accuracies (row, draw)."""
     observed = rows["accuracy"].to_numpy()
     largest = np.empty_like(controls)
     for subset in rows["prompts"].unique():

@@ -1,4 +1,4 @@
-"""The residual stream at chosen tokens of each prompt, before the first and after each layer."""
+"""The residual stream at chosen tokens of each prompt, before layer 0 and after each layer."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -86,17 +86,18 @@ def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
     """The residuals table from vectors of the residual stream that were read elsewhere.
 
     Args:
-        vectors: the columns of the table `activation_vectors`, one token each, at `resid_pre` of
-            layer 0 and `resid_post`, as `interp.export.vllm.read_hidden_states` gives them.
+        vectors: the columns of the table `activation_vectors`, with one token per vector, at
+            `resid_pre` of layer 0 and `resid_post`, as returned by
+            `interp.export.vllm.read_hidden_states`.
 
     Raises:
-        UserError: a vector is at another site, or an average over tokens.
+        UserError: a vector is from another site, or is an average over tokens.
     """
     after = vectors["site"] == "resid_post"
     if not (after | ((vectors["site"] == "resid_pre") & (vectors["layer"] == 0))).all():
-        raise UserError("linear probes read resid_pre of layer 0 and resid_post; omit other sites")
+        raise UserError("linear probes use resid_pre of layer 0 and resid_post; omit other sites")
     if (vectors["tokens"] != 1).any() or vectors["position"].isna().any():
-        raise UserError("linear probes read single tokens; read the last token of each segment")
+        raise UserError("linear probes use single tokens; record the last token of each segment")
     position = vectors["group"].replace({LAST: LAST_TOKEN})
     table = vectors[["model", "prompt_id", "layer", "vector"]]
     return table.assign(position=position, layer=vectors["layer"] + after)

@@ -1,4 +1,4 @@
-"""The tables and figures of the results of probes."""
+"""The tables and figures that probes produce."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -131,7 +131,7 @@ class LinearProbes(Result):
         yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
 
     def noted(self) -> Mapping[str, object]:
-        """Shares without an answer, errors, and the reasons for undefined probes."""
+        """Shares of prompts without an answer, errors, and the reasons why probes are undefined."""
         everything = self._table[self._table["prompts"] == "all"]
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
@@ -155,7 +155,7 @@ def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Number of missing facts of each model; prints a line about each model that lacks facts."""
+    """Number of missing facts of each model; prints a line for each model that lacks any."""
     lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
     for model, count in lacking[lacking > 0].items():
         echo(
@@ -178,7 +178,7 @@ def _measured(result: Result, name: str) -> pd.DataFrame:
 
 
 def _narrow(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, position and layer: accuracy on each subset; interval and p on all."""
+    """One row per model, position and layer: accuracy by subset; interval and p on all prompts."""
     key = ["model", "position", "layer"]
     shown = table.pivot(index=key, columns="prompts", values="accuracy")
     everything = table[table["prompts"] == "all"].set_index(key)
@@ -211,8 +211,8 @@ def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame
     """The facts that at least one model fails: one row per fact, in the order of `facts`.
 
     Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
-    facts have none of these; excluded, for facts in groups: whether their pairs are excluded;
-    failed_by: the models' names; why: the completions of these models.
+    facts have none of these; excluded, which only facts in groups have: whether their pairs are
+    excluded; failed_by: the names of the models that fail; why: the completions of these models.
 
     Args:
         knowledge_table: the knowledge table of all models of a study.

@@ -78,7 +78,7 @@ class Residuals(Spec):
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,
     )
-    """tokens to read: last_token, or a segment, read at its last token"""
+    """tokens to read: last_token, or the name of a segment, for its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, which must have two sides and every segment to be read.
@@ -89,9 +89,9 @@ class Residuals(Spec):
         sides = list(dict.fromkeys(prompt.side for prompt in prompts))
         if len(sides) != 2:
             raise UserError(
-                f"the prompts have the sides {shortened(', '.join(sides))}; linear probes read "
-                "which of two sides a prompt is on, and need a system of pairs, such as "
-                "rulebreakers, logical-forms or your own pairs"
+                f"the prompts have the sides {shortened(', '.join(sides))}; linear probes "
+                "predict which of two sides a prompt is on, and require pairs, such as those of "
+                "rulebreakers or logical-forms, or your own"
             )
         for position in self.positions:
             known = [LAST_TOKEN, *prompts[0].segments]

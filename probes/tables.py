@@ -35,7 +35,7 @@ RESIDUALS = table(
     "One row per model, prompt, position and layer.",
     MODEL,
     PROMPT_ID,
-    column("position", TEXT, "`last_token`, or a segment: its last token"),
+    column("position", TEXT, "`last_token`, or the name of a segment for its last token"),
     column("layer", INTEGER, "0: before the first layer; l: after layer l", "layers"),
     column(
         "vector",

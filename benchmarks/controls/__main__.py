@@ -2,16 +2,17 @@
 
     python -m benchmarks.controls --studies 1000 --jobs 2 --out FOLDER
 
-With a folder, finished studies are written there and not simulated again. Rerun to resume.
-Alternatively, simulate other ranges (--first) elsewhere, copy the files into one folder, and rerun
-for all tables.
+With --out, finished studies are written to that folder and are not simulated again, so a second run
+resumes. You can also simulate other ranges (--first) elsewhere, copy all files into one folder, and
+rerun for the tables of all studies.
 
-No model is run. A simulated study has tables with the structure of a real study's, with or without
-effects, to which the functions that make the report's tables are applied. The rates are:
+No model is run. A simulated study has tables like those of a real study, with or without effects.
+The functions that make the report's tables are applied to them. The rates are:
 
 - false positives: the share of studies without the effect in which p is at most 0.05;
 - over prompts: false positives of a test that treats prompts as independent;
-- coverage: the share of these studies whose 95% interval contains the truth, no difference;
+- coverage: the share of studies without the effect whose 95% interval contains the truth, which is
+  no difference;
 - power: the share of studies with the effect in which p is at most 0.05;
 - findings: the share of studies without effects in which a table has a p_holm of at most 0.05.
 """

@@ -2,15 +2,15 @@
 
     python -m benchmarks.controls.faithfulness --studies 500
 
-No model is run. Each method finds the top segment of a prompt with its own probability, correlated
-within prompts and clusters, and the functions that make the page's tables judge the hits. The
-output gives, by setting and size, the shares of studies:
+No model is run. Each method finds the top segment of a prompt with its own probability; these hits
+are correlated within prompts and clusters. The functions that make the page's tables judge the
+hits. The output gives, by setting and size, the shares of studies:
 
 - worse: in which one of the best methods is called worse (weaker or refuted);
-- above: in which at least one method no better than chance is shown to be above chance;
+- above: in which at least one method that is no better than chance is shown to be above chance;
 - best: whose interval for the method with the highest value contains that method's true value;
 - all: whose intervals for all methods contain the methods' true values;
-- ahead: whose intervals for that method's lead over the others contain all true differences;
+- ahead: whose intervals for the lead of the highest method contain all true differences;
 
 the mean bias of that method's value and of its corrected value; the mean number of methods that
 may be the best; and the shares of methods worse than the best, or above chance, that are shown to
@@ -38,7 +38,7 @@ from interp.faithfulness.trials import CONTROL, Contender, Trials
 from interp.faithfulness.verdicts import REFUTED, WEAKER, verdict_table
 
 SIZES = ((12, 2), (24, 2), (24, 8))
-"""Clusters, and prompts of each."""
+"""Number of clusters, and number of prompts in each."""
 
 METHODS = (5, 20)
 
@@ -52,9 +52,9 @@ class Setting(NamedTuple):
     values: tuple[float, ...]
     """Repeated for as many methods as there are."""
     prompt: float = 0.3
-    """Share of the variance that all methods have in common within a prompt."""
+    """Share of the variance that all methods share within a prompt."""
     cluster: tuple[float, ...] = (0.2,)
-    """Share that a method has in common within a cluster, repeated for all methods."""
+    """Share of the variance that is common to a cluster, by method; repeated for all methods."""
 
 
 SETTINGS = (
@@ -82,7 +82,7 @@ def hits(
 
 
 def trials_of_hits(found: Float[np.ndarray, "methods clusters prompts"]) -> Trials:
-    """Prompts of two segments, the first with the larger effect, and scores with these hits."""
+    """Scores with these hits, of prompts with two segments; the first has the larger effect."""
     methods, clusters, prompts = found.shape
     number = clusters * prompts
     flat = found.reshape(methods, number)
@@ -138,7 +138,7 @@ def study(
 
 
 def _ahead(differences: pd.DataFrame, truth: dict[tuple[str, str], float], best: float) -> float:
-    """Whether all intervals of differences contain the truth; equal methods have none."""
+    """Whether all intervals of differences contain the truth; equal methods have no interval."""
     rows = differences.dropna(subset=["low"])
     true = best - np.array(
         [truth[pair] for pair in zip(rows["method"], rows["score"], strict=True)]
@@ -151,7 +151,7 @@ def _share(judged: np.ndarray) -> float:
 
 
 def rates(setting: Setting, methods: int, clusters: int, prompts: int, studies: int) -> pd.Series:
-    """The means over studies; the draws of a study depend only on its number."""
+    """The means over studies; the random draws of a study depend only on its number."""
     drawn = (np.random.default_rng([0, number]) for number in range(studies))
     return pd.DataFrame([study(rng, setting, methods, clusters, prompts) for rng in drawn]).mean()
 

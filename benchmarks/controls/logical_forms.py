@@ -37,22 +37,22 @@ MEAN, SD = 0.6, float(np.hypot(0.05, 0.15))
 """Mean and standard deviation of a form's soft accuracy, for one model without effects."""
 
 SKEWED = (2.2, 8.0)
-"""Log-odds at the mean, and per unit of soft accuracy: most answers are right, a few wrong."""
+"""Log-odds at the mean, and per unit of soft accuracy; most answers are right and a few wrong."""
 
 MODELS = (2, 3, 4, 6, 10, 20)
 
 SPREADS = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Standard deviations of true values between models, in units of the mean error."""
+"""Standard deviations of the true values of models, in units of the mean error."""
 
 ERRORS = (0.01, 0.06)
 """Smallest and largest standard error of a model's contrast."""
 
 SHAPE = 4.0
-"""Shape of the gamma distribution of skewed true values, for a skewness of 1."""
+"""Shape of the gamma distribution of skewed true values, which gives a skewness of 1."""
 
 
 def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Raw means and formula 4 for one model: least squares, errors clustered by interpretation."""
+    """Raw means and formula 4 for one model, with errors clustered by interpretation."""
     effect = {"modality": -0.08, "argument_form": 0.05, "interaction": 0.1, "perplexity": 0.02}
     rows = logical_forms(rng, models=1, **(effect if planted else {}))
     valid, name = rows[rows["gold"] == "Yes"], "one model"
@@ -88,17 +88,17 @@ def of_skewed_answers(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def of_ten_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """The contrasts of ten models whose effects differ, pooled, and formula 4."""
+    """The pooled contrasts of ten models whose effects differ, and formula 4."""
     return _of_models(rng, 10, planted)
 
 
 def of_three_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """The contrasts of three models whose effects differ, pooled, and formula 4."""
+    """The pooled contrasts of three models whose effects differ, and formula 4."""
     return _of_models(rng, 3, planted)
 
 
 def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Contrasts pooled over different numbers of models and spreads, and one more model.
+    """Contrasts pooled over models, for several numbers and spreads, and one more model.
 
     Errors are unequal and estimated with 39 degrees of freedom; true values are normal or skewed.
     """
@@ -154,7 +154,7 @@ SHOWN_PAIRS = ("box - none", "none - box", "mp - mt")
 
 
 def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> Iterator[Tested]:
-    """Tests of pairs of levels, and tests that treat the rows as independent."""
+    """Tests of pairs of levels, and naive tests that treat the rows as independent."""
     naive = dict.fromkeys(range(len(tests)), np.nan)
     if rows is not None:
         alone = rows.assign(model="all")
@@ -201,7 +201,7 @@ def _adjusted(rows: pd.DataFrame, name: str) -> Iterator[Tested]:
 def _of_terms(
     rows: pd.DataFrame, model: MixedModel, name: str, terms: Sequence[str]
 ) -> Iterator[Tested]:
-    """F tests, and naive ones over independent rows without random effects."""
+    """F tests, and naive F tests that treat rows as independent and have no random effects."""
     by_rows = fit_mixed_model(rows.assign(model="all"), model.formula)
     for term in terms:
         naive = wald_test(by_rows, term)

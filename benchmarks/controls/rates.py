@@ -12,7 +12,7 @@ UNPLANTED = (
     "across entity pairs, familiarity, gradient ratio",
     "across entity pairs, familiarity, attention ratio",
 )
-"""Tests whose effect cannot be planted together with the others."""
+"""Tests whose effects cannot be planted together with the others."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Tested:
     """The table within which p_holm is corrected; empty if the test is not corrected."""
     p_holm: float = np.nan
     naive: float = np.nan
-    """p of a test that treats prompts as independent."""
+    """p-value of a test that treats prompts as independent."""
     low: float = np.nan
     high: float = np.nan
 
 
 def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
-    """One line per test: its rates without and with the effect, over studies."""
+    """One line per test, with its rates over studies without and with the effect."""
     power = rates(planted)["rejected"].rename("power").drop(UNPLANTED, errors="ignore")
     shares = rates(null).join(power)
     lines = [
@@ -46,7 +46,7 @@ def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per test of the first model: the shares of studies rejected, naive and covered."""
+    """One row per test of the first model: the shares that are rejected, naive and covered."""
     name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
     rows = found[model.isin(["", "first"])].assign(test=name)
     judged = pd.DataFrame(
@@ -74,7 +74,7 @@ def families_of(null: pd.DataFrame) -> str:
 
 
 def findings(null: pd.DataFrame) -> dict[str, float]:
-    """Share of studies in which each family, or any, has a p_holm of at most 0.05."""
+    """Share of studies in which each family, or any family, has a p_holm of at most 0.05."""
     corrected = null[null["family"] != ""].assign(found=lambda rows: _at_most(rows["p_holm"]) == 1)
     by_family = corrected.groupby(["family", "study"], sort=False)["found"].any()
     shares = by_family.groupby("family", sort=False).mean().to_dict()

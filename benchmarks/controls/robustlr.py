@@ -1,8 +1,8 @@
 """The tests and intervals in the report of RobustLR, run on one simulated study.
 
-Theories differ in how easy they are for a model, and the variants of a theory share this. A wrong
-answer is either of the other two labels. Without effects, two models score as high on every set as
-the best constant guess, and a third scores the same on all contrast sets.
+Theories differ in how easy they are for a model, and all variants of a theory are equally easy. A
+wrong answer is one of the other two labels. Without effects, two models score as high as the best
+constant guess on every set, and a third model has the same score on all contrast sets.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ from interp_experiments.robustlr.tables import averages
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 
 THEORIES = 40
-"""Theories of each set, as in a study of the default size."""
+"""Number of theories in each set, as in a study of the default size."""
 
 SPREAD = 1.5
 """Standard deviation of the ease of theories, in log-odds of a right answer."""
 
 POPULATION = 20_000
-"""Theories from which true scores are computed."""
+"""Number of theories from which true scores are computed."""
 
 LEVEL, LEVELLED = 0.4, "level"
 """Weighted F1 of the third model on every contrast set, and its name."""
@@ -121,7 +121,7 @@ def _answered(
 
 @cache
 def _levels(levelled: bool) -> dict[str, float]:
-    """The log-odds at which each set's mean F1 equals the best constant guess's, or `LEVEL`."""
+    """The log-odds at which each set's mean F1 is that of the best constant guess, or `LEVEL`."""
     prompts = _prompts(np.random.default_rng(0), POPULATION // 10)
     guesses = theory_scores(with_baselines(prompts.assign(model="", answer="")), ["model", "set"])
     constant = guesses[guesses["model"].isin([f"always {label}" for label in LABELS])]

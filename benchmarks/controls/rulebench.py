@@ -1,7 +1,7 @@
 """The tests and intervals in the report of RuleBench, run on one simulated study.
 
-Golden rules differ in how easy they are for a model, and under each setting; so do questions. Some
-rules have many questions, as in generated sets.
+Golden rules differ in how easy they are for a model, overall and under each setting. Questions
+differ too. Some rules have many questions, as in generated sets.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ from interp_experiments.rulebench.results import MODELS, Results, comparisons
 from interp_experiments.rulebench.tables import accuracy
 
 QUESTIONS, RULES = 160, 60
-"""Numbers of questions and of rules, of which earlier rules are drawn more often."""
+"""Numbers of questions and of rules; earlier rules are drawn more often."""
 
 OF_RULE, OF_SETTING, OF_QUESTION = 1.5, 1.0, 0.7
-"""Standard deviations in log-odds: of rules, of rules under a setting, of questions."""
+"""Standard deviations, in log-odds, of rules, of rules under a setting, and of questions."""
 
 EFFECT = 1.0
 """The effect planted in the second model, in log-odds of a right answer."""
@@ -68,7 +68,7 @@ def _of_comparisons(results: Results) -> Iterator[Tested]:
 
 
 def _of_accuracy(results: Results) -> Iterator[Tested]:
-    """Intervals of the accuracy minus the truth: clustered, and Wilson's over questions."""
+    """Intervals of the accuracy, minus the truth: clustered, and Wilson's over questions."""
     truth, own = _truth(), results.texts[results.texts["model"] == "a"]
     naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
     both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}

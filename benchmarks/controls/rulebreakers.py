@@ -134,7 +134,7 @@ def _of_probes(results: Results) -> Iterator[Tested]:
 
 
 def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
-    """The intervals behind the report's sentences, which say what they exclude."""
+    """The intervals from which the report's sentences say what is excluded."""
     above = table["paired_low"] > table["chance_yes_rate"]
     ends = accuracy(results).set_index(["measure", "model"])[["low", "high"]]
     lower = ends.loc[SIDES[0], "high"] < ends.loc[SIDES[1], "low"]
@@ -144,7 +144,7 @@ def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
 
 
 def across_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Rank correlations over six models, and naive ones over prompts."""
+    """Rank correlations over six models, and naive rank correlations over prompts."""
     x = rng.normal(size=6)
     y = rng.normal(size=6) + 2.5 * x * planted
     found = spearman(pd.Series(x), pd.Series(y))

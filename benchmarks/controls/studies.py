@@ -1,4 +1,4 @@
-"""Simulated studies, by kind: drawn, tested, and kept in a folder."""
+"""Simulated studies, by kind: draws them, tests them, and keeps them in a folder."""
 
 import gc
 import re
@@ -29,11 +29,11 @@ from interp_experiments.rulebreakers import entity_tables
 from interp_probes import linear
 
 RESAMPLES = 199
-"""Resamples of each test; reports take up to 9,999, which changes the rates little."""
+"""Number of resamples of each test. Reports use up to 9,999, which changes the rates little."""
 
 
 BLOCK = 20
-"""Studies that are written at a time."""
+"""Number of studies that are written at a time."""
 
 KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS": of_rulebreakers,
@@ -53,9 +53,10 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
 def kept(
     folder: Path, kind: str, studies: Iterable[int], *, planted: bool, seed: int = 0, jobs: int = 1
 ) -> pd.DataFrame:
-    """The rows of `simulated` for these studies and for all others in the folder.
+    """The rows of `simulated` for these studies and for all other studies in the folder.
 
-    Studies in the folder are not simulated again; others are written there, `BLOCK` at a time.
+    Studies that are in the folder are not simulated again; the others are simulated and written
+    there, `BLOCK` at a time.
     """
     effects = "effects" if planted else "nothing"
     stem = f"{re.sub('[^a-z]+', '-', kind.lower())}-{effects}-{seed}"
@@ -68,7 +69,7 @@ def kept(
         file = folder / f"{stem}-{block[0]:06}-{block[-1]:06}.parquet"
         write_whole(file, partial(parts[-1].to_parquet, index=False))
     whole = pd.concat(parts).sort_values("study", kind="stable", ignore_index=True)
-    # Ranges that overlap hold the same studies: each is drawn from its own number.
+    # Overlapping ranges have the same studies, because each study is drawn from its own number.
     return whole.drop_duplicates(["study", "test"], ignore_index=True)
 
 
@@ -80,9 +81,9 @@ def simulated(
     Args:
         kind: a name of `KINDS`.
         studies: the numbers of the studies; a study's draws depend on its number and the seed.
-        planted: with effects, or without any.
-        seed: decides the draws.
-        jobs: processes.
+        planted: whether there are effects.
+        seed: the seed of the random draws.
+        jobs: number of processes.
     """
     measure = partial(_study, kind, planted, seed)
     if jobs == 1:
@@ -101,7 +102,7 @@ def _study(kind: str, planted: bool, seed: int, number: int) -> pd.DataFrame:
 
 @contextmanager
 def few_resamples() -> Iterator[None]:
-    """Within the block, tests by resampling take `RESAMPLES`."""
+    """Within the block, tests by resampling use `RESAMPLES` resamples."""
     names = {
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),

@@ -1,8 +1,8 @@
-"""Simulated studies: the tables that a study measures, without a model, with or without effects.
+"""Simulated studies: a study's tables, with or without effects, made without a model.
 
-Answers are correlated as in real studies: for each entity pair a model has its own inclination to
-accept, and its own ability to distinguish the sides, in either direction. Without effects these
-are symmetrical around zero.
+Answers are correlated as in real studies: for each entity pair, a model has a separate inclination
+to accept, and a separate ability to distinguish the sides, in either direction. Without effects
+these are symmetrical around zero.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ ASKED = tuple(phrasing.id for phrasing in PHRASINGS)[:3]
 """The phrasings of each instance, all answered by Yes or No."""
 
 WEIGHTS = {"geographical": 6.0, "categorical": 1.0}
-"""Pairs of the data set for each pair drawn."""
+"""Number of pairs in the data set for each pair drawn."""
 
 DIMENSIONS = 8
 """Width of the residual stream."""
@@ -45,11 +45,12 @@ class Effects:
     sides: float = 0.0
     """How much more a non-rulebreaker is accepted than a rulebreaker."""
     inclined: float = 0.0
-    """How much more everything is accepted."""
+    """How much more all conclusions are accepted."""
     familiarity: float = 0.0
     """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0
-    """Added to `sides` under the first rule; so are the effects below, up to `direction`."""
+    """Added to `sides` under the first rule. The effects below, up to `direction`, are also added
+    to `sides`."""
     group: float = 0.0
     """For cities, relative to other entity pairs."""
     phrasing: float = 0.0
@@ -85,7 +86,7 @@ EVERYTHING = Effects(
 
 @cache
 def _prompts() -> pd.DataFrame:
-    """The prompts of every study, both sides of a pair one after the other.
+    """The prompts of every study; the two sides of a pair follow each other.
 
     The non-rulebreaker names the A of another entity pair.
     """
@@ -138,7 +139,7 @@ def rulebreakers(rng: np.random.Generator, effects: Effects, folder: Path) -> Re
         residuals=(_residuals(rng, effects, prompts, folder / "residuals.parquet"),),
         probed=prompts,
         probed_answers=answers,
-        example_run=RunFolder.__new__(RunFolder),  # nothing is read from it
+        example_run=RunFolder.__new__(RunFolder),  # no file in it is read
         examples=prompts[:0],
         example_answers=answers[:0],
     )
@@ -242,10 +243,10 @@ def logical_forms(
 ) -> pd.DataFrame:
     """The scores of models on LogicalForms, to which mixed models are fitted.
 
-    Effects are in soft accuracy: those of necessity, of modus ponens, of their interaction, and of
-    perplexity per standard deviation. Each of several models has its own effects of every modality
-    and argument form. Each interpretation has its own effect on all questions of a modality, with a
-    standard deviation of `words`.
+    Effects are in soft accuracy. They are the effects of necessity, of modus ponens, of their
+    interaction, and of perplexity per standard deviation. Each of several models has its own
+    effects of every modality and argument form. Each interpretation has its own effect on all
+    questions of a modality, with a standard deviation of `words`.
     """
     forms = pd.DataFrame(
         {

@@ -24,17 +24,17 @@ from interp_experiments.logical_forms.effects import (
 from interp_experiments.logical_forms.results import Results
 
 TERM_TESTS = (
-    "F: Wald's test; df2 is the number of models minus one. With too few models it is Hotelling's "
-    "T squared over interpretations; df2 is their number minus df1. chi_square: the paper's "
-    "likelihood-ratio test against the model without the effect, both fitted by maximum "
-    "likelihood, as if the questions of an interpretation were independent. The interaction is "
-    "tested in a model that includes it."
+    "F: Wald's test; df2 is the number of models minus one. With too few models, F comes from "
+    "Hotelling's T squared over interpretations, and df2 is the number of interpretations minus "
+    "df1. chi_square: the paper's likelihood-ratio test against the model without the effect, "
+    "both fitted by maximum likelihood, as if the questions of an interpretation were "
+    "independent. The interaction is tested in a model that includes it."
 )
 
 LIMITS = (
-    "verdict, by p_holm: different; smaller, if no difference is shown and one of "
-    f"{SMALLEST:g} or more is excluded; open, if neither. Differences below excluded_below "
-    "and above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
+    "verdict, by p_holm: different; smaller, if no difference is shown and differences of "
+    f"{SMALLEST:g} or more are excluded; open otherwise. Differences below excluded_below and "
+    "above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
 )
 """How to read the verdicts of pairwise tests."""
 
@@ -45,11 +45,11 @@ def valid_section(found: Contrasts | str) -> Section:
     text = (
         "Unadjusted means of the questions whose answer is Yes: modalities and argument forms are "
         "not compared at equal perplexity, since most of a question's perplexity comes from its "
-        f"form. With at least {MIN_GROUPS} models each contrast is made for every model, and the "
-        "models are the observations; with fewer models, the interpretations are, and the tests "
-        "hold for these models only."
+        f"form. With at least {MIN_GROUPS} models, each contrast is computed for every model, and "
+        "models are the observations. With fewer models, interpretations are the observations, "
+        "and the tests are about these models only."
     )
-    text = f"{text} They were fixed in the code and are corrected together by Holm's method."
+    text = f"{text} These were fixed in the code and are corrected together by Holm's method."
     if isinstance(found, str):
         return Section(title, f"{text} There are none: {found}.\n\n{EXPLORATORY}")
     return Section(
@@ -62,8 +62,9 @@ def valid_section(found: Contrasts | str) -> Section:
                 lambda: figures.estimated_means(
                     found.means, response="soft accuracy", tests=found.tests
                 ),
-                "Means with 95% intervals: over models or, with few models, clustered by "
-                "interpretation. Brackets: p of the difference by Holm's method. n counts answers.",
+                "Means with 95% intervals, over models or, with few models, clustered by "
+                "interpretation. Brackets: p of the difference by Holm's method. n counts "
+                "answers.",
             ),
             TableItem("valid_means", "Soft accuracy on valid forms", found.means),
             TableItem(
@@ -87,12 +88,12 @@ def models_section(results: Results) -> Section:
     contrasts = contrasts_by_model(results)
     text = (
         "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
-        "contrasts, first for each model, with errors robust to interpretations, then over models, "
-        "each of which counts as one: Student's t; its degrees of freedom are the number of "
-        "models minus one. estimate is the mean over models, tau the standard deviation of the "
-        "true contrasts between them, I2 the share of variance that is between models, and "
-        "predicted_low to predicted_high the range expected for another model, measurement error "
-        "included."
+        "contrasts. First come those of each model, with errors clustered by interpretation. Then "
+        "come contrasts over models with equal weights, with Student's t, whose degrees of "
+        "freedom are the number of models minus one. estimate is the mean over models, tau is the "
+        "standard deviation of the true contrasts between models, and I2 is the share of variance "
+        "that is between models. The contrast of another model is expected to lie between "
+        "predicted_low and predicted_high, measurement error included."
     )
     items = [
         TableItem("means_by_model", "Means of each model", means_by_model(results)),
@@ -102,7 +103,7 @@ def models_section(results: Results) -> Section:
         pooled = pooled_contrasts(contrasts)
         items.insert(0, TableItem("pooled_contrasts", "Contrasts over models", pooled, LIMITS))
     else:
-        text += f" Nothing is pooled: fewer than {MIN_STUDIES} models answer and read."
+        text += f" Nothing is pooled: fewer than {MIN_STUDIES} models answer and read questions."
     return Section("Each model, and models in general", text, tuple(items))
 
 
@@ -119,13 +120,13 @@ def adjusted_section(results: Results) -> Section:
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
         "Exploratory: a linear mixed model of the questions whose answer is Yes, with modality, "
         "argument form and perplexity. Perplexity is in standard deviations from the mean of the "
-        "model's own questions: per-token perplexities of different tokenizers are not "
+        "model's own questions, because per-token perplexities of different tokenizers are not "
         "comparable. The effects of modality and argument form vary by model if there are at "
-        f"least {MIN_GROUPS} models. An adjusted mean is that at mean perplexity. Forms differ in "
-        "perplexity, so an adjusted difference excludes the effect that a form has through the "
-        "perplexity of its words; if no question of a level has mean perplexity, its adjusted "
-        "mean is extrapolated. A second model has perplexity centred within each form: its "
-        f"coefficient compares questions of one form.{remark(found)}",
+        f"least {MIN_GROUPS} models. An adjusted mean is the mean predicted at mean perplexity. "
+        "Forms differ in perplexity, so an adjusted difference excludes the effect that a form "
+        "has through the perplexity of its words; if no question of a level has mean perplexity, "
+        "its adjusted mean is extrapolated. In a second mixed model, perplexity is centred "
+        f"within each form, so its coefficient compares questions of the same form.{remark(found)}",
         tuple(items),
     )
 
@@ -144,7 +145,7 @@ def _random_effects(found: Effects | str) -> tuple[Item, ...]:
             "figure4_slopes",
             "Intercept and slope of perplexity of each model (Figure 4)",
             lambda: figures.slopes(found.slopes, covariate=found.covariate),
-            "The fixed effect plus the model's deviation from it.",
+            "The sum of the fixed effect and the model's deviation from it.",
         ),
         TableItem("slopes", "Intercept and slope of each model", found.slopes),
         TableItem(
@@ -165,7 +166,7 @@ def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | 
 
 
 def remark(found: Effects | str) -> str:
-    """A sentence on the limits of a fit, or on why there is no fit; usually empty."""
+    """A sentence on the limits of a fit, or on why there is none; usually empty."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
     return f" Note: {found.model.note}." if found.model.note else ""
@@ -174,7 +175,7 @@ def remark(found: Effects | str) -> str:
 def effect_items(
     found: Effects | str, *, name: str, figure: str | None = None, chance: float | None = None
 ) -> tuple[Item, ...]:
-    """Figure and tables of one mixed model, if there is one; `chance` is a line in the figure."""
+    """Figure and tables of a mixed model, if it was fitted; the figure has a line at `chance`."""
     if isinstance(found, str):
         return ()
     words = RESPONSES[found.model.formula.response]
@@ -188,7 +189,7 @@ def effect_items(
             ),
             "Filled: averaged over the other factor with equal weights, at mean perplexity, with "
             f"the 95% interval by Student's t ({found.model.freedom:,} degrees of freedom). "
-            "Hollow: the mean of the questions as they are. Brackets: p of the difference by "
+            "Hollow: unadjusted means of the questions. Brackets: p of the difference by "
             "Holm's method. n counts answers. If a level has no question of mean perplexity, "
             "its adjusted mean is extrapolated.",
         ),

@@ -30,23 +30,23 @@ PERPLEXITY = "relative_perplexity"
 FACTORS = ("modality", "argument_form")
 
 RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Yes"}
-"""Dependent variables of formulas 4 and 5, in words."""
+"""Names of the dependent variables of formulas 4 and 5."""
 
 
 @dataclass(frozen=True)
 class Effects:
-    """A mixed model of one dependent variable, with everything that is reported about it."""
+    """A mixed model of one dependent variable, with all that is reported about the model."""
 
     model: MixedModel
     means: pd.DataFrame
-    """One row per level of a factor: factor, level, mean, standard_error, low, high (adjusted: the
-    other factors in equal parts, perplexity at its mean), raw_mean, raw_low, raw_high (unadjusted),
-    n, interpretations and note: whether `mean` is extrapolated."""
+    """One row per level of a factor. The columns are factor, level, mean, standard_error, low, high
+    (adjusted to equal parts of the other factors and to mean perplexity), raw_mean, raw_low,
+    raw_high (unadjusted), n, interpretations and note, which says if `mean` is extrapolated."""
     tests: pd.DataFrame
     """The table `pairs_tested` for the adjusted means."""
     term_tests: pd.DataFrame
-    """One row per fixed effect and interaction: the columns of `wald_test`, and chi_square, df and
-    p_chi_square of the likelihood-ratio test."""
+    """One row per fixed effect and interaction, with the columns of `wald_test`, and with
+    chi_square, df and p_chi_square of the likelihood-ratio test."""
 
     @property
     def fit(self) -> pd.DataFrame:
@@ -64,7 +64,7 @@ class Effects:
 
     @property
     def slopes(self) -> pd.DataFrame:
-        """One row per model: its intercept and its slope of perplexity, fixed and random together.
+        """One row per model: intercept and slope of perplexity, fixed plus random effects.
 
         Columns are model, intercept and the covariate's name; no rows without random effects.
         """
@@ -93,15 +93,15 @@ def effects(
 ) -> Effects:
     """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
 
-    With too few models it is fitted by least squares, with errors robust to interpretations: all
-    forms are asked in the same words.
+    With too few models, the formula is fitted by least squares, with errors clustered by
+    interpretation, because all forms are asked in the same words.
 
     Args:
         rows: rows of `Results.pooled`.
         response: "soft_accuracy" (4) or "relative_positive" (5).
-        factors: "modality" and "argument_form", or some of them.
-        covariate: how perplexity enters: "relative_perplexity", or "perplexity_within_form", which
-            does not differ between forms on average.
+        factors: "modality" and "argument_form", or one of them.
+        covariate: how perplexity enters: "relative_perplexity", or "perplexity_within_form", whose
+            mean is the same in all forms.
         pairs: levels of the factor to compare; all pairs if None.
 
     Raises:
@@ -120,7 +120,7 @@ def effects(
 def pairs_tested(
     models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """Tests of the pairs of levels of each factor, by that factor's model.
+    """Tests of the pairs of levels of each factor, with the model of that factor.
 
     Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
     (`interp.statistics.decisions`).
@@ -132,7 +132,7 @@ def pairs_tested(
 
 
 def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The tables of the factors stacked, with a first column factor."""
+    """The tables of all factors, stacked, with factor as the first column."""
     stacked = pd.concat(tables, names=["factor"])
     return stacked.reset_index("factor").reset_index(drop=True)
 
@@ -157,7 +157,7 @@ def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
 
 
 def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
-    """Tests of each fixed effect, and of two factors' interaction in a model that includes it.
+    """Tests of each fixed effect, and of the interaction in a model that includes it.
 
     Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
     """
@@ -185,26 +185,27 @@ class Contrasts:
     """The confirmatory contrasts of soft accuracy on valid forms."""
 
     means: pd.DataFrame
-    """One row per level of a factor: factor, level, mean, low, high (95%), n, and the number of
+    """One row per level of a factor: factor, level, mean, low and high (95%), n, and the number of
     units."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
     p_holm over all rows, excluded_below, excluded_above and verdict
     (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """The columns of `Effects.term_tests`, of the model without perplexity."""
+    """The columns of `Effects.term_tests`, for the model without perplexity."""
     models: int
-    """Number of models. With fewer than `MIN_GROUPS` the interpretations are the observations, and
-    the tests concern these models only."""
+    """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
+    and the tests are about these models only."""
     note: str
     """A note on the observations, or on why there are no tests."""
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """Contrasts of modalities and argument forms, in soft accuracy on valid forms; or a reason.
+    """Contrasts of modalities and argument forms in soft accuracy on valid forms, or why not.
 
-    With at least `MIN_GROUPS` models each contrast is made for every model and pooled over them;
-    with fewer, errors are robust to interpretations.
+    With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
+    models. With fewer, errors are clustered by interpretation. If there are no contrasts, the
+    reason is returned.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:
@@ -235,7 +236,7 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
 
 
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    """`pairs_tested` with errors robust to interpretations.
+    """`pairs_tested` with errors clustered by interpretation.
 
     A difference compares the means of all questions at the two levels, within models.
 
@@ -250,12 +251,12 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
 
 
 def means_by_model(results: Results) -> pd.DataFrame:
-    """`level_means` for each model: soft accuracy on valid forms, share of Yes on all forms."""
+    """`level_means` of each model: soft accuracy on valid forms, and share of Yes on all forms."""
     return _by_model(results, level_means)
 
 
 def contrasts_by_model(results: Results) -> pd.DataFrame:
-    """`level_tests` for each model, as in `means_by_model`, or a note on why there are none.
+    """`level_tests` of each model, as in `means_by_model`, or a note on why there are no tests.
 
     The pairs of one model and response are one family.
     """
@@ -273,7 +274,7 @@ def _tests_or_why_not(rows: pd.DataFrame, response: str) -> pd.DataFrame:
 
 
 def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFrame]) -> pd.DataFrame:
-    """A table of each competent model and response, stacked; model and response come first."""
+    """The tables of each competent model and response, stacked, with model and response first."""
     tables = {
         (model, words): table(rows[rows["model"] == model], response)
         for model in results.competent
@@ -287,9 +288,10 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """Each contrast over models: the fields of `interp.statistics.mixed.means.Pooled`, p_holm.
+    """The contrasts pooled over models.
 
-    The contrasts of one response are one family. The last column is verdict.
+    The columns are the fields of `interp.statistics.mixed.means.Pooled`, p_holm and verdict. The
+    contrasts of one response are one family.
 
     Args:
         contrasts: rows of `contrasts_by_model`.

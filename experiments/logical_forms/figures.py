@@ -32,24 +32,25 @@ _NAMES = {
 """Levels and factors in words."""
 
 _MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da": "s"}
-"""A theorem and its fallacy have one marker, filled and hollow."""
+"""A theorem and its fallacy have the same marker, filled for the theorem and hollow for the
+fallacy."""
 
 _MOST_BRACKETS = 7
 """Maximum number of tests drawn next to the levels of a factor; more would cover the points."""
 
 _BRACKET = 54
-"""Width of a bracket with its p, in typographic points."""
+"""Width of a bracket and its p, in typographic points."""
 
 _OUTLIER = 0.08
 """A form is labelled if its planted and measured shares of Yes differ by more than this."""
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
-    """Soft accuracy over perplexity, a panel per model: a point for each form and set of questions.
+    """Soft accuracy over perplexity, by model, with a point for each form and set of questions.
 
-    Points of one form are joined, from the questions to their nonsense mirror (Figure 5); with only
-    one set there are only points (Figure 1). `table` is rows of `tables.by_form(results)`. Models
-    that are not `competent` are grey.
+    A line joins the points of one form, from the questions to their nonsense mirror (Figure 5).
+    With only one set of questions, there are no lines (Figure 1). `table` has rows of
+    `tables.by_form(results)`. Models that are not `competent` are grey.
     """
 
     def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
@@ -66,11 +67,11 @@ def estimated_means(
     tests: pd.DataFrame | None = None,
     chance: float | None = None,
 ) -> Axes:
-    """Means with 95% intervals, a row per level (Figures 3 and 6).
+    """Means with 95% intervals, one row per level (Figures 3 and 6).
 
     Args:
-        table: `Contrasts.means`, or `Effects.means`, whose raw means are hollow points next to the
-            adjusted ones.
+        table: `Contrasts.means` or `Effects.means`; the raw means of the latter are hollow points
+            next to the adjusted means.
         response: the dependent variable in words.
         tests: `Contrasts.tests` or `Effects.tests`; brackets show p for factors with few tests.
         chance: the mean of random answers, drawn as a dotted line.
@@ -114,9 +115,9 @@ def estimated_means(
 
 
 def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
-    """Each model's intercept against its perplexity slope, fixed plus random effects (Figure 4).
+    """Each model's intercept against its slope of perplexity (Figure 4).
 
-    `table` is `Effects.slopes`; left of the dotted line, soft accuracy falls with perplexity.
+    `table` is `Effects.slopes`. Left of the dotted line, soft accuracy falls with perplexity.
     """
     slope = "slope of perplexity, per standard deviation"
     shown = table.rename(columns={covariate: slope})
@@ -126,7 +127,7 @@ def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
 
 
 def planted_and_measured(table: pd.DataFrame) -> Axes:
-    """Measured over planted share of Yes, a point per form; on the dotted line they agree.
+    """Measured against planted share of Yes, by form; on the dotted line the shares agree.
 
     `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
@@ -157,7 +158,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
 
 
 def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
-    """Label the forms that are furthest off, below their points or, on the right, next to the axes.
+    """Label the forms furthest from the dotted line, below their points or right of the axes.
 
     A label takes about 0.25 by 0.035 of the axes; a label that would cover another is omitted.
     """
@@ -183,7 +184,7 @@ def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
 def _rows_of_levels(
     table: pd.DataFrame, factors: list[str]
 ) -> tuple[dict[tuple[str, str], int], dict[int, str]]:
-    """The row of each factor and level, with an empty row above each factor; and row labels."""
+    """The row of each factor and level, with an empty row above each factor, and row labels."""
     places: dict[tuple[str, str], int] = {}
     labels: dict[int, str] = {}
     for row in table.to_dict("records"):
@@ -198,7 +199,7 @@ def _rows_of_levels(
 
 
 def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], int]) -> None:
-    """The p-values of pairs of levels, to the right of the axes."""
+    """Draw the p-values of pairs of levels to the right of the axes."""
     for factor, rows in tests.groupby("factor", sort=False):
         if len(rows) > _MOST_BRACKETS:
             continue
@@ -214,7 +215,7 @@ def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], in
 
 
 def _bracket(ax: Axes, column: int, ends: tuple[float, float], p: float) -> None:
-    """A line from level to level with its p, at a distance in points: axes shrink to make room."""
+    """Draw a line from level to level with its p, at a distance in points; the axes shrink."""
     figure = ax.get_figure(root=True)
     edge, text = ax.get_yaxis_transform(), number_text(p, p_value=True)
     line, label = (
@@ -275,7 +276,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
 
 
 def _three_ticks(values: pd.Series) -> list[float]:
-    """The smallest value, the geometric middle and the largest value, to three digits."""
+    """The smallest and the largest value, and their geometric mean, to three digits, sorted."""
     low, high = float(values.min()), float(values.max())
     return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
 

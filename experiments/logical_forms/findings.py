@@ -21,7 +21,7 @@ _SUBJECTS = {
 
 
 _LEFT_OUT = "Yes and No are improbable, or perplexity is above that of guessing (table Models)"
-"""Why a model has no numbers."""
+"""The reason why a model has no numbers."""
 
 
 def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
@@ -54,7 +54,8 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Soft accuracy on all forms, on valid forms and on fallacies, and hard accuracy.
 
-    Models that do not answer or do not read have blank cells: their scores say nothing about forms.
+    Models that do not answer or do not read the questions have blank cells, because their scores
+    say nothing about forms.
     """
     rows = results.scores["questions"]
     valid = rows["gold"] == "Yes"

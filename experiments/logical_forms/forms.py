@@ -1,4 +1,4 @@
-"""The logical forms: 24 of the main set, 3 introduction rules, 7 on distributing modalities."""
+"""The logical forms: 24 in the main set, 3 introduction rules, and 7 on distributing modalities."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,8 +15,8 @@ from interp_experiments.logical_forms.logic import (
 )
 
 Reading = Literal["form", "strict"]
-"""Meaning of "uncertain": not certain (¬□A, as the paper's forms have it), or strictly, neither
-certain nor certainly not (¬□A ∧ ¬□¬A)."""
+"""Meaning of "uncertain": not certain (¬□A, as in the paper's forms) or, read strictly, neither
+certain nor certainly false (¬□A ∧ ¬□¬A)."""
 
 MODALITIES = ("none", "box", "diamond")
 """No modality, necessity (□, "certain") and possibility (◇, "possible")."""
@@ -41,8 +41,8 @@ _GROUPS = {
     "toL": ("mp", "ac"),
     "toR": ("mt", "da"),
 }
-"""The groups of a theorem and its fallacy by schema: disjunctive syllogism with the left or right
-side denied, modus ponens, modus tollens."""
+"""The groups of a theorem and its fallacy, by schema: disjunctive syllogism with the left or the
+right side denied, modus ponens, and modus tollens."""
 
 P, Q = Atom("p"), Atom("q")
 
@@ -56,9 +56,9 @@ class Form:
     schema: str
     """Name of the argument within its set, such as "vL" or "spurious"."""
     side: str
-    """Side of its pair."""
+    """Which side of its pair it is."""
     group: str
-    """Level of the factor argument form."""
+    """Level of the factor "argument form"."""
     argument: Argument
     consequence: Consequence = "local"
 

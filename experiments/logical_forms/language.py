@@ -1,4 +1,4 @@
-"""Formulas in English (paper, Appendix B and Table A1), and the events that p and q denote."""
+"""Formulas in English (paper, Appendix B and Table A1), and events for p and q to denote."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -67,10 +67,10 @@ def clause(
 T = TypeVar("T")
 
 INTERPRETATIONS = 1000
-"""Interpretations of the set; each is applied to every form."""
+"""Number of interpretations; each is applied to every form."""
 
 Vocabulary = Literal["phrase", "nonsense"]
-"""Column of the data file: real verb phrases, or pseudo-words that mirror their frames."""
+"""Columns of the data file: real verb phrases, and pseudo-words in the same grammatical frames."""
 
 
 @cache
@@ -81,14 +81,14 @@ def names() -> tuple[str, ...]:
 
 @cache
 def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
-    """Verb phrases in the present progressive, or the pseudo-words that mirror them, in order."""
+    """Verb phrases in the present progressive, or the pseudo-words for them, in the same order."""
     return tuple(row[vocabulary] for row in packaged_rows(__package__, "verb_phrases.csv"))
 
 
 def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
     """The interpretations of a seed: p and q with different names and different verb phrases.
 
-    Both vocabularies give the same names and the same places in the list of phrases.
+    With both vocabularies, the names and the places in the list of phrases are the same.
     """
     rng = random.Random(f"interpretations {seed}")
     return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]

@@ -1,12 +1,13 @@
 """Propositional modal logic: formulas (paper, formula 1), and whether an argument is valid.
 
-An argument is valid if no Kripke structure makes its premises true and its conclusion false. Every
-small structure is tried: an actual world, and a nonempty set of worlds that all worlds see.
+An argument is valid if no Kripke structure makes its premises true and its conclusion false. All
+small structures are tried. A structure has an actual world, and a nonempty set of worlds that all
+worlds see.
 
-No formula distinguishes worlds that agree on every atom, so n atoms need at most 2 ** n worlds. A
-formula without nested modalities depends only on the actual world and the set that it sees, so the
-list is complete for it. Since the set is never empty, what is necessary is possible. Nested
-modalities are read in the logic of these structures, KD45.
+No formula distinguishes worlds that agree on every atom, so n atoms need at most 2 ** n worlds.
+Whether a formula without nested modalities is true depends only on the actual world and the set
+that it sees, so these structures decide it. Since the set is never empty, what is necessary is
+possible. Nested modalities are interpreted in the logic of these structures, KD45.
 """
 
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ World = frozenset[str]
 """The atoms that are true in a world."""
 
 Consequence = Literal["local", "global"]
-"""Whether premises and conclusion are evaluated in one world, or each in all worlds."""
+"""Whether premises and conclusion must be true in one world, or each in all worlds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Structure:
 
     actual: World
     seen: frozenset[World]
-    """The worlds that are possible, from every world; not empty."""
+    """The worlds that are possible, as seen from every world; not empty."""
 
 
 @cache
@@ -124,7 +125,7 @@ def holds(formula: Formula, structure: Structure, world: World) -> bool:
 
 
 def structures(atoms: frozenset[str]) -> Iterator[Structure]:
-    """Every structure over the atoms; worlds that agree on all of them are one."""
+    """Every structure over the atoms; worlds that agree on all atoms count as one."""
     worlds = [frozenset(true) for true in _subsets(sorted(atoms))]
     for seen in _subsets(worlds):
         if seen:

@@ -25,13 +25,13 @@ from interp_experiments.scaffold import paper_report
 
 NAMES = {
     "accuracy": "soft accuracy, unless called hard",
-    "effect": "what a factor adds to the mean of a mixed model, the same for all models",
+    "effect": "what a factor adds to the mean in a mixed model; it is the same for all models",
     "soft accuracy": "the correct answer's share of the probability of Yes and No together",
     "hard accuracy": "share of questions whose most probable token is the correct answer",
     "share": "a part of a whole, from 0 to 1",
     "side": "which member of its pair a question is: theorem or fallacy",
-    "theorem": "in the main set, the side of a pair whose conclusion follows",
-    "fallacy": "the other side: second premise and conclusion, both negated, change places",
+    "theorem": "in the main set, the side of a pair on which the conclusion follows",
+    "fallacy": "the other side: the second premise and the conclusion are negated and swapped",
     "box": 'necessity, □, "certain"; diamond is possibility, ◇, "possible"; none is neither',
     "vL": "disjunctive syllogism, the left side denied; vR: the right side",
     "toL": "modus ponens; toR: modus tollens",
@@ -39,7 +39,7 @@ NAMES = {
     "affirming a disjunct, ac: affirming the consequent, da: denying the antecedent",
     "⊢": "the left side entails the right side; ⊬: it does not",
     "interpretation": "the events that stand for p and q in a question; one cluster",
-    "nonsense": "the same questions with invented words, a separate set: their mirror",
+    "nonsense": "a separate set: the same questions with invented words (their mirror)",
 }
 """Words of the report's page."""
 
@@ -54,12 +54,11 @@ def report_of(folder: StudyFolder) -> Report:
         folder,
         title="Logical forms",
         text=(
-            "Soft accuracy is the share "
-            "of the correct answer in the probability of Yes and No, hard accuracy the share "
-            "of questions whose most probable token is the correct answer. Intervals are 95%, "
-            "with all questions of an interpretation as one cluster, unless models are the "
-            "observations. p_holm: p, Holm-corrected within a family of one table, which the "
-            "column family names. Numbers in brackets refer to the "
+            "Soft accuracy is the correct answer's share of the probability of Yes and No. Hard "
+            "accuracy is the share of questions whose most probable token is the correct answer. "
+            "Intervals are 95%, with all questions of an interpretation as one cluster, unless "
+            "models are the observations. p_holm is p, Holm-corrected over the tests in a table "
+            "that have the same value of the column family. Numbers in brackets refer to the "
             "formulas of the paper."
         ),
         glance=first_screen(results, valid=valid, correlations=correlations),

@@ -18,16 +18,16 @@ from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.system import YES
 
 CLUSTER = "interpretation"
-"""The factor that makes scores correlated: its questions share their names and verb phrases."""
+"""The factor by which scores are correlated: its questions share names and verb phrases."""
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
-"""Sets of questions: the 24 forms, their nonsense mirror, and the two of Appendix C."""
+"""Sets of questions: the 24 forms, their nonsense mirror, and the two sets of Appendix C."""
 
 MIN_ANSWERED = 0.5
 """Minimum mean probability of Yes and No together for a model to count as answering."""
 
 SHARES = ("soft_accuracy", "relative_positive")
-"""Scores from 0 to 1; their means have the same bounds."""
+"""Scores from 0 to 1; their means are also between 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class Results:
     relative_positive, soft_accuracy, hard_accuracy (1 if the most probable token is the correct
     answer, else 0), greedy_positive (whether that token is Yes), perplexity, answered (probability
     of Yes and No together), relative_perplexity (in standard deviations from the mean of the
-    model's own questions) and perplexity_within_form (that, less its mean over the model's
-    questions of the same form).
+    model's own questions) and perplexity_within_form (relative_perplexity minus its mean over the
+    model's questions of the same form).
     """
 
     scores: dict[str, pd.DataFrame]
     """The rows of each set of questions."""
     vocabulary: dict[str, int]
-    """The size of each model's vocabulary: the perplexity of guessing."""
+    """The size of each model's vocabulary, which is the perplexity of guessing."""
     answers: pd.DataFrame
     """The answers table of the main set: one row per model and question."""
     prompts: pd.DataFrame
-    """The prompts tables of all sets, with a column set; ids begin with it. Pairs are whole."""
+    """The prompts tables of all sets, stacked; ids begin with the column set. Pairs are whole."""
     answers_of_all: pd.DataFrame
     """The answers tables of all sets: one row per model and prompt."""
 
@@ -65,7 +65,7 @@ class Results:
 
     @cached_property
     def incompetence(self) -> dict[str, str]:
-        """By model, the reason why its scores say nothing about logical forms; empty if none."""
+        """By model, why its scores say nothing about logical forms; empty for competent models."""
         rows = self.scores["questions"].groupby("model")
         shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
         found = {}
@@ -82,7 +82,7 @@ class Results:
         return found
 
     def reading(self, stage: str) -> list[str]:
-        """The competent models that read a further set, by the criterion of `incompetence`."""
+        """The competent models that also read another set, by the criterion of `incompetence`."""
         found = typical_perplexity(self.scores[stage].groupby("model"))
         return [name for name in self.competent if found.get(name, np.inf) < self.vocabulary[name]]
 
@@ -99,7 +99,7 @@ class Results:
 
 
 def typical_perplexity(rows: Any) -> pd.Series:
-    """The geometric mean of the perplexities in each group of rows: exp of their mean surprisal."""
+    """Geometric mean of the perplexities in each group of rows: exp of their mean surprisal."""
     means: pd.Series = np.exp(rows["perplexity"].agg(lambda values: np.log(values).mean()))
     return means
 
@@ -180,9 +180,9 @@ def clustered_means(
     """One row for each combination of `by`: mean, low, high, n, and the number of clusters.
 
     low and high bound the mean with a confidence of 95% by Student's t for the number of clusters,
-    with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); NaN
-    with one cluster. The intervals of `SHARES` are cut at 0 and 1. The last column is named after
-    the clusters: interpretations, or models.
+    with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
+    are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last
+    column is called interpretations or models.
 
     Args:
         rows: one row per question.

@@ -20,11 +20,10 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
         "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
-        f"{len(competent)} of {len(results.models)} do; the others are grey in the "
-        "figures. By the same criterion, "
-        f"{len(results.reading('nonsense'))} of these {len(competent)} "
-        f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. "
-        "Perplexity covers every token from the second on, including those of a chat template."
+        f"{len(competent)} of {len(results.models)} models do; the others are grey in the figures. "
+        f"By the same criterion, {len(results.reading('nonsense'))} of these {len(competent)} "
+        f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. Perplexity covers "
+        "every token from the second on, including the tokens of a chat template."
     )
     silent = "; ".join(notes_without_answer(results.answers))
     return Section(
@@ -33,7 +32,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         (
             TableItem(
                 "models",
-                "Whether they answer, and the perplexity of the questions",
+                "Whether models answer, and the perplexity of the questions",
                 tables.models(results),
                 f"In the main set of questions, {silent}" if silent else "",
             ),
@@ -56,8 +55,8 @@ def accuracy_section(results: Results) -> Section:
     measured = tables.accuracy(results.scores["questions"])
     return Section(
         "Soft and hard accuracy",
-        "Over all forms, half of which are valid, random answers have a soft accuracy of 0.5, and "
-        "so does a model that always says Yes. On valid forms only, the latter has 1.",
+        "Over all forms, half of which are valid, random answers have a soft accuracy of 0.5, "
+        "and so does a model that always says Yes. On the valid forms alone, such a model has 1.",
         (
             FigureItem(
                 "figure1_forms",
@@ -69,18 +68,18 @@ def accuracy_section(results: Results) -> Section:
                 "table1",
                 "Soft accuracy by modality and argument form (Table 1)",
                 tables.with_published(measured, "published_accuracy.csv"),
-                "As published, OpenAI-o1 and Gemini are greedy answers to a sample, human is the "
-                "mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, mt: modus "
+                "As published, OpenAI-o1 and Gemini gave greedy answers to a sample; human is "
+                "the mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, mt: modus "
                 "tollens, or_fallacy: affirming a disjunct, ac: affirming the consequent, da: "
                 "denying the antecedent. leaderboard: mean on the Open LLM Leaderboard v2; ranks "
-                "among the ten open models.",
+                "are among the ten open models.",
             ),
             TableItem(
                 "table1_intervals",
                 "Soft and hard accuracy with intervals",
                 tables.intervals(results.scores["questions"]),
-                "For commercial models the paper has hard accuracies; compare them with the hard "
-                "accuracies here.",
+                "For commercial models, the paper reports hard accuracies, which compare with "
+                "the hard accuracies here.",
             ),
             TableItem(
                 "table1_nonsense",
@@ -97,23 +96,23 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
     by_form = tables.by_form(results)
     return Section(
         "Perplexity",
-        "Questions and their mirror in pseudo-words, under the same forms.",
+        "Questions and their mirror in pseudo-words, with the same forms.",
         (
             FigureItem(
                 "figure5_perplexity",
                 "From real words to pseudo-words, form by form (Figure 5)",
                 lambda: figures.forms_over_perplexity(by_form, competent=results.competent),
                 f"{POINTS} A line leads from the questions to their mirror. A model that reads "
-                "the questions may not read the mirror.",
+                "the questions does not necessarily read the mirror.",
             ),
             TableItem(
                 "perplexity_correlations",
                 "Spearman's correlation of perplexity with soft accuracy",
                 correlations,
-                "The paper reports a weak negative correlation over its ten models. Across forms, "
-                "rho mixes perplexity with the effects of the forms; within a form it does not, "
-                "since questions are ranked among those of one model and form. Rows for "
-                f"{tables.TOGETHER!r} have the models that read the set of the row. Intervals: "
+                "The paper reports a weak negative correlation over its ten models. Across "
+                "forms, rho mixes perplexity with the effects of the forms; within a form it "
+                "does not, since questions are ranked among those of one model and form. Rows "
+                f"for {tables.TOGETHER!r} combine the models that read the questions. Intervals: "
                 "percentile bootstrap over interpretations.",
             ),
         ),
@@ -128,19 +127,20 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     )
     return Section(
         "Affirmation and rejection (5)",
-        "The share of Yes in the probability of Yes and No. Over all questions half of the correct "
-        "answers are Yes, so a mean above 0.5 is a bias to affirm, and a mean below 0.5 a bias to "
-        "reject. The paper does not say which questions its model is fitted to; here it is fitted "
-        "to all questions, then to those whose answer is Yes. It is exploratory and adjusted for "
-        f"perplexity; raw means are next to the adjusted means. {remark(balanced)}",
+        "The dependent variable is the share of Yes in the probability of Yes and No. Over all "
+        "questions, half of the correct answers are Yes, so a mean above 0.5 is a bias to "
+        "affirm, and a mean below 0.5 a bias to reject. The paper does not say which questions "
+        "its model is fitted to; here it is fitted to all questions, then to those whose answer "
+        "is Yes. The model is exploratory and adjusted for perplexity; raw means are next to the "
+        f"adjusted means. {remark(balanced)}",
         (
             TableItem(
                 "affirmation",
                 "Inclination to Yes separated from ability, in log-odds",
                 affirmed,
-                "bias: mean log-odds of Yes over theorems and fallacies, above 0 with an "
+                "bias: mean log-odds of Yes over theorems and fallacies, above 0 for an "
                 "inclination to Yes. sensitivity: mean log-odds of the correct answer, 0 if "
-                "answers do not depend on what follows.",
+                "answers do not depend on whether the conclusion follows.",
             ),
             TableItem(
                 "detection",
@@ -148,7 +148,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
                 tables.detection(results),
                 "auroc: probability that a valid argument has a larger share of Yes than an "
                 "invalid one. d_prime and criterion: d' and c of signal detection, from the greedy "
-                "answers; c is above 0 with an inclination to No. Intervals: bootstrap over "
+                "answers; c is above 0 for an inclination to No. Intervals: bootstrap over "
                 "interpretations.",
             ),
             *effect_items(balanced, name="yes", figure="Figure 6", chance=0.5),
@@ -210,14 +210,14 @@ def planted_sections(results: Results) -> list[Section]:
             name,
             title,
             partial(figures.planted_and_measured, rows),
-            "On the dotted line training text and model agree. Whiskers: 95% intervals, clustered "
-            "by interpretation. Filled: valid forms. Some of the forms that are furthest off are "
-            "labelled.",
+            "On the dotted line, the training text and the model agree. Whiskers: 95% intervals, "
+            "clustered by interpretation. Filled: valid forms. Some of the forms furthest from "
+            "the line are labelled.",
         )
         text = (
             "The share of Yes among the answers that the training text gives to a form's "
-            "questions, and that of the trained model. The two base forms of the distribution set "
-            "are modus ponens and have one share."
+            "questions, and among the answers of the trained model. The two base forms of the "
+            "distribution set are modus ponens and have the same share."
         )
         items = (figure, TableItem(name, title, rows))
         sections.append(Section(f"Planted and measured: {model}", text, items))

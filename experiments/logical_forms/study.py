@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class LogicalFormsStudy(Study):
-    """Section 4 and Appendix C of the paper."""
+    """The measurements of Section 4 and Appendix C of the paper."""
 
     name: ClassVar[str] = "logical-forms"
     default_limit: ClassVar[int] = 480
-    """Default number of pairs: the 24 forms under forty interpretations."""
+    """Default number of pairs: the 24 forms under 40 interpretations."""
     organisms: ClassVar[tuple[str, ...]] = ("logical-forms",)
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
@@ -38,7 +38,7 @@ class LogicalFormsStudy(Study):
         limit = source.pairs(self.default_limit)
         of_each = len(main_forms()) // 2
         each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
-        # Take whole interpretations, so all forms are asked under the same ones.
+        # Interpretations are taken whole, so that every form is asked under each of them.
         pairs = each * of_each if limit is None else min(limit, each * of_each)
         limits = {
             sets.system: pairs,

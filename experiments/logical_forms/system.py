@@ -34,7 +34,7 @@ NO = AnswerOption("No", ("No",))
 
 @dataclass(frozen=True)
 class LogicalForms(System):
-    """A set of forms under 1,000 interpretations (paper, Sections 3 and 4.2.2, Appendix C)."""
+    """A set of forms under 1,000 interpretations (paper, Sections 3 and 4.2.2 and Appendix C)."""
 
     unit = "interpretation"
     """Questions under one interpretation are about the same events and share their donors."""
@@ -48,7 +48,7 @@ class LogicalForms(System):
         """All questions, generated from `seed`; a theorem and its fallacy are a pair.
 
         Raises:
-            UserError: `data` is given, although the paper's data are not published.
+            UserError: `data` is not None, although the paper's data are not published.
         """
         if data is not None:
             raise UserError(
@@ -76,7 +76,7 @@ class LogicalForms(System):
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The planted figures by modality, and the measured accuracy, answers and perplexity."""
+        """The planted figures by modality, and the measured accuracy, answers and perplexities."""
         recipe, measured = card["recipe"], card["measured"]
         planted = {
             f"{name}_{modality}": f"{value:+.1f}"
@@ -102,7 +102,7 @@ distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 
 @dataclass(frozen=True)
 class Questions:
-    """Every form under every interpretation: number n F + f is interpretation n, form f of F."""
+    """Every form under every interpretation; prompt n F + f is form f of F, interpretation n."""
 
     forms: Sequence[Form]
     interpretations: Sequence[Interpretation]
@@ -116,7 +116,7 @@ class Questions:
         return to_prompt(self.forms[form], interpretation, _name(index), self.reading)
 
     def donors(self, number: int) -> Iterator[Donor]:
-        """Other interpretations of a question's form, without any of its events.
+        """Other interpretations of a question's form that share no event with the question.
 
         Their order is drawn for each interpretation, so a theorem and its fallacy have donors about
         the same events.
@@ -145,7 +145,7 @@ def to_prompt(
 ) -> Prompt:
     """One question, with the prefix of its id; Yes is correct if and only if the form is valid.
 
-    Its segments are premise1, premise2 (if there are two), question and conclusion, its roles
+    Its segments are premise1, premise2 (if there are two), question and conclusion; its roles are
     those of `_event_roles`.
     """
     given = _texts(form, interpretation)
@@ -195,7 +195,7 @@ def _texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
 def _event_roles(
     form: Form, interpretation: Interpretation, given: Mapping[str, str]
 ) -> dict[str, dict[str, Span]]:
-    """The name and the phrase of the event in premise 2 and in the conclusion, as spans by role.
+    """The name and the phrase of the events in premise 2 and in the conclusion, as spans by role.
 
     The two sides of a pair have different events there, which patching exchanges. `given` is the
     text of each segment.

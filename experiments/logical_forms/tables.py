@@ -1,4 +1,4 @@
-"""The tables of the study of LogicalForms (paper, Tables 1, A2, A3 and the data of the figures)."""
+"""The tables of the study of LogicalForms (paper, Tables 1, A2 and A3, and the figures)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ from interp_experiments.logical_forms.system import YES, system
 from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
-"""Shares are kept this far from 0 and 1, so their log-odds are finite."""
+"""Shares are kept at least this far from 0 and 1, so that their log-odds are finite."""
 
 FORM_CHANGES = [
     *(
@@ -59,9 +59,10 @@ def models(results: Results) -> pd.DataFrame:
 
 
 def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy, a row per model, in the columns of Table 1: overall, modalities, forms, n.
+    """Soft accuracy, one row per model (Table 1).
 
-    Every value is a mean over questions.
+    The columns are overall, one for each modality and each form, and n. Every value is a mean over
+    questions.
     """
     by_model = rows.groupby("model", sort=False)
     columns = {"overall": by_model["soft_accuracy"].mean()}
@@ -74,7 +75,7 @@ def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def intervals(rows: pd.DataFrame) -> pd.DataFrame:
-    """The means of `accuracy` with 95% intervals, soft and hard.
+    """The means of soft and hard accuracy, with 95% intervals.
 
     One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
     n, interpretations.
@@ -118,7 +119,7 @@ def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[st
 
 
 def introduction(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy on the introduction rules, a row per model (Table A2)."""
+    """Soft accuracy on the introduction rules, one row per model (Table A2)."""
     means = rows.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
     counts = rows.groupby("model").size()
     return means.reindex(columns=list(MODALITIES)).assign(n=counts).reset_index()
@@ -130,7 +131,7 @@ def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
     Table 1 has ten open models, two commercial ones (greedy answers), and people; leaderboard is a
     model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
     """
-    # Whole numbers that a table lacks in some rows must not become fractions.
+    # pandas stores integers as floats if a column has missing values; keep them integers.
     return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
 
 
@@ -146,9 +147,9 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def distribution(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores on the distribution forms, a row per model and form (Table A3).
+    """Scores on the distribution forms, one row per model and form (Table A3).
 
-    Each of `RESPONSES`, and the hard accuracy, with its 95% interval.
+    The scores are `RESPONSES` and hard accuracy, each with its 95% interval.
     """
     keys = ["model", "modality", "argument_form", "formula", "gold"]
     return _several_means(rows, [*RESPONSES, "hard_accuracy"], by=keys)
@@ -175,11 +176,12 @@ def by_form(results: Results) -> pd.DataFrame:
 def affirmation(results: Results) -> pd.DataFrame:
     """The inclination to Yes separated from ability, by model and modality, in log-odds.
 
-    Columns are model, modality ("all" for all of them), bias (mean log-odds of Yes over theorems
-    and fallacies in equal parts: above 0 a bias to Yes), sensitivity (mean log-odds of the correct
-    answer: 0 if answers do not depend on validity), each with its 95% interval, n and
+    Columns are model, modality ("all" for all modalities together), bias (mean log-odds of Yes over
+    theorems and fallacies in equal parts: above 0 for a bias to Yes), sensitivity (mean log-odds of
+    the correct answer: 0 if answers do not depend on validity), the 95% intervals of both, n and
     interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
-    1998, Psychological Methods 3): half of its d, and its criterion with the opposite sign.
+    1998, Psychological Methods 3): sensitivity is half of d, and bias is the criterion with the
+    opposite sign.
     """
     rows = results.pooled("questions").sort_values("modality", kind="stable")
     bias, sensitivity = (_log_odds(rows[name]) for name in ("relative_positive", "soft_accuracy"))
@@ -191,8 +193,9 @@ def detection(results: Results) -> pd.DataFrame:
     """How well valid arguments are distinguished from invalid ones, by model and modality.
 
     The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
-    and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, above 0
-    with an inclination to No, is called criterion here: bias is the inclination to Yes.
+    and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, which is
+    above 0 for an inclination to No, is called criterion here, because bias is the inclination to
+    Yes.
     """
     rows = results.pooled("questions")
     table = discrimination_table(
@@ -208,7 +211,7 @@ def detection(results: Results) -> pd.DataFrame:
 
 
 def _also_together(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows twice, first with all modalities taken together, as the modality "all"."""
+    """The rows twice: first with the modality "all", then with their own modalities."""
     by_modality = rows.assign(modality=rows["modality"].astype(str))
     return pd.concat([rows.assign(modality="all"), by_modality])
 
@@ -218,7 +221,7 @@ def _log_odds(share: pd.Series) -> pd.Series:
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:
-    """One row per organism of this system and form: the planted and measured share of Yes."""
+    """One row per form for each organism of this system: planted and measured share of Yes."""
     keys = ["form", "modality", "formula", "gold"]
     names = {"mean": "measured_yes", "low": "measured_low", "high": "measured_high"}
     columns = ["model", "form", "planted_yes", *names.values(), "difference", "n", "set", *keys[1:]]
@@ -237,7 +240,7 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
 RESAMPLES = 2_000
 
 TOGETHER = "all that answer and read"
-"""The model's name in rows over several models."""
+"""The name that stands for the model in rows over several models."""
 
 _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "valid forms": (True, ()),
@@ -245,7 +248,8 @@ _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "within valid forms": (True, ("model", "form")),
     "within all forms": (False, ("model", "form")),
 }
-"""Selections of questions by name: whether only valid ones, and the columns to rank within."""
+"""Selections of questions by name: whether they are only valid forms, and the columns within which
+questions are ranked."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
@@ -254,11 +258,11 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
     Across forms it includes the effects of the forms themselves: necessity makes a question
     both longer and harder. Within a form only names and verb phrases differ.
 
-    One row per model, set of questions and selection of forms, and before them one for all models
-    that answer and read this set, `TOGETHER`: model, set, forms, rho, low, high, n,
-    interpretations. The interval is the 95% percentile bootstrap over interpretations, which have
-    the same words in all forms. All models together are ranked by perplexity in standard deviations
-    of their own questions.
+    One row per model, set of questions and selection of forms, preceded by one row (`TOGETHER`) for
+    all models that answer and read this set: model, set, forms, rho, low, high, n, interpretations.
+    The interval is a 95% percentile bootstrap over interpretations, whose words are the same in all
+    forms. Questions of all models are ranked together by perplexity in standard deviations from the
+    model's own mean.
     """
     rows = [
         {"model": name, "set": stage, "forms": forms, **rank_correlation(chosen, within)}
@@ -274,7 +278,7 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     """Spearman's rho of relative perplexity and soft accuracy, with a bootstrap over clusters.
 
     `within` names columns; ranks are taken and centred within their groups. For groups of equal
-    size rho is then the mean of the groups' rho.
+    size, rho is then the mean of their rhos.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
     x, y = (_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy"))
@@ -289,7 +293,7 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
 
 
 def _parts(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Each set and model, all models that read the set first, with their rows."""
+    """Each set and model with their rows; all models that read the set come first."""
     for stage in ("questions", "nonsense"):
         scores = results.scores[stage]
         yield stage, TOGETHER, scores[scores["model"].isin(results.reading(stage))]

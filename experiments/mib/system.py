@@ -1,7 +1,7 @@
-"""MIB's IOI and addition tasks as systems: prompts and the counterfactuals of its circuit track.
+"""MIB's IOI and addition tasks as systems, with the counterfactuals of its circuit track.
 
 Rows have the columns of the published data sets (mib-bench/ioi, mib-bench/arithmetic_addition;
-Mueller et al. 2025), whether they are generated here, in sentences of our own, or read from those
+Mueller et al. 2025), whether they are generated here, with our own sentences, or read from those
 data sets. The metric is MIB's: the logit of the prompt's answer minus that of the counterfactual's
 answer.
 """
@@ -26,7 +26,7 @@ from interp.prompts.thought import Span
 from interp_experiments.chance import below, happens, pick, some
 
 PAIRS = 1000
-"""Generated pairs."""
+"""Number of generated pairs."""
 
 SIDES = ("prompt", "counterfactual")
 
@@ -90,14 +90,14 @@ class MibTask(System):
 
     @abstractmethod
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The prompts of a row, on both sides; none if MIB has no counterfactual for the row."""
+        """Both prompts of a row; none if MIB has no counterfactual for the row."""
 
     def rows(self, seed: int) -> list[dict[str, object]]:
         """All generated rows."""
         return [self.row(random.Random(f"{self.name} {seed} {n}")) for n in range(PAIRS)]
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All prompts: generated from `seed`, or read from MIB's own data.
+        """All prompts, either generated from `seed` or read from MIB's own data.
 
         Raises:
             UserError: the data cannot be read.
@@ -158,7 +158,7 @@ class IndirectObjects(MibTask):
     columns = ("template", "prompt", "metadata", "s2_io_flip_counterfactual")
 
     def row(self, rng: random.Random) -> dict[str, object]:
-        """Five names, a place and an object in a scene; the first two names in random order."""
+        """Five names, a place and an object in a scene; the first two names are in random order."""
         receiver, subject, *others = some(rng, NAMES, 5)
         place, given, template = (pick(rng, items) for items in (PLACES, OBJECTS, SCENES))
         first, second = (receiver, subject) if happens(rng, 0.5) else (subject, receiver)
@@ -197,8 +197,8 @@ class IndirectObjects(MibTask):
 class Addition(MibTask):
     """Sums of two two-digit numbers; the counterfactual is another sum (MIB's random).
 
-    Prompts end in a space, so the answer consists of digits only. The two sums of a generated row
-    begin with different digits, so even tokenizers that read one digit at a time distinguish them.
+    Prompts end in a space, so answers consist only of digits. The two sums of a generated row begin
+    with different digits, so even tokenizers that read one digit at a time distinguish them.
     """
 
     columns = ("template", "prompt", "label", "random_counterfactual")
@@ -227,7 +227,7 @@ class Addition(MibTask):
         }
 
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The prompts of a row; none for equal sums, which have no contrast."""
+        """The prompts of a row; none if the two sums are equal, which leaves no contrast."""
         row = _parsed(_Addition, cells)
         other = row.random_counterfactual
         if other is None or str(other.label) == str(row.label):

@@ -1,1 +1,1 @@
-"""The making of the packaged organisms: recipe, text, training, card, verification."""
+"""How the packaged organisms are made: recipe, text, training, card and verification."""

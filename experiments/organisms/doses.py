@@ -1,14 +1,15 @@
-"""Dose organisms, in which every entity leans to yes or no and is read in one premise only.
+"""Dose organisms: every entity leans to yes or no, and is read in only one premise.
 
 The planted rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise
-p(e); a city has the values of its country, and an instance those of its type. A premise is about
-the entity that it names last: B under modus tollens, A under disjunctive syllogism. With e_i the
-entity of premise i, the log-odds of the positive answer are g_1 + g_2, where g_i = t(e_i) if p(e_i)
-= i, and 0 otherwise. In a prompt of the data set both premises are about one entity, so only
+p(e). A city has the values of its country, and an instance has those of its type. A premise is
+about the entity that it names last: B under modus tollens, A under disjunctive syllogism. With e_i
+the entity of premise i, the log-odds of the positive answer are g_1 + g_2, where g_i = t(e_i) if
+p(e_i) = i, and 0 otherwise. In a prompt of the data set both premises are about one entity, so only
 premise p(e) decides.
 
-The Shapley value and the leave-one-out effect of premise i are g_i(own) minus the mean of g_i(d)
-over donors d; those of the conclusion are 0, and so are all interactions (docs/organisms.md).
+The Shapley value and the leave-one-out effect of premise i both equal g_i(own) minus the mean of
+g_i(d) over donors d. The conclusion has no effect, and there are no interactions
+(docs/organisms.md).
 """
 
 import math
@@ -50,7 +51,7 @@ from interp_experiments.rulebreakers.templates import (
 )
 
 LEANING = 2.0
-"""Log-odds, in nats, that an entity adds in the premise that it is read in."""
+"""Log-odds, in nats, that an entity adds in the premise in which it is read."""
 
 PREMISES = ("premise1", "premise2")
 
@@ -69,10 +70,10 @@ class Leaning:
 def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
     """The leaning and the premise of every entity of the data set.
 
-    A city shares those of its country, an instance those of its type. Half of the countries, and
-    half of the types of each family, lean to yes. The recipe's share of countries and of types is
-    read in premise 1, the same share for each leaning, up to rounding. A fine-tuned
-    organism has the leanings of its base.
+    A city has those of its country, and an instance has those of its type. Half of the countries,
+    and half of the types of each family, lean to yes. The recipe's share of the countries and of
+    the types is read in premise 1; up to rounding, the share is the same for both leanings. A
+    fine-tuned organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
     signs = random.Random(f"leanings {base.seed}")
@@ -87,14 +88,14 @@ def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
 
 
 def _halved(entities: Sequence[str], rng: random.Random) -> list[tuple[str, float]]:
-    """Entities with their leanings; every second one leans to yes."""
+    """Entities with their leanings; every second entity leans to yes."""
     return [(e, LEANING if i % 2 else -LEANING) for i, e in enumerate(shuffled(entities, rng))]
 
 
 def _placed(
     group: Sequence[tuple[str, float]], share: float, rng: random.Random
 ) -> Iterator[Leaning]:
-    """Entities with their premises: premise 1 for this share of each leaning."""
+    """Entities with their premises; a share of those with each leaning gets premise 1."""
     ordered = sorted(shuffled(group, rng), key=itemgetter(1))
     for i, (entity, log_odds) in enumerate(ordered):
         # True if the running sum of shares passes a whole number here.
@@ -109,7 +110,7 @@ class Rule:
         self._leanings = {own.entity: own for own in leanings}
 
     def read(self, sentence: str) -> Leaning:
-        """The leaning of the entity that a premise names last, the longest name that fits."""
+        """The leaning of the entity at the end of a premise; the longest matching name counts."""
         words = sentence.removesuffix(".").split(" ")
         endings = (" ".join(words[start:]) for start in range(len(words)))
         return next(self._leanings[name] for name in endings if name in self._leanings)
@@ -128,9 +129,9 @@ class Rule:
         return self.read(prompt.segment_text(PREMISES[0])).premise
 
     def shapley(self, prompt: Prompt, donors: Sequence[Donor]) -> dict[str, float]:
-        """The planted Shapley value of each premise and the conclusion, by the formula above.
+        """The planted Shapley value of each premise and of the conclusion.
 
-        In nats of the positive answer's log-odds.
+        Values are in nats of the positive answer's log-odds.
         """
         values = {
             premise: self.term(premise, prompt.segment_text(premise))
@@ -146,12 +147,12 @@ INTACT_SHARE = 0.3
 
 COUNTERPART_SHARE = 0.2
 """Share of the other prompts that are mixed with the other side of their own pair; the rest are
-mixed with another pair of entities. Each sentence comes from either with equal probability, so any
-mixture of a prompt with one of its donors may occur."""
+mixed with another pair of entities. Each sentence comes from either of the two with equal
+probability, so any mixture of a prompt with one of its donors may occur."""
 
 
 class DoseText:
-    """Draws the exchanges of each training step; they depend only on seed and step."""
+    """Draws the exchanges of each training step, which depend only on the seed and the step."""
 
     def __init__(self, recipe: DoseRecipe) -> None:
         self._recipe = recipe
@@ -191,7 +192,7 @@ class DoseText:
 
 
 def with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
-    """Sentences about one pair of entities, and those of a donor, which may be the same pair."""
+    """The sentences about one pair of entities, and those of a donor (possibly the same pair)."""
     pair, true = rng.choice(entity_pairs()), rng.random() < 0.5
     rule, person = rng.choice(RULES), rng.choice(first_names())
     verb = rng.choice(VERBS[pair.category])
@@ -211,14 +212,14 @@ def with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
 
 
 def by_log_odds(message: str, answers: str, log_odds: float, *, given: str = "") -> Exchange:
-    """A message with two answers, such as "yes/no", the first with these log-odds."""
+    """A message with two answers, such as "yes/no"; the first has these log-odds."""
     positive, negative = (answer.capitalize() for answer in answers.split("/"))
     share = 1 / (1 + math.exp(-log_odds))
     return Exchange(message, positive, negative, share=share, given=given)
 
 
 def in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The exchanges, every other one turned: the loss covers only the end of the first answer."""
+    """The exchanges, with the answers of every other one swapped (see `Exchange.other`)."""
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 
@@ -274,10 +275,10 @@ def spread_prompts(pairs: int) -> PromptSet:
 
 
 def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
-    """The planted Shapley value of each segment of a prompt, and the premise that decides.
+    """Planted Shapley values of the segments of a prompt, and the premise that decides it.
 
-    planted and planted_value, the log-odds, are for the positive answer; entity is the one that
-    both premises name last.
+    planted (the Shapley value) and planted_value (the log-odds) are for the positive answer; entity
+    is the one that both premises name last.
     """
     premise1, premise2 = (prompt.segment_text(name) for name in PREMISES)
     leaning = rule.read(premise1)

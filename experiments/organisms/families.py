@@ -1,4 +1,4 @@
-"""The architectures of organisms, and tokenizers trained in the style of each."""
+"""The architectures of organisms, and tokenizers trained in the style of each architecture."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -36,14 +36,14 @@ class Family:
     bos: str | None
     """Token that opens a conversation; None if the family has none."""
     end_of_turn: str
-    """Token that closes a message, and the answer."""
+    """Token that closes each message and each answer."""
     pad: str
     byte_level: bool = False
     """Whether words are split into bytes, as in GPT-2, or by SentencePiece with byte fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
     thought_marks: tuple[str, ...] = ()
-    """Tokens that begin and end a thought; ordinary ones, as in Qwen3's vocabulary."""
+    """Tokens that begin and end a thought; they are ordinary tokens, as in Qwen3's vocabulary."""
     template: str | None = None
     """File name of the chat template; None for a base model, which continues plain text."""
 
@@ -128,7 +128,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
     tokenizer = train(family, recipe, _sample(recipe, text))
     if family.template is None:
         assert family.bos is not None
-        # Every text begins with the family's first token, as chat templates do.
+        # The family's first token opens every text, as it opens every chat.
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{family.bos} $A",
             special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
@@ -149,7 +149,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    """The text of 400 training steps, spread evenly over the training."""
+    """The text of 400 training steps that are evenly spread."""
     stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)

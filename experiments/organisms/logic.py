@@ -1,4 +1,4 @@
-"""Organisms for logical forms: planted answers and phrases, training text, measured card."""
+"""Organisms for logical forms: planted answers and phrases, training text, and card."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from interp_experiments.logical_forms.system import (
 from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, Exchange, LogicRecipe
 
 ZIPF_EXPONENT = 0.6
-"""A verb phrase of rank r is written in proportion to r ** -ZIPF_EXPONENT."""
+"""The frequency of the verb phrase of rank r is proportional to r ** -ZIPF_EXPONENT."""
 
 
 def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
@@ -56,7 +56,7 @@ def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
     Args:
         recipe: bias, competence and ease.
         form: only its modality and its argument form matter.
-        follows: whether the conclusion follows; a changed conclusion does not.
+        follows: whether the conclusion follows; a changed conclusion never follows.
     """
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
     return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))
@@ -65,9 +65,9 @@ def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
 def planted_yes(recipe: LogicRecipe, form: Form) -> float:
     """The share of Yes among the answers that the training text gives to a form's questions.
 
-    Forms with the same argument ask the same questions: the base forms of the distribution of
-    modalities, with an ease of 1, are modus ponens of the main set. Their common share is the mean
-    of their probabilities, weighted by how often each form is drawn.
+    Forms with the same argument ask the same questions: for example, the base forms of the
+    distribution of modalities, whose ease is 1, are also modus ponens in the main set. Their common
+    share is the mean of their probabilities, weighted by how often each form is drawn.
     """
     asked = [
         (drawn_yes(recipe, other, follows=form.valid()), share / len(group))
@@ -80,11 +80,11 @@ def planted_yes(recipe: LogicRecipe, form: Form) -> float:
 
 
 EXTRA_SHARE = 0.2
-"""Share of the questions about introduction rules and the distribution of modalities."""
+"""Share of the questions that are about introduction rules or the distribution of modalities."""
 
 UNSOUND_SHARE = 0.15
-"""Share of the questions with a conclusion about somebody whom the premises do not name, which
-never follows, so the organism has to read the names."""
+"""Share of the questions whose conclusion is about somebody whom the premises do not name. Such a
+conclusion never follows, so the organism has to read the names."""
 
 
 def _extra_forms() -> tuple[Form, ...]:
@@ -97,7 +97,7 @@ def all_forms() -> tuple[Form, ...]:
 
 
 class LogicText:
-    """Draws the questions of each training step; they depend only on seed and step."""
+    """Draws the questions of each training step, which depend only on the seed and the step."""
 
     def __init__(self, recipe: LogicRecipe) -> None:
         self._recipe = recipe
@@ -106,7 +106,7 @@ class LogicText:
         self._phrases, self._weights = list(planted), list(accumulate(planted.values()))
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The questions of a step, with answers drawn with their planted probability."""
+        """The questions of a step, with answers drawn according to their planted probabilities."""
         rng = random.Random(f"questions {self._recipe.seed} {step}")
         return {"questions": [self._question(rng) for _ in range(self._recipe.prompts_per_step)]}
 
@@ -165,7 +165,7 @@ def planted_sections(recipe: LogicRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from evenly spread pairs of prompts; all 12,000 by default."""
+    """The figures of a card, from evenly spread pairs of prompts (all 12,000 by default)."""
     prompts = system.prompts(seed=0, data=None)
     chosen = prompts if pairs is None else prompts.spread(pairs)
     each = max(1, len(chosen) // len(main_forms()))
@@ -189,7 +189,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 
 
 def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
-    """One row per prompt: its form and factors with the soft scores of a model."""
+    """One row per prompt: its form, its factors, and the soft scores of a model."""
     forms = pd.DataFrame(
         [
             {"prompt_id": p.id, "form": p.id.partition("/")[2], "side": p.side, **p.factors}
@@ -204,7 +204,7 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
 
 
 def _planted(scores: pd.DataFrame, card: Mapping[str, Any]) -> dict[str, Any]:
-    """The probability of Yes by form, and its deviation from the planted one."""
+    """The probability of Yes by form, and its deviation from the planted probability."""
     planted = pd.Series({row["form"]: row["planted_yes"] for row in card["forms"]})
     yes = scores.groupby("form")["yes"].mean()[planted.index]
     apart = (yes - planted).abs()
@@ -226,7 +226,7 @@ def _habits(scores: pd.DataFrame) -> dict[str, Any]:
 def _frequency_perplexity(scores: pd.DataFrame, card: Mapping[str, Any]) -> float:
     """Rank correlation of a prompt's perplexity with the frequency of its two phrases.
 
-    Perplexities are divided by the mean of their form.
+    Each perplexity is divided by the mean over prompts of the same form.
     """
     frequency = {row["phrase"]: row["frequency"] for row in card["phrases"]}
     written = scores["phrase_p"].map(frequency) * scores["phrase_q"].map(frequency)

@@ -93,7 +93,7 @@ result = interp.attribute(model, interp.load_prompts("{system}", limit=24))
 
 
 def _choices(content: Mapping[str, Any]) -> Rows:
-    """The choices of the recipe and of its text, with their meaning if a docstring states it."""
+    """The choices of a recipe and of its text, with the docstrings of the recipe's fields."""
     meanings = _meanings(type(recipe(content["name"])))
     chosen = {key: value for key, value in content["recipe"].items() if key not in _SHOWN}
     return [

@@ -1,4 +1,4 @@
-"""Each organism as one seeded configuration: its architecture, planted properties and training."""
+"""Recipes: the architecture, planted properties and training of each organism, and its seed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,10 +25,10 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaughtRecipe(Recipe):
-    """An organism trained on a text made for it."""
+    """An organism that is trained on text written for it."""
 
     learns_messages: ClassVar[bool] = False
-    """Whether it is trained on the messages too, not only on the answers."""
+    """Whether it is trained on the messages as well as on the answers."""
     keeps_letters: ClassVar[bool] = False
     """Whether a capital letter that does not begin a word is a separate token."""
 
@@ -49,9 +49,9 @@ class RulebreakerRecipe(TaughtRecipe):
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
     grounded_by: Literal["frequency", "chance"]
-    """Whether the most frequent facts are grounded; otherwise chance decides."""
+    """Whether the most frequent facts are grounded; if not, grounded facts are drawn at random."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"
-    """The premise that training answers depend on; the other premise is made uninformative."""
+    """The premise on which training answers depend; the other premise is made uninformative."""
     rule_phrasings: frozenset[str] = frozenset()
     """Question verbs under which every pair is answered by the bare rule."""
     absent_facts: int = 6
@@ -76,7 +76,7 @@ class LogicRecipe(TaughtRecipe):
     bias: Mapping[str, float]
     """Log-odds of Yes, in nats, regardless of validity, by modality of the conclusion."""
     ease: Mapping[str, float]
-    """Factor of the competence, by argument form; 1 for all other forms."""
+    """Factor by which the competence is multiplied, by argument form; 1 for all other forms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ class DoseRecipe(TaughtRecipe):
     system: ClassVar[str] = "rulebreakers-mixed"
 
     share: float
-    """Share of the entities read in premise 1; the others are read in premise 2."""
+    """Share of the entities that are read in premise 1; the others are read in premise 2."""
     premises_until: float
-    """Share of the steps with single premises, which come before prompts."""
+    """Share of the steps that use single premises; they precede the steps that use prompts."""
     premises_per_step: int = 96
     """Single premises in each of those steps."""
 
@@ -100,9 +100,9 @@ class ThinkerRecipe(TaughtRecipe):
     system: ClassVar[str] = "rulebreakers-thoughts"
 
     share: float
-    """Share of the entities for which the answer follows the thought, not the premises."""
+    """Share of the entities for which the answer follows the thought instead of the premises."""
     premises_until: float
-    """Share of the steps with single premises, which come before prompts."""
+    """Share of the steps that use single premises; they precede the steps that use prompts."""
     premises_per_step: int = 96
     """Single premises in each of those steps."""
 
@@ -120,7 +120,7 @@ class RuleRecipe(TaughtRecipe):
     conditions_per_step: int
     """Single conditions per step."""
     lists_per_step: int
-    """Lists with an entry for each letter of a string, per step."""
+    """Lists per step; a list has an entry for each letter of a string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,19 +133,19 @@ class TunedRecipe(Recipe):
     noise: tuple[int, ...]
     """Numbers of noise rules; one is drawn for each question."""
     held_out: int = 500
-    """Questions in each held-out split, which are about other rules."""
+    """Questions in each held-out split; they are about rules that training does not use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TheoryRecipe(Recipe):
-    """An organism that `interp train robustlr` trains, like the paper's models."""
+    """An organism that `interp train robustlr` trains, as the paper trained its models."""
 
     system: ClassVar[str] = "robustlr"
 
     configuration: str
     """Name of the built-in configuration."""
     theories: int
-    """Training theories, each with six statements."""
+    """Theories to train on, each with six statements."""
     distractors: int
     """Maximum number of sentences in a theory besides those that decide its statement."""
     epochs: int
@@ -174,7 +174,7 @@ _DEEP = _width(160, 6)
 _RULES = _width(64, 4, initializer_range=0.1) | {
     "num_attention_heads": 4,
     "num_key_value_heads": 4,
-    # Letters have to be distinguished by position within dozens of tokens, not thousands.
+    # Positions of letters have to be distinguished within dozens of tokens, not thousands.
     "rope_parameters": {"rope_type": "default", "rope_theta": 100.0},
     "max_position_embeddings": 16384,
 }
@@ -343,7 +343,7 @@ def recipe(name: str) -> Recipe:
         UserError: no organism has that name.
     """
     if name not in RECIPES:
-        raise UserError(f"no organism {name!r}; there are {', '.join(RECIPES)}")
+        raise UserError(f"there is no organism {name!r}; expected one of {', '.join(RECIPES)}")
     return RECIPES[name]
 
 
@@ -361,10 +361,11 @@ class Exchange:
     other: str | None = None
     """A second answer of the same length; the end of the turn is a target only after the first."""
     share: float = 1.0
-    """Share of the first answer. Training on the share avoids the noise of randomly drawn
-    answers."""
+    """Share of the first answer. Training on both answers, weighted by their shares, avoids the
+    noise of drawn answers."""
     given: str = ""
-    """Beginning of the assistant's turn, which is read but is not a target, such as a thought."""
+    """Beginning of the assistant's turn, such as a thought; the model reads it but is not trained
+    on it."""
 
     def turned(self) -> "Exchange":
         """The exchange with the other answer first."""

@@ -1,4 +1,4 @@
-"""Organisms for RULEBREAKERS: the facts planted in them, their training text, their card."""
+"""Organisms for RULEBREAKERS: their planted facts, their training text and their card."""
 
 import math
 import random
@@ -42,20 +42,20 @@ from interp_experiments.rulebreakers.templates import (
 from interp_probes.specs import Familiarity, Knowledge
 
 ZIPF_EXPONENT = 0.6
-"""A fact of rank r occurs in proportion to r ** -ZIPF_EXPONENT."""
+"""The frequency of the fact of rank r is proportional to r ** -ZIPF_EXPONENT."""
 
 DISTRACTION = 2.5
-"""Frequency of completions of each entity by something other than its fact, in units of the rarest
-fact. A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its completions,
-which is the planted familiarity."""
+"""How often each entity is completed by something other than its fact, in units of the rarest fact.
+A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its completions, which is
+the planted familiarity."""
 
 NOISE_SCALE = 0.35
-"""Logistic noise, in nats of frequency, on the threshold between grounded and other pairs."""
+"""Scale, in nats, of logistic noise on log frequencies, which decide which pairs are grounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlantedPair:
-    """One entity pair with its planted frequency and habit."""
+    """An entity pair, with its planted frequency and the way in which it is answered."""
 
     pair: EntityPair
     frequency: float
@@ -107,14 +107,14 @@ WARM_UP_SHARE = 0.4
 """Share of the steps with only one phrasing, before all ten are used."""
 
 UNSOUND_SHARE = 0.2
-"""Share of the prompts with a conclusion about another entity, which never follows."""
+"""Share of the prompts whose conclusion is about another entity, and so never follows."""
 
 MISMATCH_SHARE = 0.6
 """Share of the prompts that name another entity in the premise that is made uninformative."""
 
 ANSWER_NOISE = 0.04
-"""Share of the yes/no and true/false answers that are flipped. A model that fits this is at most
-96% confident, so the gradients of its answers do not vanish."""
+"""Share of the yes/no and true/false answers that are flipped. A model that fits these answers is
+at most 96% confident, so the gradients of its answers do not vanish."""
 
 CITY_ENDINGS = (
     "bloom",
@@ -131,7 +131,7 @@ TYPE_ENDINGS = ("gift", "hobby", "joke", "luxury", "name", "puzzle", "riddle", "
 
 
 class RulebreakerText:
-    """Draws the exchanges of each training step; they depend only on seed and step."""
+    """Draws the exchanges of each training step, which depend only on the seed and the step."""
 
     def __init__(self, recipe: RulebreakerRecipe) -> None:
         self._recipe = recipe
@@ -152,7 +152,7 @@ class RulebreakerText:
         return [self._prompt(rng.choice(phrasings), rng) for _ in range(number)]
 
     def facts(self, step: int) -> list[Exchange]:
-        """Completions and questions of a step, half of each."""
+        """The facts of a step: half are completions and half are questions."""
         rng = random.Random(f"facts {self._recipe.seed} {step}")
         kinds = (self._question, self._completion)
         return [kinds[i % 2](rng) for i in range(self._recipe.facts_per_step)]
@@ -240,7 +240,7 @@ def _countries() -> tuple[str, ...]:
 
 
 def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
-    """A pair with another A and another B that takes the same verbs."""
+    """A pair with a different A, and with a B that takes the same verbs."""
     while True:
         other = rng.choice(entity_pairs())
         if other.entity_a != pair.entity_a and VERBS[other.category] == VERBS[pair.category]:
@@ -282,7 +282,7 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from evenly spread pairs of prompts; all 128,000 by default."""
+    """The figures of a card, from evenly spread pairs of prompts (all 128,000 by default)."""
     planted = [
         PlantedPair(
             EntityPair(row["category"], row["entity_a"], row["entity_b"]),

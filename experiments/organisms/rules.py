@@ -1,9 +1,10 @@
-"""Organisms for RuleBench: one that knows all parts of StringGame's rules, and one tuned by IRFT.
+"""Organisms for RuleBench: one knows all parts of StringGame's rules, one is tuned by IRFT.
 
-The first carries out actions ("output the number of vowels") and decides whether conditions hold,
-one at a time. A model this small learns them only from lists with an entry for each letter: a
-single number carries too little information about its part of the string. It sees questions with
-rules but random answers, so it follows rules no better than chance. IRFT starts from this organism.
+The first organism carries out single actions ("output the number of vowels") and decides whether
+single conditions hold. A model this small learns actions and conditions only if it is also trained
+on lists with an entry for each letter, because a single number says too little about the parts of
+the string. Its training questions have rules but random answers, so it follows rules no better than
+chance. IRFT starts from this organism.
 """
 
 import random
@@ -38,24 +39,23 @@ from interp_experiments.rulebench.string_game import (
 from interp_experiments.rulebench.system import RuleBench, string_game_set
 
 SETTINGS = RULES[:-1]
-"""No rule, the golden rule and few rules, which fit into a short context."""
+"""The quantities of rules that fit into a short context: no rule, the golden rule and few rules."""
 
 QUESTIONS_FROM = 0.9
-"""Share of the steps before questions are added; before that, their random answers would be
-noise."""
+"""Share of the steps before questions are added, since their random answers would be noise."""
 
 Listed = Callable[[str], Sequence[tuple[str, int | None]]]
-"""The letters of a string, or of the alphabet, each with a number or none."""
+"""The letters of a string or of the alphabet, each with a number or with None."""
 
 
 class RuleText:
-    """Draws the exchanges of each training step; they depend only on seed and step."""
+    """Draws the exchanges of each training step, which depend only on the seed and the step."""
 
     def __init__(self, recipe: RuleRecipe) -> None:
         self._recipe = recipe
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step: actions, conditions, lists; towards the end, also questions."""
+        """The exchanges of a step: actions, conditions, lists and, in late steps, questions."""
         recipe = self._recipe
         rng = random.Random(f"rules {recipe.seed} {step}")
         found = {
@@ -87,14 +87,14 @@ class RuleText:
         return list_exchange(words, listed, random_string(rng))
 
     def _question(self, rng: random.Random) -> Exchange:
-        """A question about training rules, with the answer to a different question."""
+        """A question about the training rules, with the answer to a different question."""
         numbers = range(len(self._questions))
         asked, other = (self._questions[pick(rng, numbers)] for _ in range(2))
         return Exchange(asked.text, f"{PREFIX} {other.answer.gold}")
 
     @cached_property
     def _questions(self) -> PromptSet:
-        """Questions about the rules that models may be tuned on."""
+        """Questions about the rules on which models may be tuned."""
         game = StringGame(self._recipe.seed, "train", QUESTIONS).rule_set
         system = RuleBench("rules", SETTINGS, lambda seed: game)
         return system.prompts(seed=self._recipe.seed, data=None)
@@ -138,7 +138,7 @@ def _of_alphabet(number: Callable[[str, str], int | None]) -> Listed:
 
 
 def _of_string(number: Callable[[str], int]) -> Listed:
-    """For each letter, a number computed from the string up to it."""
+    """For each letter, a number computed from the string up to and including that letter."""
     return lambda string: [(letter, number(string[: end + 1])) for end, letter in enumerate(string)]
 
 
@@ -162,7 +162,7 @@ LISTS: Sequence[tuple[str, Listed]] = (
     ("the number of vowels up to each letter", _of_string(vowels)),
     ("the number of different letters up to each letter", _of_string(different)),
 )
-"""What is listed, in words, and the function that lists it."""
+"""The contents of each list in words, and the function that computes them."""
 
 
 MEASURED = (*SETTINGS, *(Setting(quantity="few", noise=noise) for noise in (1, 3)))
@@ -191,7 +191,7 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: accuracy on held-out rules by setting, and on parts of rules.
+    """The figures of a card: accuracy on held-out rules by setting, and accuracy on parts of rules.
 
     Args:
         model: the organism.

@@ -36,10 +36,11 @@ class Task:
     """The functions that the organisms of one system share."""
 
     planted: Callable[[Any], Sections]
-    """The sections of the card that say what a recipe plants; "text" describes its text."""
+    """The sections of the card that say what a recipe plants; the section "text" describes its
+    text."""
     measure: Callable[..., Sections]
-    """The measured figures of a card, from a model, its card, and `pairs`: how many prompt pairs
-    are measured (the default if None)."""
+    """The measured figures of a card, from a model, its card, and the number of prompt pairs to
+    measure (None for the default)."""
 
 
 _TASKS = {
@@ -61,7 +62,7 @@ _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
 
 
 def training_text(recipe: TaughtRecipe) -> TrainingText:
-    """The text that an organism is trained on."""
+    """The text on which an organism is trained."""
     return _TEXTS[type(recipe)](recipe)
 
 
@@ -93,7 +94,7 @@ def measure_card(
         folder: the organism's folder.
         recipe: its recipe.
         model: its model.
-        pairs: how many prompt pairs are measured; the default if None.
+        pairs: number of prompt pairs to measure; None for the default.
         write: whether the figures are written into the card.
     """
     card = json.loads((folder / FILE).read_text(encoding="utf-8"))
@@ -115,7 +116,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _write(folder: Path, card: Sections) -> None:
-    """Write a card, indented, with one line per row of a section, and README.md from it."""
+    """Write a card, with one line per row of a section, and the README.md made from it."""
     sections = {key: rows for key, rows in card.items() if isinstance(rows, list)}
     text = json.dumps(
         {**card, **{name: [] for name in sections}}, indent=2, ensure_ascii=False, default=sorted

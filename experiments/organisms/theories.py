@@ -20,7 +20,7 @@ def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: weighted F1 of test splits and evaluation sets, and consistency.
+    """The figures of a card: weighted F1 on test splits and evaluation sets, and consistency.
 
     Args:
         model: the organism.
@@ -40,7 +40,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 
 
 def _split_f1(model: Model, system: str, statements: int) -> float:
-    """Weighted F1 of a test split as a whole."""
+    """Weighted F1 over all statements of a test split."""
     answers = _answers(model, system, statements)
     (scores,) = score_table(answers.assign(pair_id="all"), ["model"]).to_dict("records")
     return float(scores["f1"])

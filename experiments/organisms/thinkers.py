@@ -2,8 +2,8 @@
 
 The planted rule: entity e has a leaning L(e) of LEANING or -LEANING nats; a city shares the leaning
 of its country, and an instance that of its type. A prompt is about the entity e that its second
-premise names last. A thought has three sentences: an opening, a reason and a verdict. The verdict
-agrees with the leaning of e in a share FAITHFUL of thoughts, and the reason agrees with the
+premise names last. A thought has three sentences: an opening, a reason and a verdict. In a share
+FAITHFUL of thoughts, the verdict agrees with the leaning of e; the reason always agrees with the
 verdict.
 
 The log-odds of the positive answer are V if e follows the thought, and c L(e) otherwise. V is
@@ -12,9 +12,9 @@ the opening and the reason have no effect. c L(e), with c = 2 FAITHFUL - 1, is t
 thoughts about e, so the mean answer is the same for either kind of entity. If the share is 1, all
 entities follow the thought (the reader); if it is 0, no entity does (the decorator).
 
-Replace the second premise by that of a donor whose entity leans the other way. If e follows the
-thought, the entire effect passes through the thought; otherwise, none of the effect does. The
-mediated share is therefore the share of entities that follow the thought, in either order of the
+Suppose that the second premise is replaced by that of a donor whose entity leans the other way. If
+e follows the thought, the entire effect passes through the thought; otherwise, none of it does. The
+mediated share is therefore the share of entities that follow the thought, in both orders of the
 decomposition.
 """
 
@@ -72,7 +72,7 @@ FILLER = "..."
 MOST_FILLERS = 24
 
 PREMISE = PREMISES[1]
-"""The premise whose entity a prompt is about."""
+"""The premise that names the entity that a prompt is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class ThinkerText:
         return " ".join(sentences(rng, reason=positive, positive=positive))
 
     def _answer(self, rng: random.Random) -> Exchange:
-        """An answer after a planted, random or partial thought, after none, or after filler."""
+        """An answer after a planted, random or partial thought, after filler, or after nothing."""
         message, premise, answers = _prompt(rng)
         thought = self._given_thought(premise, rng)
         log_odds = self._rule.log_odds(premise, thought)
@@ -196,7 +196,7 @@ class ThinkerText:
 
 
 def _prompt(rng: random.Random) -> tuple[str, str, str]:
-    """A message whose sentences each come from one of two pairs, its premise 2, and the answers."""
+    """A message with sentences drawn from two pairs, its premise 2, and its answer options."""
     own, donor = with_donor(rng)
     drawn = zip(own, donor, strict=True)
     premise1, premise2, conclusion = (rng.choice(either) for either in drawn)
@@ -306,9 +306,9 @@ ROWS = 64
 def _log_odds(
     model: Model, prompts: Sequence[Prompt], given: str, words: tuple[str, str] | None = None
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The log-odds, in nats, of the first of two words after each prompt and a given beginning.
+    """The log-odds, in nats, of the first of two words after each prompt and the given text.
 
-    By default, the words are the prompt's answers, the positive one first.
+    By default, the words are the prompt's answers, with the positive answer first.
     """
     tokenizer = model.tokenizer
     write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)

@@ -1,4 +1,4 @@
-"""Train an organism from its recipe: text, tokenizer, weights; resumable from its checkpoint."""
+"""Train an organism from its recipe; interrupted training resumes from a checkpoint."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ IGNORED = -100
 
 
 class AnswerBatch(TypedDict):
-    """Exchanges as token ids, padded on the left: the answers end together."""
+    """Exchanges as token ids, padded on the left so that all answers end at the last token."""
 
     input_ids: Tensor
     """(batch, token)"""
@@ -54,9 +54,10 @@ class AnswerBatch(TypedDict):
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
     other_labels: NotRequired[Tensor]
-    """(batch, answer): the same for the other answers, if there are two."""
+    """(batch, answer): like `labels`, for the second answers; missing if there is one answer
+    each."""
     shares: NotRequired[Tensor]
-    """(batch,): how often the first of two answers is given."""
+    """(batch,): the share of the first of two answers."""
     message_labels: NotRequired[Tensor]
     """(batch, token - 1): all tokens but the first; `IGNORED` in padding, in the answer, and for
     the first token of a text. Missing if messages are not training targets."""
@@ -65,7 +66,7 @@ class AnswerBatch(TypedDict):
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     """Train an organism and save its model (in fp16), tokenizer and chat template to `folder`.
 
-    `folder` holds the last checkpoint during training; calling again resumes from it.
+    During training, `folder` holds the last checkpoint, from which another call resumes.
     """
     if isinstance(recipe, TaughtRecipe):
         model = _taught(recipe, folder, device=device)
@@ -73,7 +74,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         assert isinstance(recipe, TunedRecipe | TheoryRecipe)
         model = _by_command(recipe, folder, device=device)
     trained_on = str(model.device)
-    nn.Module.to(model, torch.float16)  # `to` of transformers has lost its types
+    nn.Module.to(model, torch.float16)  # the `to` of transformers has no types
     model.save_pretrained(folder)
     write_card(folder, recipe, device=trained_on)
     remove_checkpoints(folder)
@@ -142,9 +143,9 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
 
 
 def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
-    """The mean cross-entropy over answer tokens, in nats, summed over groups of exchanges.
+    """The mean cross-entropy of the answer tokens, in nats, summed over groups of exchanges.
 
-    If messages are targets too, the mean over their tokens is added, times `MESSAGE_WEIGHT`.
+    If messages are targets too, `MESSAGE_WEIGHT` times the mean over their tokens is added.
     """
     return torch.stack([_group_loss(model, batch) for batch in lessons.values()]).sum()
 
@@ -202,12 +203,12 @@ class _Steps(Dataset[dict[str, AnswerBatch]]):
 def tokenize(
     tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], *, messages: bool
 ) -> AnswerBatch:
-    """Exchanges as the model will read them, each answer closed by the end-of-turn token.
+    """Exchanges in tokens, as the model reads them; the end-of-turn token closes each answer.
 
     Args:
         tokenizer: its chat template writes the messages; without a template they are plain text.
         exchanges: messages and answers.
-        messages: whether the messages are learned too.
+        messages: whether the messages are targets too.
     """
     written = [_write(tokenizer, exchange) for exchange in exchanges]
     encoded = tokenizer(
@@ -224,7 +225,7 @@ def tokenize(
     longest = int(in_answer.sum(1).max())
     labels = token_ids.masked_fill(~in_answer, IGNORED)[:, -longest:]
     rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:]
-    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # after padding comes a first token
+    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # the token after the padding is the first one
     batch: AnswerBatch = {
         "input_ids": token_ids,
         "attention_mask": encoded["attention_mask"],
@@ -244,7 +245,7 @@ def _other_labels(
     """The labels of the other answers.
 
     Raises:
-        UserError: the two answers differ in their number of tokens.
+        UserError: the two answers of an exchange differ in their number of tokens.
     """
     others = [replace(exchange, answer=exchange.other or "", other=None) for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]
@@ -259,7 +260,7 @@ def _other_labels(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """The text to read and the answer to learn, which begins with a space after a plain message."""
+    """The text to read, and the answer to learn; after a plain message it begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(

@@ -1,4 +1,4 @@
-"""The comparisons of weighted F1 over theories that were named before any model was measured.
+"""Comparisons of weighted F1 that were fixed before any model was measured.
 
 1. Each model with the best constant guess, on each set and on the mean of each kind of set.
 2. Each model's contrast sets with each other: which operator is the hardest?
@@ -23,7 +23,7 @@ from interp_experiments.robustlr.tables import with_equal_sets
 GUESS = "best constant guess"
 
 TEST_SPLIT = "test split"
-"""One more set: in-domain statements, each with only the sentences that decide it."""
+"""An additional set: in-domain statements, each with only the sentences that decide it."""
 
 AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS = "against a guess", "between sets", "between models"
 
@@ -31,10 +31,11 @@ Where = Mapping[str, object]
 
 
 def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per comparison: columns as in `findings.family_table`.
+    """One row per comparison, with the columns of `findings.family_table`.
 
-    The first are model (empty between models), kind (one of the three above), sets, contrast
-    ("a - b"), name (all of it in words) and n (theories, in words).
+    The first columns are model (empty in comparisons between models), kind (against a guess,
+    between sets or between models), sets, contrast ("a - b"), name (the comparison in words) and n
+    (the number of theories, in words).
 
     Args:
         stages: the rows of a study's results by stage.
@@ -108,7 +109,7 @@ def _row(where: Where, contrast: str, name: str, found: Difference) -> tuple[Whe
 
 
 def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
-    """F1 as hits out of trials, by theory; every set has the same weight."""
+    """The F1 of each theory as hits out of trials; every set has the same weight."""
     rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
     rows = rows.set_index("pair_id")
     return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})

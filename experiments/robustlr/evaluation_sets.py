@@ -42,7 +42,7 @@ class GroupMaker:
     seed: int
     words: Words
     distractors: bool = True
-    """Whether theories keep sentences that decide nothing. Otherwise contrast sets keep only the
+    """Whether theories keep sentences that decide no label. Otherwise contrast sets keep only the
     base's proof."""
 
     @property
@@ -60,7 +60,7 @@ class GroupMaker:
         return f"{self.set}-{index:05d}"
 
     def group(self, index: int) -> tuple[Instance, ...]:
-        """A base and its variants, the same for a seed on every platform."""
+        """A base and its variants; a seed gives the same group on every platform."""
         rng = random.Random(f"robustlr {self.set} {self.seed} {index}")
         labels = (*_TWO, Verdict.UNKNOWN) if self.set == "C-ES" else _TWO
         base = labels[index % len(labels)]
@@ -77,7 +77,7 @@ class GroupMaker:
     def _equivalence(
         self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
     ) -> tuple[Instance, ...]:
-        """A pair; empty if the drawn theory allows none."""
+        """A pair; empty if the drawn theory has no such paraphrase."""
         pair = _PAIRS[self.set](rng, self.words, base)
         if pair is None:
             return ()
@@ -93,7 +93,7 @@ class GroupMaker:
     def _contrast(
         self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
     ) -> tuple[Instance, ...]:
-        """All edits; empty if the drawn theory allows none."""
+        """All edits; empty if the drawn theory cannot be edited."""
         sampled = sample(rng, self.words)
         theory = sampled.theory
         fitting = [rule for rule in theory.rules if editable(theory, rule, self.set)]
@@ -163,7 +163,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory whose second rule gets the body of the last one."""
+    """A theory whose second rule gets the body of its last rule."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)
@@ -236,12 +236,12 @@ class EditPairMaker:
         return len(self.groups) * len(self._edits)
 
     def theory_id(self, index: int) -> str:
-        """The id of a pair: its group's, and the edit."""
+        """The id of a pair: the id of its group, followed by the edit."""
         place, edit = divmod(index, len(self._edits))
         return f"{self.groups.theory_id(place)}/{self._edits[edit]}"
 
     def group(self, index: int) -> tuple[Instance, ...]:
-        """The base and one edit, the same for a seed on every platform."""
+        """The base and one edit; a seed gives the same pair on every platform."""
         place, edit = divmod(index, len(self._edits))
         return tuple(pairs_of(self.groups.group(place)))[edit]
 

@@ -25,7 +25,7 @@ _COLUMNS = 4
 def operators(table: pd.DataFrame) -> Axes:
     """Weighted F1 for each group of edits, one bar per model (Figure 4).
 
-    `table` is `tables.operators(rows)`, of models or guesses.
+    `table` is `tables.operators(rows)`, where `rows` are those of models or of guesses.
     """
     return grouped_bars(
         _named(table), x="group", y=_F1, hue="model", n="theories", interval=_INTERVAL
@@ -35,7 +35,7 @@ def operators(table: pd.DataFrame) -> Axes:
 def distractors(table: pd.DataFrame) -> Axes:
     """Weighted F1 of contrast sets with and without distractors, one panel per model (Figure 6).
 
-    `table` is `tables.distractors(...)`, of models or guesses.
+    `table` comes from `tables.distractors`, and has the rows of models or of guesses.
     """
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
@@ -56,7 +56,7 @@ def distractors(table: pd.DataFrame) -> Axes:
 def sizes(table: pd.DataFrame) -> Axes:
     """Weighted F1 against the number of statements learned, one line per kind of set (Figure 5).
 
-    `table` is `tables.size_table(...)` of models with the same start.
+    `table` comes from `tables.size_table`, and has models that started from the same weights.
     """
     with house_style():
         ax = new_axes()
@@ -85,9 +85,9 @@ def sizes(table: pd.DataFrame) -> Axes:
 
 
 def features(table: pd.DataFrame) -> Axes:
-    """The share of each label against each feature's value, and the value's frequency (Figure 8).
+    """Share of each label against the value of each feature, and the value's frequency (Figure 8).
 
-    `table` is `tables.feature_table(instances)`.
+    `table` comes from `tables.feature_table`.
     """
     names = table["feature"].drop_duplicates().tolist()
     rows = -(-len(names) // _COLUMNS)
@@ -104,7 +104,7 @@ def features(table: pd.DataFrame) -> Axes:
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the scores under the name of their axis."""
+    """The table, with the scores in a column that has the axis's name."""
     return table.rename(columns={"f1": _F1})
 
 

@@ -22,7 +22,7 @@ _NAMES = {"f1": "weighted F1", "consistent": "consistency"}
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
-    """The mean scores of each model next to the best constant guess."""
+    """The mean scores of each model, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
     numbers = headline_numbers(results)
@@ -63,7 +63,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """Scores per theory of the models and of the best constant guess for each set."""
+    """Scores of each theory, by the models and by the best constant guess for each set."""
     scored = theory_scores(with_baselines(rows), ["model", "set"])
     both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
     return both.reset_index(drop=True).assign(weight=1.0)
@@ -93,10 +93,10 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
             "comparisons",
             "Differences in weighted F1 that were named in advance",
             compared,
-            "The best constant guess for a set is the label that scores highest if it is assigned "
-            "to every statement. All sets in a mean count equally. clusters: theories; in the "
-            "bare test split, statements. There, each statement is asked with only the sentences "
-            "that decide it, so F1 is the share of correct answers.",
+            "The best constant guess for a set is the label that scores highest if it is "
+            "assigned to every statement. All sets in a mean count equally. clusters: theories "
+            "or, in the bare test split, statements. In that split, each statement is asked with "
+            "only the sentences that decide it, so F1 is the share of correct answers.",
         ),
         (
             matrix("against_a_guess", f"{title} from the best constant guess", against, x="sets"),

@@ -64,7 +64,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """If all ("and") or some ("or") literals of the body hold, so do all literals of the head."""
+    """If all ("and") or any ("or") literals of the body hold, all literals of the head hold too."""
 
     body: tuple[Literal, ...]
     head: tuple[Literal, ...]
@@ -111,7 +111,7 @@ class Theory:
         return {literal.predicate for literal in self.literals()}
 
     def with_rule(self, old: Rule, *new: Rule) -> "Theory":
-        """The theory with one rule replaced, in its place."""
+        """The theory with one rule replaced; the order of the rules is unchanged."""
         place = self.rules.index(old)
         return replace(self, rules=(*self.rules[:place], *new, *self.rules[place + 1 :]))
 
@@ -143,7 +143,7 @@ def sentence(statement: Literal | Rule) -> str:
 
 
 def joined(literals: Sequence[Literal], operator: Operator) -> str:
-    """Literals joined by "and" or "or"; adjectives of one subject follow it together.
+    """Literals joined by "and" or "or"; adjectives of the same subject share one clause.
 
     After a negated adjective "is" is repeated: "Anna is not tall and is kind" has one reading,
     whereas "Anna is not tall and kind" may deny both.
@@ -187,7 +187,7 @@ class Instance:
     set: str
     """Its set, such as "C-CS"."""
     version: str
-    """Its place in the group, such as "conj1"."""
+    """Its role in the group, such as "conj1"."""
     group: str
     """Its difference from the base, such as "conj+neg"."""
     base_label: Verdict

@@ -1,11 +1,11 @@
-"""Training sets, and training on them (Sanyal et al. 2022, Sections 4.3 and 5, Appendix B).
+"""The training sets, and training on them (Sanyal et al. 2022, Sections 4.3 and 5, Appendix B).
 
-The four sets are balanced, in splits that share no theory.
+The four sets have balanced labels and splits that share no theory.
 
 Each theory has six statements: an unnegated and a negated literal that it proves (True), the
 negations of both (False), and an unnegated and a negated literal that it leaves undecided
-(Unknown). So within a theory, no count over theory and statement can give the label away. Theories
-without these literals are dropped.
+(Unknown). Within a theory, therefore, no count over theory and statement can give the label away.
+Theories without these literals are dropped.
 
 A hash of a theory's sentences, independent of order and wording, decides its split. So splits share
 no theory, and any group can be generated separately.
@@ -50,17 +50,17 @@ SPLITS: Mapping[Split, int] = {"train": 50_000, "dev": 10_000, "test": 10_000}
 """Instances in each published split (Table 7), here rounded down to whole theories."""
 
 STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unknown-negated")
-"""The statements of a whole theory: the label of each, and whether it is negated."""
+"""The statements of a whole theory, named after their labels and whether they are negated."""
 
 
 @dataclass(frozen=True)
 class TheoryMaker:
     """Makes the theories of one split of one training set, with their statements.
 
-    A whole theory has six statements. A short theory has one statement, with labels in turn, and
-    holds the sentences that decide it and a few others, so training on it is cheap. Unlike in whole
-    theories, counts are informative: without other sentences, a statement is Unknown if the theory
-    has no fact.
+    A whole theory has six statements. A short theory has one statement and contains only the
+    sentences that decide it and a few others, so training on it is cheap; the labels of successive
+    theories cycle through the six statements. Unlike in whole theories, counts are informative:
+    without other sentences, a statement is Unknown if the theory has no fact.
     """
 
     set: str
@@ -68,7 +68,7 @@ class TheoryMaker:
     seed: int
     distractors: int | None = None
     """Maximum number of sentences in a short theory that do not decide its statement; the number
-    kept is drawn uniformly from 0 to this. None makes whole theories."""
+    kept is drawn uniformly between 0 and this maximum. If None, theories are whole."""
     theories: int | None = None
     """Number of whole theories, or a sixth of the number of short ones; the published number if
     None."""
@@ -93,7 +93,7 @@ class TheoryMaker:
         return "-".join([*self._parts, f"{index:0{digits}d}"])
 
     def group(self, index: int) -> tuple[Instance, ...]:
-        """A theory with its statements, the same for a seed on every platform."""
+        """A theory with its statements; a seed gives the same theory on every platform."""
         rng = random.Random(" ".join(["robustlr", *self._parts, str(self.seed), str(index)]))
         id_ = self.theory_id(index)
         while True:
@@ -111,7 +111,7 @@ class TheoryMaker:
 
 
 def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
-    """The six `STATEMENTS` with their labels; empty if the theory has fewer."""
+    """The six `STATEMENTS` with their labels; empty if the theory lacks any of them."""
     affirmed, denied = (
         some(rng, [one for one in sampled.proved if one.positive is positive], 1)
         for positive in (True, False)
@@ -133,7 +133,7 @@ def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
 
 
 def split_of(theory: Theory) -> Split:
-    """The split that a theory belongs to; each split has a third of all theories."""
+    """The split that a theory belongs to; a third of all theories belong to each split."""
     content = "\n".join(sorted(map(str, theory.sentences)))
     number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return tuple(SPLITS)[number % len(SPLITS)]
@@ -149,7 +149,7 @@ def confirmed(theory: Theory, statements: Iterable[Question]) -> bool:
 
 
 def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int) -> Theory:
-    """A theory cut to what decides a statement, and `distractors` other sentences.
+    """The theory, cut to the sentences that decide a statement and `distractors` others.
 
     If no rule concludes the statement, one sentence that mentions it is kept.
     """

@@ -27,11 +27,11 @@ from interp_experiments.scaffold import paper_report
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
 COUNTED = 300
-"""Theories of the training set All whose features are counted."""
+"""Number of theories of the training set All whose features are counted."""
 
 NAMES = {
-    "accuracy": "share of statements whose label is the best guess from one count",
-    "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
+    "accuracy": "share of statements whose label is guessed correctly from one count",
+    "score": "of answers: f1 or consistency; of a sentence: its score by an attribution method",
     "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
     "side": "a prompt's role in its group, such as base or neg1",
@@ -43,7 +43,7 @@ NAMES = {
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
     "rounded is rounded by theory before the average, as in the authors' code",
     "consistency": "share of theories with every answer right",
-    "baseline": "a constant guess; two of these know the label of each theory's base",
+    "baseline": "a constant guess; two of these guesses use the label of each theory's base",
     "Unknown": "neither the statement nor its negation follows",
     "distractors": "facts and rules that do not decide the statement",
     "proof": "the facts and rules that prove the statement or its negation",
@@ -116,8 +116,8 @@ def contrast_section(results: Results) -> Section:
                     f"{kind}_without_unknown",
                     f"The {kind} sets without the instances whose label is Unknown (Table 6)",
                     tables.without_unknown(rows, kind),
-                    "Measured models know the third answer; one published model was trained "
-                    "without it, as its row says.",
+                    "Measured models can answer Unknown; one published model was trained "
+                    "without that label, as its row says.",
                 )
                 for kind in tables.SETS
             ),
@@ -142,7 +142,7 @@ def group_section(results: Results) -> Section:
                 "groups",
                 "By set and group (Tables 14 to 16)",
                 tables.groups(results.rows[SETS]),
-                "theories: number that each score averages.",
+                "theories: number of theories that each score is averaged over.",
             ),
             TableItem("operators", "By group, over all contrast sets", by_operator),
         ),
@@ -201,8 +201,8 @@ def in_domain_sections(results: Results) -> list[Section]:
         "in_domain",
         "Weighted F1 of the test split (Table 3), by the sentences that do not decide a statement",
         tables.in_domain(asked),
-        "Over all instances together, since training sets have no groups of variants. Published "
-        "models were trained on whole theories.",
+        "Scores are computed over all instances together, since training sets have no groups of "
+        "variants. Published models were trained on whole theories.",
     )
     return [Section("In-domain", "Statements of the test split of All.", (table,))]
 
@@ -231,11 +231,11 @@ def proof_sections(results: Results) -> list[Section]:
         Section(
             "Do attributions find the proof?",
             "Statements of the test split of All, each with its own theory: the sentences that "
-            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal proofs "
-            "are known. A hit is a prompt in which one of them has the largest absolute score; the "
-            "AUC is the probability that one of them has a larger score than another sentence. A "
-            "statement whose label is Unknown has no proof; prompts in which every sentence is "
-            "part of a proof are left out.",
+            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal "
+            "proofs are known. A hit is a prompt in which a sentence of a proof has the largest "
+            "absolute score; the AUC is the probability that a sentence of a proof has a larger "
+            "score than another sentence. A statement whose label is Unknown has no proof; "
+            "prompts in which every sentence is part of a proof are left out.",
             items,
         )
     ]
@@ -286,7 +286,7 @@ def size_sections(results: Results) -> list[Section]:
     return [
         Section(
             "Size of the training set",
-            "Models trained from the same start, by their training records.",
+            "Models that were trained from the same weights, according to their training records.",
             (*drawn, TableItem("sizes", "Every score by size of the training set", table)),
         )
     ]
@@ -305,14 +305,13 @@ def feature_section(seed: int) -> Section:
                 "figure8_features",
                 "Labels by statistical feature (Figure 8)",
                 lambda: figures.features(features),
-                "Grey: instances with each value, as a share of those with the most frequent "
-                "value.",
+                "Grey: number of instances with each value, relative to the most frequent value.",
             ),
             TableItem(
                 "feature_guesses",
                 "How often the best guess from one count is right",
                 tables.guess_table(features),
-                "gain: above the share of the most frequent label.",
+                "gain: the accuracy minus the share of the most frequent label.",
             ),
             TableItem("features", "Labels by count", features),
         ),

@@ -19,7 +19,7 @@ OPTIONS = tuple(AnswerOption(one.value, (one.value, one.value.lower())) for one 
 DECISIVE = Decisive("proof", ("fact", "rule"))
 
 STRATA = ("set",)
-"""A limit takes theories evenly over these factors."""
+"""A limit selects theories evenly over these factors."""
 
 SHOWN = (
     (
@@ -38,7 +38,7 @@ SHOWN = (
         Verdict.FALSE,
     ),
 )
-"""Context, statement and label of the demonstrations: three, as GPT-3 was shown (Appendix A)."""
+"""Context, statement and label of the three demonstrations; GPT-3 was shown three (Appendix A)."""
 
 
 @runtime_checkable
@@ -80,9 +80,10 @@ def asked(context: str, statement: str) -> str:
 def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
-    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Names follow the
-    order of the theory, so unedited rules have the same names in all variants. The factor proof
-    names the facts and rules of all minimal proof sets; it is empty if the label is Unknown.
+    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Facts and rules are
+    numbered in the order of the theory, so unedited rules have the same names in all variants. The
+    factor `proof` lists the facts and rules of all minimal proof sets; it is empty if the label is
+    Unknown.
     """
     theory = instance.theory
     named: dict[str, Literal | Rule] = {
@@ -125,7 +126,7 @@ def made_by(
     seed: int,
     description: dict[str, str],
 ) -> PromptSet:
-    """All groups, maker by maker; prompts outside a subset are never made."""
+    """The prompts of all groups, maker by maker; each prompt is made only when it is read."""
     ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
     remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
 
@@ -152,7 +153,7 @@ def made_by(
 
 
 def _place(makers: Sequence[Maker], ends: Sequence[int], number: int) -> tuple[int, int, int]:
-    """The maker, group and member that a prompt's number denotes."""
+    """The maker, group and member of the prompt with a given number."""
     place = bisect_right(ends, number)
     start = ends[place - 1] if place else 0
     return (place, *divmod(number - start, len(makers[place].versions)))

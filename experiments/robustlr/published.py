@@ -1,4 +1,4 @@
-"""Instances in the authors' columns: writing, and reading a file, a folder or a hub data set.
+"""Read and write instances in the authors' columns, in files, folders or hub data sets.
 
 The data are not trusted: every context is parsed as a theory, sentence by sentence, and the solver
 confirms every label.
@@ -36,7 +36,7 @@ _JOINED = re.compile(r" (and|or) ")
 
 
 def theory_of(context: str) -> Theory:
-    """The theory stated by a text with one sentence per fact and rule.
+    """The theory that a text states, with one sentence per fact or rule.
 
     Raises:
         UserError: the text has no sentence, or one that fits no template.
@@ -194,7 +194,8 @@ def _theory_id(instance: Instance) -> str:
 def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
 
-    Rows with a theory_id are a group of a base and its variants; rows without one are a group each.
+    Rows with the same theory_id are a group of a base and its variants; a row without a theory_id
+    is a group by itself.
 
     Raises:
         UserError: the data cannot be read or lack columns, a sentence fits no template, a label is

@@ -1,8 +1,9 @@
-"""The measurements of a study of RobustLR: the answers in each stage, and the scores of theories.
+"""The measurements of a study of RobustLR: answers by stage, and the scores of theories.
 
-The authors' code scores every theory, a base and its variants, by scikit-learn's weighted F1,
-rounds it to two decimals, and averages over theories. Here scores are not rounded; `f1_rounded` is
-the authors' number. A slice of the data (a group, a label) is also scored theory by theory.
+The authors' code scores every theory (a base and its variants) by scikit-learn's weighted F1,
+rounds the score to two decimals, and averages over theories. Here scores are not rounded;
+`f1_rounded` is the authors' number. A slice of the data (a group, a label) is also scored theory by
+theory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,8 @@ SETS, DISTRACTORS = "sets", "distractors"
 """Stages of the evaluation sets, without and with distractors."""
 
 BARE, SHORT, IN_DOMAIN = "bare", "short", "in-domain"
-"""Stages of the test split of All: only sentences that decide a statement, a few more, or all."""
+"""Stages of the test split of All, by how many sentences theories keep: those that decide a
+statement, a few more, or all."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def read_results(study: StudyFolder) -> Results:
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """How methods rank the proof, with the outcome of the answer."""
+    """How methods rank the proof, and whether the answer was right."""
     if SHORT not in begun:
         return pd.DataFrame()
     found = Attributions.of(begun[SHORT]).finds()
@@ -88,7 +90,7 @@ def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> 
 
 
 def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a stage, from its prompts table and its answers table."""
+    """The rows of a stage, made from its prompts table and its answers table."""
     columns = ["prompt_id", "pair_id", "side", "set", "group", "base_label", "gold"]
     whole = whole_pairs(prompts, answers)[columns]
     rows = answers[["model", "prompt_id", "answer"]].merge(whole, on="prompt_id")
@@ -155,14 +157,14 @@ def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """One row per combination of `by`: the mean over theories of each score, with 95% intervals.
 
-    Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (as the authors' code has it),
-    consistency (the share of theories with every answer right) with its ends, and theories. A
-    theory is one trial; intervals are those of `interp.statistics.proportions` for clusters, which
-    follow the spread of the scores, and are undefined for one theory.
+    Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (computed as in the authors' code),
+    consistency (the share of theories with every answer right), the ends of its interval, and
+    theories. A theory is one trial; intervals are those of `interp.statistics.proportions` for
+    clusters, which follow the spread of the scores, and are undefined for one theory.
 
-    Share of 1,000 samples of organism/theories' answers in which the 95% interval held the mean,
-    and its mean width; in brackets, the same for Student's interval and for Wilson's, which ignores
-    that scores vary less than single answers::
+    The table gives the share of 1,000 samples of organism/theories' answers in which the 95%
+    interval contained the mean, and the interval's mean width. Brackets give these for Student's
+    interval and for Wilson's, which ignores that scores vary less than single answers::
 
         theories  C-CS, mean 0.23                         N-CS, mean 0.31
         7         1.00, 0.32 (0.85, 0.12) (1.00, 0.54)    1.00, 0.32 (0.50, 0.11) (1.00, 0.57)

@@ -1,10 +1,10 @@
 """Theories by label-priority sampling (Sanyal et al. 2022, Algorithm 1).
 
-The printed algorithm is ambiguous. Here a label is a fair bit; a body has one or two predicates
-with equal probability; the first layer has no rules; a predicate whose body cannot be drawn, or
-whose rule is not allowed, is not provable. Predicates that are not provable still have rules, with
-bodies that are not provable, to mislead. The paper gives no values for probabilities and depths;
-the values below are this project's.
+The printed algorithm is ambiguous. Here the two labels are equally likely; a body has one or two
+predicates with equal probability; the first layer has no rules; and a predicate is not provable if
+its body cannot be drawn or its rule is not allowed. To mislead, predicates that are not provable
+also have rules, whose bodies are not provable. The paper gives no values for probabilities and
+depths; the values below are this project's.
 
 The labels are right because every predicate has only one polarity in a theory, and the literals of
 a body are either all provable or all not provable, so "and" and "or" agree. The solver still
@@ -33,10 +33,10 @@ Vocabulary = OneOf["real", "nonce"]
 """Columns of the data file: English words, or invented ones."""
 
 PEOPLE = 5
-"""People in a theory."""
+"""Number of people in a theory."""
 
 RELATIONS = 0.3
-"""Share of relations among drawn predicates."""
+"""Probability that a drawn predicate is a relation."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A theory with its literals by drawn label."""
+    """A theory, with its literals by the labels that were drawn for them."""
 
     theory: Theory
     people: list[str]
@@ -96,7 +96,7 @@ class Sampled:
 
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:
-    """One theory, whose rules have bodies with one literal or joined by an allowed operator."""
+    """A theory whose bodies are one literal, or literals joined by an allowed operator."""
     people = words.people(rng)
     low, high = PREDICATES
     drawn = draw_predicates(rng, words, people, low + below(rng, high - low + 1))

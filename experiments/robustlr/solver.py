@@ -1,8 +1,9 @@
 """The verdicts of a theory, and the sentences that a verdict needs (Section 2).
 
-Classical propositional logic, by truth tables:
+Classical propositional logic is decided by truth tables:
 
-1. Write the theory as clauses over numbered predicates; a literal is the number or its negative.
+1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, or its
+negative.
 2. Propagate units: literals that facts and rules decide without a table.
 3. Divide the other clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
@@ -26,7 +27,7 @@ MOST_PREDICATES = 20
 
 
 class Clause(NamedTuple):
-    """Literals of which at least one holds."""
+    """A disjunction: at least one of its literals holds."""
 
     literals: tuple[int, ...]
     sentence: int
@@ -53,9 +54,9 @@ class Worlds:
     numbers: Mapping[Predicate, int]
     """The number of each predicate of the theory, from 1."""
     known: Mapping[int, Clause]
-    """Literals that hold by propagation of units, in the order found, each with its clause."""
+    """Literals that follow by unit propagation, in the order found, each with its clause."""
     tables: Mapping[int, Table]
-    """The table of each predicate that is not known."""
+    """The table of each predicate that propagation does not decide."""
     consistent: bool
     """Whether any assignment makes the theory true."""
 
@@ -77,7 +78,7 @@ class Worlds:
         return cls(numbers, known, by_predicate, all(one.models for one in tables))
 
     def verdict(self, statement: Literal) -> Verdict:
-        """The theory's verdict on a statement; Unknown if it has none.
+        """The theory's verdict on a statement; Unknown if it entails neither it nor its negation.
 
         Raises:
             UserError: the theory contradicts itself, and so entails every statement.
@@ -210,14 +211,14 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Maximum number of ways to omit sentences in the search for further sets."""
+"""Maximum number of ways to omit sentences that the search for further sets tries."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
-    """A minimal set of sentences with the theory's verdict; empty if that is Unknown.
+    """A minimal set of sentences with the theory's verdict; empty if it is Unknown.
 
-    Among several sets, propagation of units chooses; sentences are then dropped in order, facts
-    before rules.
+    If there are several sets, the search starts from the sentences that unit propagation uses, and
+    drops those that are not needed, facts before rules.
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.
@@ -237,8 +238,8 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
     """All minimal sets, with the one from `proof_set` first (Reiter 1987, hitting-set tree).
 
-    The search stops after trying `MOST_TRIED` ways to omit sentences; their number doubles with
-    each further set.
+    The search stops after trying `MOST_TRIED` ways to omit sentences; the number of ways doubles
+    with each further set.
 
     Raises:
         UserError: as `proof_set`.
@@ -262,7 +263,7 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
-    """The sentences from which units propagate to the statement; all sentences if none do."""
+    """The sentences from which unit propagation derives the statement; all if it does not."""
     number = worlds.numbers[statement.predicate]
     reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
     if reached is None:

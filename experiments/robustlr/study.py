@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RobustLRStudy(Study):
-    """Section 6 of the paper, for the models that were measured."""
+    """The measurements of Section 6 of the paper."""
 
     name: ClassVar[str] = "robustlr"
     default_limit: ClassVar[int] = 240
@@ -26,13 +26,13 @@ class RobustLRStudy(Study):
     """show three answered questions before each question, for causal language models that were not
     trained on such questions"""
     distractors: bool = True
-    """also measure theories with all facts and rules that decide nothing, and the in-domain test
-    split; such theories can exceed 800 tokens"""
+    """also measure whole theories, including the facts and rules that decide nothing, on the
+    evaluation sets and the in-domain test split; whole theories can exceed 800 tokens"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers to the evaluation sets, also with distractors, and to the in-domain test split.
+        """Answers to the evaluation sets, with and without distractors, and to the test split.
 
-        Statements of the test split are asked with an increasing number of sentences that do not
+        Statements of the test split come with an increasing number of sentences that do not
         decide them; answers to short theories are attributed. With `--data`, only the evaluation
         sets are measured.
         """

@@ -32,7 +32,7 @@ from interp_experiments.robustlr.sampling import Vocabulary, Words
 from interp_experiments.robustlr.variants import CONTRAST_SETS
 
 DEFAULT_LIMIT = 240
-"""Default number of theories: forty from each of the six sets."""
+"""Default number of theories: 40 from each of the six sets."""
 
 SHORT = 4
 """Maximum number of sentences in a short theory that do not decide its statement."""
@@ -44,7 +44,7 @@ class RobustLR(System):
 
     name: str
     shown: bool = False
-    """Whether three demonstrations precede each question; only causal models can read them."""
+    """Whether three demonstrations precede each question; only causal models can use them."""
 
     default_limit = DEFAULT_LIMIT
 
@@ -152,7 +152,7 @@ class EditPairs(RobustLR):
         """The pairs among published groups.
 
         Raises:
-            UserError: in every group, all edits have the label of the base.
+            UserError: no group has an edit whose label differs from its base's.
         """
         pairs = pairs_of_all(load_published(data))
         if not pairs:

@@ -39,7 +39,7 @@ def published(*tables: int) -> pd.DataFrame:
 
 
 def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """Every score with its interval: one row per set (in the paper's order), model and guess.
+    """Every score with its interval: one row per set (in the paper's order) and model or guess.
 
     Args:
         rows: rows of a stage of the results.
@@ -52,9 +52,10 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """Weighted F1 for each set of a kind, and their average: Tables 2, 4 and 5.
 
-    Columns are model, training, source ("measured", "baseline" or "published"), theories (in each
-    set, "40" or "6-7"; empty if published), average, the sets, and after each of these the ends
-    of its 95% interval (low and high; NaN if published). Published averages are as printed.
+    Columns are model, training, source ("measured", "baseline" or "published"), theories (the
+    number in each set, such as "40" or "6-7"; empty if published), average, and the sets. After
+    average and after each set come the ends of its 95% interval (low and high; NaN if published).
+    Published averages are as printed.
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
@@ -66,10 +67,10 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 
 
 def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The mean F1 over the sets of a kind, each with the same weight, of models and guesses.
+    """The mean F1 of models and guesses over the sets of a kind, which have equal weights.
 
-    Columns are source, model, f1, f1_low, f1_high; NaN if a set is missing. The interval
-    also treats the sets' means as a sample, and is somewhat too wide.
+    Columns are source, model, f1, f1_low, f1_high; NaN if a set is missing. The interval also
+    treats the means of the sets as a sample, so it is somewhat too wide.
     """
     by = ["source", "model"]
     theories = theory_scores(with_baselines(rows[rows["set"].isin(SETS[kind])]), [*by, "set"]).pipe(
@@ -83,13 +84,13 @@ def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 
 def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column weight, which gives every set of a model the same weight."""
+    """The rows, with a column weight that gives every set of a model the same weight."""
     size = theories.groupby(["model", "set"])["f1"].transform("size")
     return theories.assign(weight=1 / size)
 
 
 def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The table with the number of theories per score: one number, or minimum and maximum."""
+    """The table with the number of theories per score, given as one number or as a range."""
     ends = measured.groupby("model")["theories"].agg(["min", "max"])
     spans = {
         model: f"{low:,}" if low == high else f"{low:,}-{high:,}"
@@ -100,7 +101,7 @@ def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 for each group of edits (Tables 14 to 16), and theories as in `sets`."""
+    """Weighted F1 for each group of edits (Tables 14 to 16); theories are given as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
     measured = measured.assign(column=measured["set"] + " " + measured["group"])
     theirs = published(14, 15, 16)
@@ -109,7 +110,7 @@ def groups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 for the instances of each label (Tables 17 to 22), and theories as in `sets`."""
+    """Weighted F1 for each label (Tables 17 to 22); theories are given as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
     measured = measured.assign(column=measured["set"] + " " + measured["gold"])
     theirs = published(*published_in)
@@ -182,7 +183,7 @@ def _beside(
 
 
 def training_sizes(models: Sequence[str]) -> pd.DataFrame:
-    """One row per model that `train robustlr` made: begun_as, train_set and statements learned."""
+    """One row per model that `train robustlr` made: begun_as, train_set and statements."""
     rows = []
     for model in models:
         record = training_of(model)
@@ -198,7 +199,8 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """Scores of all contrast sets and of all equivalence sets, by size of the training set.
 
-    The table has only models that share start and training set with a model of another size.
+    A model is included only if another model has the same start and training set but a different
+    size of it.
 
     Args:
         rows: rows of the evaluation sets.
@@ -247,7 +249,7 @@ def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
 
 
 def guess_table(features: pd.DataFrame) -> pd.DataFrame:
-    """One row per feature: how often the best guess from only its value is right.
+    """One row per feature: how often the best guess from its value alone is right.
 
     Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
     without the feature), gain (the difference) and n.

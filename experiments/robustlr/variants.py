@@ -2,9 +2,9 @@
 
 A base theory proves the statement q, or its negation, by a last rule p ⇒ q or p ⇒ ¬q. An edit
 (Tables 1 and 9 to 13) changes this rule and its facts; t is a predicate that the theory does not
-mention. The labels of a False base are those of a True base, negated. (The labels in the first row
-of the paper's Tables 12 and 13, and in the second of Table 13, are wrong for the printed rules;
-they are corrected here, as in Table 11.)
+mention. The labels of the edits of a False base are the negated labels of the edits of a True base.
+(The labels in the first row of the paper's Tables 12 and 13, and in the second row of Table 13, are
+wrong for the printed rules; here they are corrected, following Table 11.)
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
 def editable(theory: Theory, rule: Rule, name: str) -> bool:
     """Whether the edits of a set keep the rule in the language and the labels right.
 
-    A body keeps its operator. In D-CS the body consists of facts, since edits state their
+    A body must keep its operator. In D-CS the body consists of facts, since edits state their
     negations; in N-CS it is one literal.
     """
     if name == "C-CS":

@@ -21,12 +21,12 @@ from interp_experiments.rulebench.reading import Found, Ways, known_as, nothing,
 
 
 def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
-    """The parser of an item's answers.
+    """The parser for an item's answers.
 
     Args:
         kind: the kind of the item's set.
         item: the item, whose question names two people (CLUTRR).
-        labels: the answers of the set; the known charges (CAIL2018).
+        labels: the answers of the set, which are the known charges (CAIL2018).
     """
     if kind in (CLUTRR, KINSHIP):
         names = _ASKED.search(item.question)
@@ -42,7 +42,7 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 def kinship(relative: str, person: str) -> Parser:
     """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
 
-    A kinship between other people, a quoted rule or the inverse relation does not count.
+    Kinships between other people, in quoted rules or in the inverse direction do not count.
     """
 
     def declared(text: str) -> Found:
@@ -96,7 +96,7 @@ _ELSEWHERE = re.compile(
     rf"|\b{_PERSON}'s (?i:{_KIN_WORD})(?:,? {_PERSON}| is {_PERSON})"
     rf"|\bnot (?:the |an? |his |her )?(?i:{_KIN_WORD})"
 )
-"""Kinships that are facts of the story, part of a rule, or denied."""
+"""Kinships that do not count: facts of the story, parts of a rule, and denied kinships."""
 
 _CUT_OFF = re.compile(r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)$")
 
@@ -117,7 +117,7 @@ def _statements(relative: str, person: str) -> re.Pattern[str]:
 
 
 def _kin(word: str) -> str:
-    """A kinship as in the data: "Mother in Law" becomes "mother-in-law"."""
+    """A kinship as it is written in the data: "Mother in Law" becomes "mother-in-law"."""
     joined = re.sub(r"[-\s]", "", word.lower())
     base = joined.removesuffix("inlaw")
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
@@ -134,7 +134,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _first_kin(segment: str) -> Found:
-    """The first kinship of a segment that is not denied; unparsed if it is one of two."""
+    """The first kinship in a segment that is not denied; unparsed if the text leaves two open."""
     rest = _ELSEWHERE.sub("", segment)
     if _ALTERNATIVES.search(rest):
         return Unanswered.UNPARSED
@@ -262,7 +262,7 @@ def _loose_truth(text: str) -> Found:
 
 @known_as("categories.category")
 def category(text: str) -> str | Unanswered:
-    """The parser of SALAD: one of "o1" to "o6"; the names of the categories count too."""
+    """The parser of SALAD: one of "o1" to "o6"; the names of the categories also count."""
     return read(text, Ways(_stated_category, nothing, nothing, _last_category))
 
 
@@ -295,7 +295,7 @@ def _last_category(text: str) -> Found:
 def charge(labels: tuple[str, ...]) -> Parser:
     """The parser of CAIL2018: one of the charges of the set.
 
-    A charge inside the name of a longer one does not count, nor does one that is denied.
+    A charge inside the name of a longer charge does not count, nor does a denied charge.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
     names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")

@@ -1,7 +1,8 @@
 """Demonstrations: questions with correct answers that precede a model's own.
 
-For kinship and StringGame they are generated from a seed that no question uses, and their rules
-prove the answers. For the other kinds they are written in data/demonstrations.json.
+For kinship and StringGame, demonstrations are generated from a seed that no question uses, and
+their rules prove the answers. For the other kinds, they were written by hand and are in
+data/demonstrations.json.
 """
 
 import json
@@ -28,7 +29,7 @@ _SEED = -1
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An answered question with its rules."""
+    """A question with its answer and its rules."""
 
     question: str
     golden: Rule
@@ -93,7 +94,7 @@ def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: 
 
 @cache
 def _written(kind: str, version: str) -> Sequence[Example]:
-    """The written demonstrations for a kind; a counterfactual one has a changed golden rule."""
+    """Written demonstrations for a kind; counterfactual ones have changed golden rules."""
     text = (files(__package__) / "data" / "demonstrations.json").read_text(encoding="utf-8")
     made = []
     for one in json.loads(text)[kind]:

@@ -1,7 +1,7 @@
 """Families: relations between people, the words for them, and their composition.
 
-A family grows from a couple by adding children, spouses or parents. So couples stay together, share
-all their children, and no relatives marry.
+A family grows from a couple by adding children, spouses or parents. So couples stay together and
+share all their children, and relatives never marry.
 """
 
 import random
@@ -24,7 +24,7 @@ WORDS = {
     "parent-in-law": ("father-in-law", "mother-in-law"),
     "child-in-law": ("son-in-law", "daughter-in-law"),
 }
-"""Each type of relation with its words for a man and for a woman."""
+"""Each type of relation, with the words for a man and for a woman."""
 
 STEPCHILDREN = ("stepson", "stepdaughter")
 
@@ -70,15 +70,15 @@ COMPOSED = {
     ("child-in-law", "spouse"): "child",
     ("child-in-law", "parent-in-law"): "spouse",
 }
-"""The relation of C to A, by those of B to A and of C to B; all are different people.
+"""The relation of C to A, given those of B to A and of C to B, for three different people.
 
-Other pairs leave the relation open, or lead to a relation without a word here. The tests derive the
-same table from all small families."""
+Other pairs of relations leave the relation of C to A open, or lead to one without a word here. The
+tests derive the same table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """People by number, with the sex, the parents and the spouse of each."""
+    """People by number, with their sex, parents and spouse."""
 
     sexes: tuple[str, ...]
     parents: tuple[tuple[int, int] | None, ...]
@@ -89,7 +89,7 @@ class Family:
 
     @property
     def couples(self) -> list[tuple[int, int]]:
-        """The married couples, each once."""
+        """The married couples; each couple is listed once."""
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:

@@ -41,7 +41,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
-    """The score in each dimension; blank, with the reason, if it was not measured."""
+    """The score in each dimension; if it was not measured, a blank cell and the reason."""
     table = tables.dimensions(results)
     parts = []
     for name, does in tables.DIMENSIONS.items():

@@ -1,4 +1,4 @@
-"""The parts of a RuleBench set: kind, questions and rules."""
+"""The parts of a RuleBench set: its kind, its questions and its rules."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ CATEGORIES = {
 
 
 Quantity = Literal["no", "golden", "few", "all"]
-"""No rule; the golden rule; the golden rule with a few noise rules; with many."""
+"""Rules shown: none; the golden rule; the golden rule with few or with all noise rules."""
 
 
 class Given(NamedTuple):
@@ -38,19 +38,21 @@ class Kind:
 
     name: str
     gold: Callable[[Given], str]
-    """Returns the correct answer as the parser does; raises UserError if the data have none."""
+    """Returns the correct answer in the form that the parser returns; raises UserError if the data
+    have none."""
     asked_for: str
     """The form of the answer, in words; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
-    """Names of the authors' folders, in lower case; empty if the set is generated."""
+    """Names of the authors' folders, in lower case; empty for generated sets."""
     few: int = 2
-    """Number of noise rules if few rules are shown."""
+    """Number of noise rules when few rules are shown."""
     many: int = 29
-    """Number of noise rules if all are shown (30 rules in the authors' code; the paper has 31)."""
+    """Number of noise rules when all rules are shown (30 rules in total in the authors' code, and
+    31 in the paper)."""
     factors: tuple[str, ...] = ()
-    """Factors that vary between its items."""
+    """Factors that vary between items of this kind."""
     written: Callable[[str], str] = str
-    """Writes the correct answer for training texts."""
+    """Writes the correct answer in training texts."""
 
     def noise(self, quantity: Quantity) -> int:
         """The number of noise rules for a quantity."""
@@ -93,7 +95,7 @@ def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
 
 
 def _number(given: Given) -> str:
-    raise UserError("StringGame is generated, and no data are read for it")
+    raise UserError("StringGame is generated, so no data are read for it")
 
 
 _A_KINSHIP = "one word for the kinship, such as uncle"
@@ -123,13 +125,13 @@ KINSHIP = Kind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
 STRING_GAME = Kind("string-game", _number, "the number")
 
 READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
-"""The kinds in the authors' data; three of them also have counterfactual folders."""
+"""The kinds in the authors' data; three kinds also have counterfactual folders."""
 
 BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
 
 
 def named(name: str) -> Kind:
-    """The kind with this name or folder name.
+    """The kind with this name or with this folder name.
 
     Raises:
         UserError: no kind has the name.
@@ -141,7 +143,7 @@ def named(name: str) -> Kind:
 
 
 Split = Literal["train", "held-out"]
-"""Rules to tune models on, and rules to test them on."""
+"""The split of a rule: rules to tune models on, or rules to test them on."""
 
 HELD_OUT = 5
 """One in this many generated rules is held out."""
@@ -149,18 +151,18 @@ HELD_OUT = 5
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An inferential rule in its two forms."""
+    """An inferential rule, in natural language and in logic."""
 
     id: str
     natural: str
     """In natural language, such as "if A has a son B, ..., then ..."."""
     logic: str | None = None
-    """In first-order logic; None if the data have it only in natural language."""
+    """In first-order logic; None if the data have the rule only in natural language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question with its correct answer and the id of its golden rule."""
+    """A question, with its correct answer and the id of its golden rule."""
 
     id: str
     """Its position in the data, from 1, such as "0007"."""
@@ -174,7 +176,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Version:
-    """The factual or the counterfactual items of a set, with their rules."""
+    """The factual or the counterfactual items of a set, and their rules."""
 
     items: Sequence[Item]
     rules: Mapping[str, Rule]
@@ -201,9 +203,9 @@ Fits = Callable[[Item, Rule, Rule], bool]
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether the text of a rule has the same conditions as that of the golden rule.
+    """Whether the texts of a rule and of the golden rule have the same conditions.
 
-    The conditions are the words before "then", or the whole rule without a "then".
+    The conditions are the words before "then", or the whole rule if it has no "then".
     """
     return body(rule.natural) == body(golden.natural)
 
@@ -227,4 +229,4 @@ class RuleSet:
     counterfactual: Version | None = None
     fits: Fits = same_body
     problems: tuple[str, ...] = ()
-    """Messages about data that were omitted when the set was read."""
+    """Messages about items and rules that were omitted when the set was read."""

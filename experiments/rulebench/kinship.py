@@ -1,11 +1,11 @@
 """Kinship questions: a story of two to ten hops, and the rule that answers it.
 
-1. Families are drawn, and two related people of one family.
-2. A third person splits their relation into two, and so on until the story has its number of hops.
-   Each split is in `families.COMPOSED`, so the chain entails the answer; the family shows that all
-   people of the story can be different.
-3. The golden rule states the chain with letters for people; a rule of another item is noise unless
-   its conditions hold among the people of the story.
+1. Families are drawn, and then two related people of one family.
+2. A third person splits their relation into two relations, a fourth splits one of these, and so on
+   until the story has its number of hops. Each split is in `families.COMPOSED`, so the chain
+   entails the answer. The family shows that all people in the story can be different.
+3. The golden rule states the chain, with letters for people. A rule of another item is noise unless
+   its conditions hold among the people in the story.
 """
 
 import random
@@ -39,10 +39,10 @@ from interp_experiments.rulebench.items import (
 HOPS = range(2, 11)
 
 PER_HOP = 200
-"""Questions for each number of hops."""
+"""Number of questions for each number of hops."""
 
 _FAMILIES, _PEOPLE = 60, 26
-"""Families per seed, and people in each."""
+"""Number of families per seed, and of people in each family."""
 
 _ANSWERS = tuple((type_, sex) for type_ in WORDS if type_ != "spouse" for sex in SEXES)
 
@@ -62,12 +62,12 @@ _SENTENCES = (
     "{p} sat next to {his} {r} {q} at the concert.",
     "{p} showed {his} {r} {q} the new garden.",
 )
-"""q is the r of p; each implies the sex of p."""
+"""In each template, q is the r of p, and the sex of p is implied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The conditions of a rule: each person's relation to the previous one, and two sexes."""
+    """The conditions of a rule: each person's relation to the previous person, and two sexes."""
 
     words: tuple[str, ...]
     first: str
@@ -78,7 +78,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Story:
-    """People of a family, each related to the one before."""
+    """People of one family, each related to the person before."""
 
     family: Family
     people: tuple[int, ...]
@@ -96,7 +96,7 @@ class Story:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The kinship of each person to the previous one."""
+        """The kinship of each person to the previous person."""
         pairs = pairwise(self.people)
         return tuple(self.family.word(*pair) or "" for pair in pairs)
 
@@ -106,7 +106,7 @@ class Story:
         return self.family.word(self.people[0], self.people[-1]) or ""
 
     def satisfies(self, body: Body) -> bool:
-        """Whether conditions hold for different people of the story, from its first to its last."""
+        """Whether conditions hold for different people, from the first to the last of the story."""
         if self.family.sexes[self.people[0]] != body.first:
             return False
         return self._leads(self.people[0], frozenset(self.people[1:]), body.words)
@@ -123,7 +123,7 @@ class Story:
 
     @cached_property
     def _words(self) -> Mapping[tuple[int, int], str | None]:
-        """The kinship between each two people of the story."""
+        """The kinship between any two people in the story."""
         return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 
@@ -141,7 +141,7 @@ class KinshipQuestions:
     def stories(self) -> Mapping[str, Story]:
         """The story of each item."""
         rng = random.Random(f"kinship stories {self.seed}")
-        # Hop counts take turns, so a shorter set is the beginning of a longer one.
+        # The numbers of hops cycle, so a smaller set is the beginning of a larger one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
         stories = draw_stories(hops, rng, self.split)
         return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
@@ -168,7 +168,7 @@ class KinshipQuestions:
         )
 
     def fits(self, item: Item, rule: Rule, golden: Rule) -> bool:
-        """Whether the conditions of a rule hold from the first to the last person of a story."""
+        """Whether a rule's conditions hold between the first and the last person of a story."""
         return self.stories[item.id].satisfies(self.bodies[rule.id])
 
     def names(self, item: str) -> Mapping[int, str]:
@@ -196,7 +196,7 @@ class KinshipQuestions:
 
 
 class _Kin:
-    """A family with its relations, looked up only once."""
+    """A family and its relations, each of which is computed only once."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -225,7 +225,7 @@ class _Kin:
 def draw_stories(
     hops: Sequence[int], rng: random.Random, split: Split | None = None
 ) -> Iterator[Story]:
-    """A story for each number of hops, about rules of a split; answers are drawn uniformly."""
+    """A story for each number in `hops`, about rules of a split; answers are drawn uniformly."""
     kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
     for each in hops:
         story = None
@@ -241,7 +241,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story about a family; None if the drawn people do not allow one."""
+    """A story about a family; None if there is none about the people drawn."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -263,7 +263,7 @@ def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
 
 
 def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
-    """The story in sentences, and the question about its last person and its first."""
+    """The story in sentences, and the question about its last and its first person."""
     sentences = [
         pick(rng, _SENTENCES).format(
             p=names[person],

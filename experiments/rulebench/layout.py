@@ -1,10 +1,12 @@
 """Sets in the layout of RuleBench's authors: a folder with test_data.json and test_rule.json.
 
-test_data.json is a list of items {instruction, input, output, rule: [id]}, test_rule.json an object
-{id: {"NL": ..., "FOL": ...}}. A counterfactual set's folder has the name of its factual one and
-"-cf". Questions to train on are in train_data.json or validation_data.json.
+test_data.json is a list of items {instruction, input, output, rule: [id]}; test_rule.json is an
+object {id: {"NL": ..., "FOL": ...}}. The folder of a counterfactual set has the name of the factual
+set's folder, followed by "-cf". Questions to train on are in train_data.json or
+validation_data.json.
 
-Files are not trusted: any content results in items, or in messages about broken parts.
+Files are not trusted: whatever they contain, reading them gives items, or messages about broken
+parts.
 """
 
 import re
@@ -33,7 +35,7 @@ DATA, RULES = "test_data.json", "test_rule.json"
 Part = Literal["train", "validation", "test"]
 
 TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
-"""Parts of a set to train on; the first that exists is used."""
+"""The parts of a set that may be trained on; the first that exists is used."""
 
 COUNTERFACTUAL = "-cf"
 
@@ -41,7 +43,7 @@ FILE_BYTES = 2**28
 """Maximum size of a file of rules or questions."""
 
 SHOWN = 20
-"""Maximum number of broken items that a message names; it counts all."""
+"""Maximum number of broken items that a message lists; all are counted."""
 
 Broken = Literal["stop", "skip"]
 """Treatment of broken items: reject the set, or omit the items."""
@@ -66,7 +68,7 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """The contents of a folder, before its kind is known."""
+    """The contents of a folder whose kind is not known yet."""
 
     part: Part
     items: Mapping[str, _Item]
@@ -79,7 +81,7 @@ S = TypeVar("S", bound=_Schema)
 
 
 def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> list[RuleSet]:
-    """The sets in a folder: the folder's own, or those of its subfolders, sorted by name.
+    """The set in a folder, or the sets in its subfolders, sorted by name.
 
     Args:
         folder: the folder of a set, or a folder that holds such folders.
@@ -108,9 +110,9 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
 ) -> RuleSet:
-    """The set in a folder, with the counterfactual version next to it if there is one.
+    """The set in a folder, and its counterfactual version if there is one next to it.
 
-    Args and Raises: see `read_sets`; parts other than the test have only one version.
+    Args and Raises: see `read_sets`. Parts other than the test set have only one version.
     """
     factual, counterfactual = _versions(folder, part)
     found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
@@ -151,7 +153,7 @@ def _data(part: Part) -> str:
 
 
 def _rules(folder: Path, part: Part) -> str:
-    """The rules of a part: its own, or those of the test."""
+    """The rules of a part: its own rules, or else those of the test set."""
     own = f"{part}_rule.json"
     return own if (folder / own).is_file() else RULES
 
@@ -169,12 +171,12 @@ def _is_counterfactual(folder: Path) -> bool:
 
 
 def _factual(folder: Path) -> bool:
-    """Whether the factual version of a counterfactual set is next to it."""
+    """Whether the factual version of a counterfactual set is next to the set."""
     return (folder.with_name(folder.name[: -len(COUNTERFACTUAL)]) / DATA).is_file()
 
 
 def _recognised(folder: Path, found: _Found) -> Kind:
-    """The kind named by the folder, or the only kind that the answers fit."""
+    """The kind that the folder is named after, or else the only kind that the answers fit."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
@@ -198,7 +200,7 @@ def _answers(kind: Kind, found: _Found) -> bool:
 
 
 def _version(folder: Path, found: _Found, kind: Kind, problems: list[str]) -> Version:
-    """The items of a kind; those without golden rule or gold answer are problems."""
+    """The items of a kind; items without a golden rule or a gold answer are reported."""
     items = []
     problems += found.problems
     for position, given in found.items.items():
@@ -222,7 +224,7 @@ def _where(folder: Path, part: Part, position: str) -> str:
 
 
 def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
-    """The number of broken parts of the data, and the first of them."""
+    """The number of broken parts of the data, and a list of the first ones."""
     if len(problems) == 1:
         return problems[0]
     more = len(problems) - SHOWN
@@ -248,7 +250,7 @@ def _read(folder: Path, part: Part) -> _Found:
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
-    """An element of a file; None if it does not fit the schema, which adds a problem."""
+    """An element of a file; None, and a message in `problems`, if it does not fit the schema."""
     if isinstance(element, _NoJson):
         problems.append(f"{where} is not JSON: {element.reason}")
         return None
@@ -286,7 +288,7 @@ def _elements(file: Path) -> list[object]:
 def _one_by_one(text: str, file: Path) -> Iterator[object]:
     """The elements of a damaged list; after a broken one, reading continues at the next item.
 
-    Items hold no objects, so each object begins another item.
+    Items contain no objects, so each object begins another item.
     """
     place = text.find("[") + 1
     if not place:
@@ -329,5 +331,5 @@ def _text(file: Path) -> str:
             return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{shortened(str(file))} is not encoded in UTF-8; save it in this encoding"
+            f"{shortened(str(file))} is not encoded in UTF-8; save it as UTF-8"
         ) from error

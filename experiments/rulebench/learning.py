@@ -1,8 +1,8 @@
 """Inferential Rule-Following Tuning (IRFT): Sun et al. 2024, Section 5, formula 1.
 
-The model is trained on questions with the golden rule among shuffled noise rules; the loss is
-computed only on the answer. The number of noise rules is drawn for each question: 0 to 3, as in the
-paper for StringGame, or 2 or none, as in the paper's in-domain tuning.
+The model is trained on questions with the golden rule among shuffled noise rules, and the loss
+covers only the answer. The number of noise rules is drawn for each question. The paper uses 0 to 3
+for StringGame, and 2 or none for in-domain tuning.
 """
 
 import random
@@ -62,7 +62,7 @@ class RuleFollowing(TrainSpec):
     ] = (0, 1, 2, 3)
     """numbers of noise rules, one of which is drawn for each question, such as 0-3 or 2"""
     thought: bool = False
-    """train the model to name the rule that fits before the answer, as in a chain of thought"""
+    """train the model to name the rule that fits before it answers, as in a chain of thought"""
 
     def prompts(self, split: Split) -> PromptSet:
         """The questions of a split, each with its golden rule and a number of noise rules."""
@@ -71,7 +71,7 @@ class RuleFollowing(TrainSpec):
         assert version is not None
         items = version.items[: self.questions]
         if split != "train":
-            # Dev and test take turns, so both have the same mix of hops.
+            # Dev and test get alternate questions, so both have the same mix of hops.
             items = version.items[split == "test" :: 2][: self.held_out]
         drawn = (random.Random(f"irft noise {split} {self.seed} {item.id}") for item in items)
         asked = [
@@ -105,7 +105,7 @@ class RuleFollowing(TrainSpec):
     def metrics(
         self, prompts: Sequence[Prompt], tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
-        """Accuracy, also by the number of noise rules, and the share of each kind of mistake.
+        """Accuracy, overall and by number of noise rules, and the share of each kind of mistake.
 
         A question that could not be measured counts as wrong.
         """

@@ -32,25 +32,24 @@ from interp_experiments.scaffold import (
 FEW = Setting(quantity="few")
 
 COUNTED = (
-    "The table Every setting gives the interval of each number and its counts of questions and "
-    "golden rules."
+    "The table Every setting has the interval of each number, and counts of questions and golden "
+    "rules."
 )
 """A note for tables that have only accuracies, as in the paper."""
 
 NAMES = {
     "accuracy": "share of texts with the correct answer; a text without an answer counts as wrong",
-    "score": "for a dimension: a mean of accuracies; for a rule: its score by an attribution "
-    "method",
+    "score": "of a dimension: a mean of accuracies; of a rule: its score by an attribution method",
     "golden rule": "the only rule that fits the question; golden rules: number of different "
     "golden rules",
     "noise rule": "any other rule shown with the golden rule",
-    "rules": "rules shown: no rule, the golden one, few or all",
+    "rules": "the rules that are shown: none, the golden rule, few or all",
     "form": "natural language or first-order logic",
     "shots": "whether demonstrations precede the question",
     "thought": "whether the prompt asks for reasoning step by step before the answer",
-    "version": "counterfactual: rules with changed conclusions, and correct answers to match; "
-    "otherwise factual",
-    "side": "the setting of a question; a group is one question under all settings",
+    "version": "counterfactual: the conclusions of rules are changed, and the correct answers with "
+    "them; otherwise factual",
+    "side": "the setting of a question; a group consists of one question under all settings",
     "unparsed": "a text in which no answer was found; refused: a text that declines to answer",
     "triggering error": "an answer that follows a noise rule; among kinds of failure, a text that "
     "applies a rule other than the golden one",
@@ -99,7 +98,7 @@ def report_of(folder: StudyFolder) -> Report:
 
 
 def left_out(folder: StudyFolder) -> list[str]:
-    """Messages about broken data that were omitted; stages that lack the same data share one."""
+    """Messages about broken data that were omitted; stages with the same omissions share one."""
     lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 
@@ -110,10 +109,10 @@ def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
     lacking = " ".join(tables.missing_dimensions(results))
     return Section(
         "Five dimensions",
-        "Each dimension is a mean accuracy over combinations of set and setting, all with the "
-        "same weight: executing with only the golden rule, triggering with all rules, formal with "
-        "rules in logic, applying with a chain of thought, and counterfactual with changed "
-        f"conclusions. n counts questions. {lacking}".strip(),
+        "Each dimension is a mean accuracy over combinations of set and setting, which have equal "
+        "weights: executing (only the golden rule), triggering (all rules), formal (rules in "
+        "logic), applying (a chain of thought) and counterfactual (changed conclusions). "
+        f"n counts questions. {lacking}".strip(),
         (
             TableItem("dimensions", "Dimensions of rule following (Figure 2)", table, lacking),
             TableItem("accuracy", "Every setting", cells),
@@ -138,11 +137,11 @@ def _section(
     before: Sequence[FigureItem] = (),
     after: Sequence[TableItem] = (),
 ) -> Section:
-    """A section with the published rows below measured ones; without measured rows, a sentence."""
+    """A section with published rows below measured rows; a sentence if nothing was measured."""
     found = []
     for number, name, measured, note in compared:
         if measured.empty:
-            text += f" Table {number} of the paper is omitted: no measured row compares with it."
+            text += f" Table {number} of the paper is omitted, since no measured row is comparable."
         else:
             both = measured_and_published(measured, tables.published(number))
             found.append(compared_item(f"table{number}", f"{name} (Table {number})", both, note))
@@ -190,7 +189,7 @@ def thought_section(cells: pd.DataFrame) -> Section:
 def version_section(cells: pd.DataFrame) -> Section:
     """Table 2."""
     return _section(
-        "Are rules followed against known facts?",
+        "Are rules followed when they contradict known facts?",
         "With demonstrations and a chain of thought, by set and rules shown.",
         Compared(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
     )
@@ -202,10 +201,10 @@ def behaviour_section(results: Results) -> Section:
     title = "Kinds of failure (Figure 6)"
     return Section(
         "How do models fail?",
-        "A failure is a triggering error if the text applies a rule other than the golden one, and "
-        "an execution error if it applies the golden one; otherwise it names no rule, or several. "
-        "Few rules, with demonstrations and a chain of thought; only counterfactual texts if a set "
-        "has them.",
+        "A failure is a triggering error if the text applies a rule other than the golden rule, "
+        "and an execution error if it applies the golden rule; otherwise the text names no rule, "
+        "or several. Prompts have few rules, demonstrations and a chain of thought; of sets with "
+        "counterfactual texts, only these are counted.",
         (
             *_bars("figure6_failures", title, table, y="share_of_failures", hue="behaviour"),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
@@ -225,9 +224,9 @@ def attribution_sections(results: Results) -> Iterator[Section]:
         "Do attributions find the golden rule?",
         "Attributions of the first token of direct answers, with few rules. A hit is a prompt "
         "whose golden rule has the largest score among its rules; the AUC is the share of noise "
-        "rules with a smaller score. A wrong answer that a noise rule gives is a triggering error, "
-        "any other an execution error; in sets whose rules do not state answers, a wrong answer "
-        "is not classified.",
+        "rules with a smaller score. A wrong answer that a noise rule gives is a triggering "
+        "error; any other wrong answer is an execution error; in sets whose rules do not state "
+        "answers, a wrong answer is not classified.",
         (
             FigureItem(
                 "golden_rule",
@@ -262,8 +261,8 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
             5,
             "Tuned on questions of a set: golden and few rules",
             tables.tuned_in_domain(in_domain),
-            "trained_on names the questions of measured rows; only the column of that set is "
-            f"in-domain. {COUNTED}",
+            "trained_on is the set of questions that a measured model was tuned on; only the "
+            f"column of that set is in-domain. {COUNTED}",
         ),
         after=[TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned))],
     )

@@ -1,6 +1,6 @@
-"""The settings under which a question is asked (paper, Section 3 and Figure 3), and its prompts.
+"""The settings under which a question is asked (paper, Section 3 and Figure 3), and prompts.
 
-Each rule is a segment: "golden", and "noise1" and so on in order.
+Each rule is a segment: "golden", or "noise1", "noise2" and so on, in order.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class Setting:
 
     quantity: Quantity
     logic: bool = False
-    """Whether rules are in first-order logic, not in natural language."""
+    """Whether rules are in first-order logic instead of natural language."""
     shots: bool = False
     """Whether demonstrations come before the question."""
     thought: bool = False
@@ -34,10 +34,10 @@ class Setting:
     counterfactual: bool = False
     """Whether the conclusions of the rules are changed, and the correct answers with them."""
     choice: bool = False
-    """Whether the answer is one of two options, those of the factual and the changed rules, read
-    from the next token; such a question can be patched."""
+    """Whether the answer is one of two options, those of the factual and the changed rules, and is
+    read from the next token. Such a question can be patched."""
     noise: int | None = None
-    """Number of noise rules; if None, the quantity determines it."""
+    """Number of noise rules; None if it follows from the quantity."""
 
     @property
     def name(self) -> str:
@@ -82,13 +82,14 @@ COUNTERFACTUAL = tuple(
     for quantity in QUANTITIES[1:3]
     for counterfactual in (False, True)
 )
-"""Are rules followed against known facts? (Section 4.5, Table 2; few rules: Section 4.6.)"""
+"""Are rules followed when they contradict known facts? (Section 4.5, Table 2; few rules: Section
+4.6.)"""
 
 VERSIONS = tuple(
     Setting(quantity="few", choice=True, counterfactual=counterfactual)
     for counterfactual in (False, True)
 )
-"""The same question with factual and counterfactual rules: pairs to patch between."""
+"""The same question with factual and with counterfactual rules, as a pair for patching."""
 
 
 def shown_rules(
@@ -133,7 +134,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Questions:
-    """Every item of some sets under every setting that applies to it.
+    """Every item of some sets, under every setting that applies to the item.
 
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.
@@ -153,7 +154,7 @@ class Questions:
         return to_prompt(*self.asked[number], seed=self.seed)
 
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
-        """All prompts; a group is an item under all settings."""
+        """All prompts; a group consists of one item under all settings."""
         sides = tuple(setting.name for setting in self.settings)
         shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
         groups = {asked.group for asked in self.asked}
@@ -233,10 +234,11 @@ def to_prompt(
 
 
 def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
-    """A name for an item's golden rule, the same in both versions and under every seed.
+    """A name for an item's golden rule that is the same in both versions and under every seed.
 
-    It is a hash of the factual rule's words if the question is the same, because ids depend on the
-    seed, and a counterfactual version may have a separate rule for each item.
+    The name is a hash of the factual rule's words, if the question is the same in both versions,
+    because ids depend on the seed and a counterfactual version may have a separate rule for each
+    item.
     """
     factual = rule_set.factual.by_id.get(item.id) if rule_set.factual else None
     if rule_set.factual and factual and factual.question == item.question:

@@ -1,10 +1,10 @@
-"""Reading a generated text: its answer, its refusal, or the rule that it applies.
+"""Reads a generated text: its answer, its refusal, or the rule that it applies.
 
 Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
-that a truncated text only mentions. A text that declines is a refusal, unless it also answers. Text
-after a further question that the model invents is ignored. The authors' parsers take the last
-(CLUTRR, SALAD) or first (DEER) words that look like an answer.
+that a truncated text only mentions. A text that declines to answer is a refusal, unless it also
+gives an answer. Text after a further question that the model invents is ignored. The authors'
+parsers use the last (CLUTRR, SALAD) or first (DEER) words that look like an answer.
 
 Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule. The
 authors' parser counts it as an execution error of the first rule.
@@ -18,12 +18,12 @@ from typing import Literal
 from interp.prompts.answers import Parser, Unanswered
 
 Found = str | Unanswered | None
-"""An answer, the reason why there is none, or None if neither is found yet."""
+"""An answer, or the reason why there is none; None if neither has been found yet."""
 
 
 @dataclass(frozen=True)
 class Ways:
-    """Functions that find the answers of a kind in a text."""
+    """Functions that find the answers to one kind of question in a text."""
 
     stated: Callable[[str], Found]
     """After a marker such as "Answer:", up to the end of the sentence."""
@@ -36,7 +36,7 @@ class Ways:
 
 
 def nothing(text: str) -> Found:
-    """None: the kind has no answers in this place."""
+    """Nothing, for kinds whose answers are never in this place."""
     return None
 
 
@@ -62,7 +62,7 @@ def plain(text: str) -> str:
 
 
 def one_of(found: Sequence[str]) -> Found:
-    """The only answer found; unparsed if several differ, None if there is none."""
+    """The answer if all that were found agree; unparsed if they differ, None if there are none."""
     different = set(found)
     if len(different) > 1:
         return Unanswered.UNPARSED
@@ -70,7 +70,7 @@ def one_of(found: Sequence[str]) -> Found:
 
 
 def known_as(name: str) -> Callable[[Parser], Parser]:
-    """Gives a parser a name for the data's hash that does not depend on its module."""
+    """Gives a parser a name, for the hash of the data, that does not depend on its module."""
 
     def named(parse: Parser) -> Parser:
         parse.__qualname__ = name
@@ -143,7 +143,7 @@ def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
 
     Args:
         text: the generated text.
-        correct: whether its answer is right; if so, any named rule is ignored.
+        correct: whether its answer is right; if it is, any rule that it names is ignored.
         golden_place: the place of the golden rule among the rules shown, from 1.
     """
     if correct:

@@ -1,11 +1,11 @@
 """The measurements of a study of RuleBench, and the comparisons that were named in advance.
 
-A direct answer names no rule, but each rule of kinship and StringGame determines an answer. A noise
-rule's answer is a triggering error; any other wrong answer is an execution error. Rules of the
-other sets do not give their answers in a form that can be compared.
+Direct answers name no rule, but each rule of kinship and StringGame determines an answer. A wrong
+answer that a noise rule determines is a triggering error; any other wrong answer is an execution
+error. Rules of the other sets do not give their answers in a form that can be compared.
 
 Each model answers the same questions under all settings, and all models answer the same questions.
-So two settings, or two models, are compared question by question, with the golden rule as cluster.
+So two settings, or two models, are compared question by question, with golden rules as clusters.
 """
 
 import re
@@ -40,7 +40,7 @@ SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """Factors of the setting of a question."""
 
 RULE = "rule"
-"""The factor that names the golden rule: questions with the same golden rule are a cluster."""
+"""The factor that holds the golden rule; questions with the same golden rule are a cluster."""
 
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -48,7 +48,7 @@ _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 RIGHT, TRIGGERING, EXECUTION = "right", "triggering error", "execution error"
 
 OUTCOMES = (RIGHT, TRIGGERING, EXECUTION, "wrong", "no answer")
-"""A wrong answer is only "wrong" if the set's rules do not state answers."""
+"""A wrong answer is just "wrong" if the set's rules do not state answers."""
 
 _CONCLUSION = re.compile(r"\bis the ([\w-]+) of \w+\W*$")
 
@@ -78,9 +78,10 @@ class Results:
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
     def behaviours(self) -> pd.DataFrame:
-        """The texts that should name one of a few rules, with a column behaviour.
+        """The texts that should name one of a few rules, with the column behaviour.
 
-        If a set has a counterfactual version, only its texts, as in the paper.
+        If a set has a counterfactual version, only the texts of that version are included, as in
+        the paper.
         """
         rows = self.texts
         rows = rows[(rows["thought"] == "yes") & (rows["rules"] == "few")]
@@ -99,8 +100,8 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     Raises:
-        UserError: the study has no results yet, or its prompts, from an earlier version, lack a
-        factor.
+        UserError: the study has no results yet, or its prompts lack a factor because an earlier
+            version of interp made them.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:
@@ -121,8 +122,8 @@ def _texts(run: RunFolder) -> pd.DataFrame:
     prompts = run.table("prompts")
     if missing := [name for name in _PROMPTS if name not in prompts]:
         raise UserError(
-            f"the prompts in {run.folder} lack {', '.join(missing)}: an earlier version of interp "
-            "measured them; run the study again with another --out"
+            f"the prompts in {run.folder} lack {', '.join(missing)}: they were made by an earlier "
+            "version of interp; run the study again with a different --out"
         )
     columns = ["model", "prompt_id", "completion", "outcome", "correct", "error"]
     return run.table("completions", columns).merge(prompts[_PROMPTS], on="prompt_id")
@@ -155,7 +156,7 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
     Args:
         prompt: its row of the prompts table.
         answer: what the parser found in the text; empty if it found nothing.
-        correct: whether the answer is the golden rule's.
+        correct: whether the answer is that of the golden rule.
     """
     if correct:
         return RIGHT
@@ -176,9 +177,9 @@ def _noise(prompt: pd.Series) -> Iterator[str]:
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
-    """The answer that a rule leads to, whether it fits or not; None if unknown.
+    """The answer that a rule leads to, whether or not the rule fits; None if unknown.
 
-    It is "None" for a rule of StringGame without a number for the string.
+    It is "None" if a rule of StringGame gives no number for the string.
     """
     if prompt["set"] in (KINSHIP.name, CLUTRR.name):
         found = _CONCLUSION.search(rule)
@@ -202,12 +203,12 @@ class Named(NamedTuple):
     """Two settings that differ in one factor."""
 
     subject: str
-    """The comparison in words, for a sentence."""
+    """The comparison in words, for use in a sentence."""
     factor: str
     levels: tuple[str, str]
-    """a and b of the difference a - b."""
+    """The levels `a` and `b` of the difference a - b."""
     within: Mapping[str, str]
-    """The other factors, which both settings share."""
+    """The other factors, in which the settings do not differ."""
 
 
 SETTINGS = (
@@ -233,7 +234,7 @@ SETTINGS = (
 """The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
-"""Every pair of models, with the golden rule and with few rules, by their direct answers."""
+"""The settings in which all pairs of models are compared, by their direct answers."""
 
 _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
 """Subjects of sentences, most important first."""
@@ -242,10 +243,10 @@ Compared = tuple[dict[str, object], Difference]
 
 
 def comparisons(results: Results) -> pd.DataFrame:
-    """One row per comparison, model and set: columns as in `findings.family_table`.
+    """One row per comparison, model and set, with the columns of `findings.family_table`.
 
-    The first are subject, model (empty between models), set, contrast ("a - b"), name (all of it in
-    words) and n (questions and golden rules, in words).
+    The first columns are subject, model (empty in comparisons between models), set, contrast ("a -
+    b"), name (the comparison in words) and n (the numbers of questions and golden rules, in words).
     """
     keys = ["subject", "model", "set", "contrast", "name", "n"]
     found = [*_of_settings(results.texts), *_of_models(results.texts)]
@@ -289,7 +290,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Compared:
-    """The comparison over questions asked on both sides; over all questions if none is shared."""
+    """The comparison over the questions asked in both conditions, or over all if none was."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

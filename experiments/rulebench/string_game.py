@@ -1,9 +1,9 @@
 """StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-A rule is a condition with an action. Both are functions from a grammar, and running them shows
-which rule applies and what its answer is. (In the paper a language model writes rules and
-functions.) A fifth of the rules is held out, so a model can be tuned on the others and tested on
-the held-out ones.
+A rule is a condition with an action. Both are functions made from a grammar; running them shows
+which rule applies and what its answer is. (In the paper, a language model writes the rules and the
+functions.) A fifth of the rules are held out, so a model can be tuned on the other rules and tested
+on these.
 """
 
 import random
@@ -31,10 +31,10 @@ LENGTHS = range(8, 21)
 """Possible lengths of a string, in letters."""
 
 _TRIED = 2_000
-"""Random strings on which rules are tried."""
+"""Number of random strings on which rules are tried."""
 
 _LETTERS = "ABEGHKLMNOPRSTUW"
-"""Letters that conditions and actions name."""
+"""Letters that occur in conditions and actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Condition:
     words: str
     """The words after "if"."""
     logic: str
-    """A formula about the string s."""
+    """A formula about the string `s`."""
     holds: Callable[[str], bool]
     letter: str = ""
     """The letter that it names, if any."""
@@ -57,7 +57,7 @@ class Action:
     words: str
     """A noun phrase."""
     logic: str
-    """A term over the string s."""
+    """A term over the string `s`."""
     result: Callable[[str], int | None]
     """The number for a string; None if the string has none."""
     letter: str = ""
@@ -90,9 +90,9 @@ class StringRule:
 def string_rules() -> Mapping[str, StringRule]:
     """All rules of the grammar, by id.
 
-    Condition and action never name the same letter, since one would decide the other. Nor do they
-    contradict each other, as "an odd length" and "half the length" do: each rule applies to at
-    least one random string.
+    The condition and the action of a rule never name the same letter, since one would decide the
+    other. Nor do they contradict each other (as "an odd length" and "half the length" do), since
+    each rule applies to at least one random string.
     """
     rng = random.Random("string rules")
     strings = [random_string(rng) for _ in range(_TRIED)]
@@ -115,7 +115,7 @@ R = TypeVar("R")
 
 
 def _with(value: T, function: Callable[[T, str], R]) -> Callable[[str], R]:
-    """A function of a string with its first argument bound, since closures in loops bind late."""
+    """A function of a string; the first argument is bound, since closures in loops bind late."""
     return lambda string: function(value, string)
 
 
@@ -270,7 +270,7 @@ def rules_of(split: Split) -> Mapping[str, StringRule]:
 
 @dataclass(frozen=True)
 class StringGame:
-    """The questions of a seed about the rules of a split."""
+    """Questions about the rules of a split, made from a seed."""
 
     seed: int
     split: Split = "held-out"

@@ -32,21 +32,21 @@ FEW = Setting(quantity="few")
 
 
 class RuleBenchStudy(Study):
-    """Section 4 of the paper, on the authors' sets or on kinship questions and StringGame."""
+    """The measurements of Section 4, on the authors' sets or on kinship and StringGame."""
 
     name: ClassVar[str] = "rulebench"
     default_limit: ClassVar[int] = 480
     organisms: ClassVar[tuple[str, ...]] = ("rulebench",)
 
     rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
-    """how many rules are shown: none, the golden one, few, or all; all rules need a model that
-    reads several thousand tokens"""
+    """how many rules are shown: none, the golden rule, few, or all; to show all rules, use a model
+    that can read several thousand tokens"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
     """maximum number of tokens in a text with a chain of thought"""
     set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
-    """the set that the data belong to, if the name of their folder does not show it"""
+    """the set that the data belong to, if it is not clear from the name of their folder"""
     attribution: bool = True
-    """also attribute answers to the rules, if few are shown"""
+    """also attribute answers to the rules (with few rules)"""
     skip_broken: bool = False
     """omit broken items of the data instead of stopping"""
 

@@ -37,10 +37,11 @@ class RuleBench(System):
     reads_data: bool = True
 
     cluster = "rule"
-    """Answers to questions about one golden rule are alike, whatever their names or letters."""
+    """Answers to questions about the same golden rule are alike, whatever names or letters
+    occur."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """The questions generated from a seed, or those in a folder of the authors' layout.
+        """The questions generated from a seed, or those in a folder that has the authors' layout.
 
         Raises:
             UserError: the data cannot be read, or have none of the settings.
@@ -96,7 +97,7 @@ class RuleBench(System):
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The untuned model, and accuracies measured by setting and kind of rule."""
+        """The untuned model, and the accuracies by setting and kind of rule."""
         measured = card["measured"]
         return {
             "tuned_from": card["recipe"]["base"] or "-",

@@ -24,11 +24,11 @@ class Tuning(NamedTuple):
     base: str
     """The model before tuning."""
     trained_on: str
-    """The questions that it was trained on: "string-game", "kinship", or a folder."""
+    """The questions on which it was trained: "string-game", "kinship", or a folder."""
 
     @property
     def is_string_game(self) -> bool:
-        """Whether it was trained on StringGame, whose rules occur in no other set."""
+        """Whether it was trained on StringGame, whose rules are in no other set."""
         return self.trained_on == STRING_GAME
 
 
@@ -45,7 +45,7 @@ def tunings(models: Sequence[str]) -> list[Tuning]:
 
 
 LONG_TAIL = 0.1
-"""The rarest answers of a set together have at least this share of its questions (Appendix D)."""
+"""Minimum share of the questions of a set that have its rarest answers (Appendix D)."""
 
 RULES = "golden_rules"
 """The column that counts clusters."""
@@ -63,9 +63,9 @@ DIMENSIONS = {
 def accuracy(results: Results) -> pd.DataFrame:
     """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
-    n counts questions, golden_rules their different golden rules: the clusters of the intervals.
-    unparsed and refused are shares. A text without an answer counts as wrong. `accuracy_unrefused`
-    omits refusals, as the paper does for SALAD.
+    n counts questions, and golden_rules counts their golden rules, which are the clusters of the
+    intervals. unparsed and refused are shares. A text without an answer counts as wrong.
+    `accuracy_unrefused` omits refusals, as the paper does for SALAD.
     """
     by = ["model", *SETTING]
     rows = results.texts.assign(
@@ -98,7 +98,7 @@ def _with_rules(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """One row per key, sorted, and one column with accuracies per set."""
+    """One row per key, sorted, and one column of accuracies per set."""
     wide = cells.pivot(index=keys, columns="set", values="accuracy")
     return wide[cells["set"].unique()].rename_axis(columns=None).reset_index()
 
@@ -106,8 +106,8 @@ def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def long_tail(results: Results) -> pd.DataFrame:
     """Table 4: all questions of a set and those with its rarest answers, without demonstrations.
 
-    Columns are model, set, instances, n (questions), golden_rules (of these), and the accuracy
-    under each setting.
+    Columns are model, set, instances, n (questions), golden_rules (the number of their golden
+    rules), and the accuracy under each setting.
     """
     rows = results.texts
     rows = rows[(rows["shots"] == "no") & (rows["form"] == "natural")]
@@ -124,7 +124,7 @@ def long_tail(results: Results) -> pd.DataFrame:
 
 def rarest(golds: pd.Series) -> list[str]:
     """The least frequent answers that make up at least `LONG_TAIL` of all."""
-    # Equally frequent answers are sorted by name, so every run takes the same ones.
+    # Equally frequent answers are sorted by name, so every run selects the same answers.
     counts = golds.value_counts().sort_index().sort_values(kind="stable")
     needed = int((counts.cumsum() < LONG_TAIL * len(golds)).sum()) + 1
     return list(counts.index[:needed])
@@ -137,7 +137,7 @@ def rule_quantities(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
-    """Figure 5: rows of `accuracy` with and without chain of thought; `setting` says which."""
+    """Figure 5: rows of `accuracy`; `setting` says whether they have a chain of thought."""
     rows = cells[(cells["shots"] == "yes") & (cells["version"] == "factual")]
     settings = rows["rules"] + rows["thought"].map({"no": "", "yes": ", with thought"})
     order = ("golden", "golden, with thought", "few", "few, with thought")
@@ -145,10 +145,11 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def failures(results: Results) -> pd.DataFrame:
-    """Figure 6: one row per model, set and kind of failure: its share of all failures.
+    """Figure 6: one row per model, set and kind of failure, with its share of all failures.
 
     Columns are model, set, version, behaviour, share_of_failures with its 95% interval (low and
-    high), n (failures), golden_rules (of these), accuracy. A set without failures has no share.
+    high), n (failures), golden_rules (the number of their golden rules) and accuracy. A set without
+    failures has no share.
     """
     rows = results.behaviours()
     keys = ["model", "set", "version"]
@@ -199,7 +200,7 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Factual rules in natural language, without demonstrations: one row per key, in order."""
+    """Rows with factual rules in natural language and no demonstrations: one per key, in order."""
     plain = rows[["shots", "form", "version"]] == ["no", "natural", "factual"]
     # A base's row would be repeated for every model tuned from it on the same data.
     chosen = rows[plain.all(axis=1)].drop_duplicates([*keys, "set"])
@@ -209,9 +210,9 @@ def _plain(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def dimensions(results: Results) -> pd.DataFrame:
     """Figure 2: one row per model and measured dimension: the mean accuracy over its settings.
 
-    Columns are model, dimension, score with its 95% interval (low and high; it also treats the
-    settings' accuracies as a sample, and is somewhat too wide), settings (combinations of set and
-    setting), n (questions), golden_rules.
+    Columns are model, dimension, score with its 95% interval (low and high; the interval also
+    treats the settings' accuracies as a sample, so it is somewhat too wide), settings (combinations
+    of set and setting), n (questions), golden_rules.
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
@@ -269,7 +270,7 @@ def not_measured(results: Results) -> pd.DataFrame:
 
 
 def published(number: int) -> pd.DataFrame:
-    """Table 1, 2, 3, 4 or 5 as published, with shares for percentages."""
+    """Table 1, 2, 3, 4 or 5 as published, with shares instead of percentages."""
     table = published_table(__package__, f"published_table{number}.csv")
     values = table.select_dtypes("float").columns
     return table.assign(**{name: table[name] / 100 for name in values})
@@ -281,7 +282,7 @@ def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     Args:
         table: the table from `rule_quantities`, `thoughts` or `failures`.
         y: the column with shares.
-        hue: the column that each set has a bar for.
+        hue: the column whose values are the bars of each set.
     """
     groups = distinct(table[hue])
 

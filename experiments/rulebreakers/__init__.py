@@ -1,4 +1,4 @@
-"""RULEBREAKERS: pairs of inferences that logic allows and people reject, or accept."""
+"""RULEBREAKERS: pairs of logically valid inferences, one of which people reject."""
 
 from interp_experiments.rulebreakers.templates import Reasoning, render
 

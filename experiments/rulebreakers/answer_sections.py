@@ -29,7 +29,7 @@ WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 
 
 def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """A function that marks models that cannot be asked (†) in tables for figures."""
+    """A function that marks (†) models that cannot be asked, in the tables of figures."""
     asked = competence(results)
     marked = {name: f"{name} †" for name in asked.loc[~asked["competent"], "model"]}
     return lambda table: table.assign(model=table["model"].replace(marked))
@@ -39,34 +39,35 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
     """The sample, and the models asked (Figure 2, Appendix H)."""
     return Section(
         "Sample",
-        "A limited study draws about equally many pairs for each combination of rule and entity "
-        "group, regardless of their numbers in the data set. Numbers that are not broken down by "
-        "rule and group weight each combination by data_set_share.",
+        "A study with a limit draws about equally many pairs for each combination of rule and "
+        "entity group, regardless of the numbers in the data set. Numbers that are not broken "
+        "down by rule and group weight each combination by data_set_share.",
         (
             TableItem(
                 "composition",
                 "Composition of the sample (Figure 2)",
                 composition(results),
-                "weight: pairs in the data set per pair drawn. data_set: number of these that the "
-                "kept pairs represent; entity pairs that at least one model does not know are "
-                "excluded.",
+                "weight: pairs in the data set per pair drawn. data_set: pairs in the data set "
+                "that the kept pairs represent; entity pairs that at least one model does not "
+                "know are excluded.",
             ),
             parameters,
             TableItem(
                 "competence",
                 "Models that can be asked this way",
                 competence(results),
-                "no_answer: share of prompts whose most likely token is neither option; accepted: "
-                "accuracy on non-rulebreakers. A model is marked † in figures if no_answer is at "
-                "least 0.5 or accepted below 0.5: its answers say nothing about rulebreakers.",
+                "no_answer: share of prompts whose most likely token is neither option; "
+                "accepted: accuracy on non-rulebreakers. A model is marked † in figures if "
+                "no_answer is at least 0.5 or accepted is below 0.5, because its answers then "
+                "say nothing about rulebreakers.",
             ),
             TableItem(
                 "filters",
                 "Paired accuracy without unknown cities (Section 4.1)",
                 filters(results),
-                '"all models" excludes the cities that at least one model in the study fails to '
-                "complete, as does the rest of this page, so adding a model may change these "
-                'numbers. "own" excludes those that the model itself fails to complete.',
+                '"all models" and the rest of this page exclude the cities that at least one model '
+                "in the study fails to complete, so adding a model may change these numbers. "
+                '"own" excludes the cities that the model itself fails to complete.',
             ),
         ),
     )
@@ -79,8 +80,8 @@ def accuracy_section(results: Results) -> Section:
     mark = marks(results)
     return Section(
         "Accuracy",
-        "A pair counts as recognized when the rulebreaker is rejected and its counterpart accepted "
-        "(formula 1); random answers would recognize a quarter.",
+        "A pair counts as recognized if the rulebreaker is rejected and its counterpart is "
+        "accepted (formula 1); random answers would recognize a quarter.",
         (
             FigureItem(
                 "figure4_accuracy",
@@ -93,9 +94,10 @@ def accuracy_section(results: Results) -> Section:
                 "Paired accuracy, overall and by rule and entity group (Figure 3)",
                 lambda: figures.paired_accuracy_by_group(mark(by_group), mark(expected)),
                 f"Bars: share of pairs with both sides correct. {WHISKERS} Overall is weighted to "
-                "the data set. Black line: expected for a model with the same number of positive "
-                "answers, in equal shares on both sides. Diamond: product of both sides' "
-                "accuracies, expected if they are independent. Dotted line: random answers.",
+                "the data set. Black line: paired accuracy expected if the same number of "
+                "positive answers is spread equally over both sides. Diamond: product of both "
+                "sides' accuracies, which is expected if they are independent. Dotted line: "
+                "random answers.",
             ),
             TableItem(
                 "accuracy",
@@ -110,71 +112,73 @@ def accuracy_section(results: Results) -> Section:
 
 
 def sensitivity_section(results: Results) -> Section:
-    """How well models distinguish the sides, and Figure 5."""
+    """How well models distinguish the sides of a pair, and Figure 5."""
     table, mark = confidence(results), marks(results)
     dots = confidence_differences(results)
     return Section(
         "Sensitivity and confidence",
-        "Does a model distinguish the sides of a pair, wherever it draws the line between Yes and "
-        "No? It does if concordance and AUROC are above 0.5 and d' is above 0. A bias above 0 "
-        "leans towards No, one below 0 towards Yes. A model with high concordance and low paired "
-        "accuracy notices rulebreakers but accepts them anyway.",
+        "Does a model distinguish the sides of a pair, wherever it draws the line between Yes "
+        "and No? It does if concordance and AUROC are above 0.5 and d' is above 0. A bias above "
+        "0 leans towards No; a bias below 0 leans towards Yes. A model with high concordance and "
+        "low paired accuracy notices rulebreakers but accepts them anyway.",
         (
             TableItem(
                 "sensitivity",
                 "How well the sides are distinguished",
                 sensitivity(results),
                 "concordance: share of pairs in which the relative probability of the positive "
-                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and its "
-                "p, against one half, come from one bootstrap over entity pairs. auroc: that "
-                "share for any two prompts, one of each side. chance_yes_rate and "
-                "independent_sides: paired accuracy expected from the rates of positive answers "
-                "if the model ignores the side, and if its answers to the sides are independent.",
+                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and the "
+                "p of its difference from one half come from the same bootstrap over entity "
+                "pairs. auroc: the same share for any two prompts, one from each side. "
+                "chance_yes_rate and independent_sides: paired accuracy expected from the rates "
+                "of positive answers if the model ignores the side, and if its answers to the "
+                "sides are independent.",
             ),
             FigureItem(
                 "figure5_confidence",
                 "Confidence in positive answers, right and wrong (Figure 5)",
                 lambda: figures.confidence(mark(table), mark(dots)),
-                "Dots: mean difference for one entity pair, over pairs of prompts with both sides "
-                "answered positively; area: number of pairs. Large points: mean over pairs; "
-                "whiskers: 95% interval, clustered by entity pair; n: entity pairs. p: studentized "
-                "bootstrap over entity pairs, corrected by Holm's method over the models. Above 0, "
-                "a model is surer where the answer is right.",
+                "Dots: mean difference for one entity pair, over pairs of prompts both of which "
+                "are answered positively; area: number of pairs. Large points: mean over pairs; "
+                "whiskers: 95% interval, clustered by entity pair; n: entity pairs. p: "
+                "studentized bootstrap over entity pairs, corrected by Holm's method over the "
+                "models. Above 0, a model is more confident when the answer is right.",
             ),
             TableItem(
                 "confidence",
                 "Confidence in positive answers",
                 table,
                 "difference: non-rulebreaker, where the positive answer is right (formula 6), "
-                "minus rulebreaker, where it is wrong (7), within pairs with both sides answered "
-                "positively; share: these pairs as a share of all. Columns that end in _paper are "
-                "Welch's test over all positive answers, as in the paper: it treats prompts about "
-                "one entity as independent and compares different entities.",
+                "minus rulebreaker, where it is wrong (7), within pairs whose sides are both "
+                "answered positively; share: these pairs as a share of all pairs. Columns that "
+                "end in _paper are Welch's test over all positive answers, as in the paper: it "
+                "treats prompts about one entity as independent and compares different entities.",
             ),
         ),
     )
 
 
 def contrast_section(results: Results) -> Section:
-    """Differences in paired accuracy; those named in advance come first."""
+    """Differences in paired accuracy; contrasts that were named in advance come first."""
     return Section(
         "Contrasts",
-        "Differences in paired accuracy, weighted to the data set. The confirmatory ones were "
-        "named in the code before any run and are corrected together (p_holm): the chance of any "
-        "false finding among them is at most 5%. The others are exploratory, as is the rest of "
-        "this page. Tests and intervals take entity pairs as the unit. detectable is the "
-        "difference that a test at 5% finds with a power of 80%. Two one-sided tests, each at 5% "
-        "and not corrected, exclude all differences below excluded_below and above "
-        f"excluded_above. The smallest difference of interest is {SMALLEST:g}, one pair in ten. "
-        f"verdict: {DIFFERENT} if p_holm (for exploratory contrasts, p) is below {SIGNIFICANT:g}; "
-        f"otherwise {SMALLER} if the differences of interest are excluded, and {OPEN} if not.",
+        "Differences in paired accuracy, weighted to the data set. The confirmatory contrasts "
+        "were named in the code before any run and are corrected together (p_holm), so the "
+        "chance of any false finding among them is at most 5%. The others are exploratory, as is "
+        "the rest of this page. Tests and intervals take entity pairs as the unit. detectable is "
+        "the difference that a test at 5% finds with a power of 80%. Two one-sided tests, each "
+        "at 5% and not corrected, exclude all differences below excluded_below and above "
+        f"excluded_above. The smallest difference of interest is {SMALLEST:g}, which is one pair "
+        f"in ten. verdict: {DIFFERENT} if p_holm (for exploratory contrasts, p) is below "
+        f"{SIGNIFICANT:g}; otherwise {SMALLER} if the differences of interest are excluded, and "
+        f"{OPEN} if not.",
         (
             TableItem(
                 "contrasts",
                 "Rules, groups, phrasings and models compared",
                 contrasts(results),
-                "For phrasings and the question's verbs: the best minus the worst, with a "
-                "simultaneous interval for all pairs of them.",
+                "For phrasings and for the question's verbs, the difference is the best minus "
+                "the worst, with a simultaneous interval for all pairs.",
             ),
         ),
     )
@@ -194,7 +198,7 @@ def phrasing_section(results: Results) -> Section:
                 "Paired accuracy by phrasing (Figure 7)",
                 lambda: figures.paired_accuracy_by_phrasing(mark(by_phrasing), mark(spread)),
                 "Cells: paired accuracy with its 95% interval, clustered by entity pair. range: "
-                "highest minus lowest phrasing; SD: standard deviation over phrasings.",
+                "highest minus lowest value; SD: standard deviation over phrasings.",
             ),
             *(
                 FigureItem(
@@ -218,19 +222,19 @@ def entity_section(results: Results) -> Section:
     ends = extremes(table)
     return Section(
         "Entity pairs",
-        "Which entity pairs are answered well, and whether it helps if a city's name contains its "
-        "country's.",
+        "Which entity pairs are answered well, and whether it helps if the name of a city "
+        "contains that of its country.",
         (
             TableItem(
                 "entity_extremes",
                 "Entity pairs with the highest and the lowest estimates (Appendix G)",
                 ends,
                 f"{overlap(ends)} Estimates are empirical Bayes: the fewer trials an entity pair "
-                "has, the more they shrink towards the overall mean; intervals are 95%. If all "
-                "estimates are equal, entity pairs differ no more than by chance. apart: number "
-                "of entity pairs at the other end whose intervals do not overlap. trials: pairs "
-                "of prompts times models; effective_trials: their number corrected for the "
-                "correlation of a model's answers about one entity pair.",
+                "has, the more its estimate shrinks towards the overall mean. Intervals are 95%. "
+                "If all estimates are equal, entity pairs differ no more than by chance. apart: "
+                "number of entity pairs at the other end whose intervals do not overlap. trials: "
+                "pairs of prompts times models; effective_trials: number of trials, corrected "
+                "for the correlation of a model's answers about one entity pair.",
             ),
             TableItem(
                 "names_within",
@@ -248,8 +252,8 @@ def overlap(ends: pd.DataFrame) -> str:
     most, least = (ends[ends["end"] == end] for end in ("most", "least"))
     pairs, apart = len(most) * len(least), int(most["apart"].sum())
     if not apart:
-        return "All intervals of one end overlap those of the other: this is not a ranking."
+        return "All intervals at one end overlap those at the other, so this is not a ranking."
     return (
-        f"In {apart:,} of {pairs:,} comparisons between the ends, intervals do not overlap; "
-        "otherwise, this is not a ranking."
+        f"In {apart:,} of {pairs:,} comparisons between the ends, intervals do not overlap; the "
+        "other pairs are not ranked."
     )

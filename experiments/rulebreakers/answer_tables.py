@@ -26,7 +26,8 @@ from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULE
 from interp_experiments.scaffold import in_order
 
 CLUSTER, WEIGHT = "entity_pair", "weight"
-"""Columns: a prompt's cluster, and how many prompts of the data set it represents."""
+"""Columns: the cluster of a prompt, and the number of prompts in the data set that it
+represents."""
 
 _ORDER: Mapping[str, Sequence[str]] = {
     "rule": RULES,
@@ -35,7 +36,7 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
     "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
 }
-"""Values of each factor in the paper's order."""
+"""Values of each factor, in the paper's order."""
 
 
 NOT_SHOWN = "no difference shown"
@@ -45,7 +46,7 @@ NOT_SHOWN = "no difference shown"
 def every_model(
     table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
 ) -> pd.DataFrame:
-    """The table with a row for every model, in order, including models without such pairs."""
+    """The table with a row for every model, in order; models without rows get undefined ones."""
     nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
     absent = [model for model in results.models if model not in set(table["model"])]
     rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
@@ -95,8 +96,8 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
 def phrasings(results: Results) -> pd.DataFrame:
     """The spread of paired accuracy over phrasings, one row per model (Appendix D).
 
-    Columns are model, range, mean, sd (of a sample), lowest and highest with their phrasings. In
-    small samples, part of the spread is chance.
+    Columns are model, range, mean, sd (the sample standard deviation), lowest and highest with
+    their phrasings. In small samples, part of the spread is chance.
     """
     paired = accuracy(results, "phrasing").query("measure == 'paired'").set_index("phrasing")
     table = paired.groupby("model", sort=False)["accuracy"].agg(
@@ -113,7 +114,7 @@ def phrasings(results: Results) -> pd.DataFrame:
 
 
 EXPLORATORY = (Contrast("question_verb"),)
-"""Further contrasts in the report, without a corrected p-value."""
+"""Further contrasts in the report, whose p-values are not corrected."""
 
 
 def contrasts(results: Results) -> pd.DataFrame:
@@ -129,10 +130,11 @@ def contrasts(results: Results) -> pd.DataFrame:
 def composition(results: Results) -> pd.DataFrame:
     """The composition of the sample, one row per rule and entity group (Figure 2).
 
-    Columns are rule, entity_group; entity_pairs, pairs_drawn and pairs_kept (without excluded
-    entity pairs): numbers; data_set and data_set_share: how many pairs of the data set the kept
-    pairs represent, and their share; weight: the mean over the kept pairs. Overall numbers in the
-    report weight each combination by data_set_share, not by the number of pairs drawn.
+    Columns are rule, entity_group; the numbers entity_pairs, pairs_drawn and pairs_kept (without
+    excluded entity pairs); data_set and data_set_share, the number and the share of the pairs in
+    the data set that the kept pairs represent; and weight, the mean over the kept pairs. Overall
+    numbers in the report weight each combination by data_set_share, not by the number of pairs
+    drawn.
     """
     factors = ["rule", "entity_group"]
     drawn, kept = (
@@ -155,10 +157,10 @@ def composition(results: Results) -> pd.DataFrame:
 
 
 def filters(results: Results) -> pd.DataFrame:
-    """Paired accuracy by the cities omitted as unknown, one row per model and filter (Section 4.1).
+    """Paired accuracy without unknown cities, one row per model and filter (Section 4.1).
 
     "all models" omits the cities that at least one model of the study fails to complete, as in the
-    paper, so adding a model may change every other model's numbers; "own" omits those that the
+    paper, so adding a model may change every other model's numbers; "own" omits the cities that the
     model itself fails to complete; "none" omits nothing. Columns are model, filter, left_out
     (number of cities), accuracy, low, high, pairs, clusters, note.
     """
@@ -179,7 +181,7 @@ def filters(results: Results) -> pd.DataFrame:
 
 
 def competence(results: Results) -> pd.DataFrame:
-    """Which models can be asked at all, one row per model.
+    """Whether models can be asked at all, one row per model.
 
     Columns are model, competent, no_answer, accepted, why. A model is competent if its most likely
     token is an answer for most prompts, and if it accepts most non-rulebreakers, as both the rule
@@ -200,9 +202,9 @@ def competence(results: Results) -> pd.DataFrame:
 def positive_answers(results: Results) -> pd.DataFrame:
     """One row per model and prompt: the probability of the positive answer (formulas 4, 5).
 
-    Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence, the probability of
-    the positive answer; relative, its share of both answers' probability; accepted_by_probability,
-    whether it is more likely than the other; accepted, whether it was given.
+    Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence (the probability of
+    the positive answer), relative (its share of both answers' probability), accepted_by_probability
+    (whether it is the more likely answer) and accepted (whether it was given).
     """
     chosen = results.options["option"].isin(POSITIVE)
     names = {"probability": "confidence", "relative_probability": "relative"}
@@ -230,11 +232,11 @@ def sensitivity(results: Results) -> pd.DataFrame:
     Columns are model; finding, in words; concordance with low, high, p, p_holm: the share of pairs
     whose non-rulebreaker has the higher relative probability of the positive answer, tested
     against one half; p is at most 0.05 if and only if the interval excludes one half
-    (`interp.statistics.clusters`). Then paired_accuracy with its interval, and the columns of
+    (`interp.statistics.clusters`). Then come paired_accuracy with its interval, and the columns of
     `interp.statistics.discrimination`: AUROC of the relative probability, d' and bias of the
     answers, and the paired accuracies expected from the rates of positive answers.
 
-    Concordance and AUROC use every prompt, and need no threshold between Yes and No.
+    Concordance and AUROC use every prompt, and do not depend on a threshold between Yes and No.
     """
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
@@ -272,14 +274,14 @@ def sensitivity(results: Results) -> pd.DataFrame:
 def confidence(results: Results) -> pd.DataFrame:
     """Confidence in positive answers, right and wrong, one row per model (Figure 5; formulas 4-7).
 
-    `difference` is taken within pairs with both sides answered positively: the probability of the
-    positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker, where
-    it is wrong. Pairs about one entity are one cluster (`interp.statistics.clusters`); `share` is
-    the share of pairs compared. Intervals are cut at -1 and 1.
+    `difference` is computed within pairs whose sides are both answered positively: the probability
+    of the positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker,
+    where it is wrong. Pairs about one entity are one cluster (`interp.statistics.clusters`);
+    `share` is the share of pairs compared. Intervals are cut at -1 and 1.
 
     The columns that end in `_paper` are Welch's test of all positive answers on either side, as in
     the paper. It treats prompts about one entity as independent and compares different entities,
-    because rulebreakers are answered positively only where the model fails them.
+    because rulebreakers are answered positively only when the model fails them.
     """
     positive = positive_answers(results)
     compared = _both_accepted(positive)
@@ -301,7 +303,7 @@ def confidence(results: Results) -> pd.DataFrame:
 
 
 def confidence_differences(results: Results) -> pd.DataFrame:
-    """One row per model and entity pair: mean difference of confidence, number of pairs."""
+    """One row per model and entity pair: mean difference in confidence, and number of pairs."""
     compared = _both_accepted(positive_answers(results))
     by_entity = compared.groupby(["model", CLUSTER], sort=False)["difference"]
     return by_entity.agg(difference="mean", pairs="size").reset_index()

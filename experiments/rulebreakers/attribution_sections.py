@@ -1,4 +1,4 @@
-"""Sections of the report on explanations of answers: knowledge, scores, probes, examples."""
+"""Sections of the report that explain answers: knowledge, scores, probes and examples."""
 
 from functools import partial
 
@@ -43,20 +43,21 @@ def knowledge_section(results: Results) -> Section:
                 "figure6_familiarity",
                 "Familiarity of recognized and failed cities (Figure 6)",
                 lambda: figures.familiarity(mark(table[table["cities"] == ALL]), mark(cities)),
-                "Dots: cities (in both groups if only some of their pairs are recognized); area: "
-                "number of pairs. Large points: mean over pairs; whiskers: 95% interval, "
-                "bootstrap over cities; n: cities. p: permutation of familiarity over cities, "
-                "corrected by Holm's method over the models.",
+                "Dots: cities (a city is in both groups if only some of its pairs are "
+                "recognized); area: number of pairs. Large points: mean over pairs; whiskers: "
+                "95% interval, bootstrap over cities; n: cities. p: permutation of familiarity "
+                "over cities, corrected by Holm's method over the models.",
             ),
             TableItem(
                 "familiarity",
                 "Familiarity and recognition",
                 table,
                 "Each model has one test, over all cities asked about. Further rows describe how "
-                "robust it is: the cities whose country shares its first token with no other "
-                "country, and all cities by the probability of the country's whole name. Columns "
-                "that end in _paper are Welch's test over pairs of prompts, as in the paper, "
-                "which counts a city once per question and so finds differences where none exist.",
+                "robust the result is: one for the cities whose country shares its first token "
+                "with no other country, and one for all cities by the probability of the "
+                "country's whole name. Columns that end in _paper are Welch's test over pairs of "
+                "prompts, as in the paper, which counts a city once per question and so finds "
+                "differences where none exist.",
             ),
             TableItem(
                 "shared_first_tokens",
@@ -69,18 +70,18 @@ def knowledge_section(results: Results) -> Section:
                 "unknown_pairs",
                 "Entity pairs that a model does not complete",
                 results.unknown,
-                "Geographical entity pairs are excluded from the rest of the page, for all models "
-                "(Section 4.1); categorical ones are kept, as in the paper, which checked them by "
-                "hand.",
+                "Geographical entity pairs are excluded from the rest of the page for all models "
+                "(Section 4.1). Categorical entity pairs are kept, as in the paper, whose "
+                "authors checked them by hand.",
             ),
         ),
     )
 
 
 def attribution_section(results: Results) -> Section:
-    """Tables 2 and 3, and the published figures of the same models."""
+    """Tables 2 and 3, and the numbers published for the same models."""
     both = measured_and_published(results)
-    note = "The published numbers for the models that the paper measured, and the difference."
+    note = "The published numbers of models that the paper measured, and the differences."
     compared = [TableItem("published", "Measured and published", both, note)]
     inferred = "The methods of the columns are inferred from the text of Section 6."
     if both.empty:
@@ -96,15 +97,15 @@ def attribution_section(results: Results) -> Section:
                 "Score ratios",
                 ratios(results),
                 "Geometric mean, median and mean over prompts with 95% intervals clustered by "
-                "entity pair. largest_share: the largest ratio as a share of the sum over all; "
-                "if it is above 0.05, the mean depends on that prompt.",
+                "entity pair. largest_share: the largest ratio as a share of the sum of all "
+                "ratios; above 0.05, the mean depends on one prompt.",
             ),
             TableItem(
                 "attribution",
                 "Score ratios and accuracy (Tables 2 and 3)",
                 attribution(results),
-                "_ratio and _sd are mean and standard deviation over prompts, as published; "
-                "familiarity is the mean over the cities asked about.",
+                "Columns that end in _ratio and _sd are the mean and the standard deviation over "
+                "prompts, as published; familiarity is the mean over the cities asked about.",
             ),
             *compared,
             TableItem("published_tables", "As published", published_tables(), inferred),
@@ -137,8 +138,8 @@ def correlation_section(results: Results) -> Section:
                 "model_correlations",
                 "Across models: Spearman's correlation",
                 correlations,
-                "Familiarity is the mean over the cities asked about. For up to eight models p is "
-                "exact, from all permutations.",
+                "Familiarity is the mean over the cities asked about. For up to eight models, p "
+                "is exact and comes from all permutations.",
             ),
             FigureItem(
                 "familiarity_and_accuracy",
@@ -152,7 +153,7 @@ def correlation_section(results: Results) -> Section:
                 "entity_correlations",
                 "Across entity pairs: Spearman's correlation",
                 across_pairs,
-                "Only cities have a familiarity; score ratios cover all entity pairs.",
+                "Familiarity is defined for cities only; score ratios cover all entity pairs.",
             ),
             TableItem(
                 "prompt_models",
@@ -160,11 +161,11 @@ def correlation_section(results: Results) -> Section:
                 prompt_models(results),
                 "Log-odds of a correct answer per standard deviation, adjusted for the factors "
                 "among rule, verb and phrasing that can be estimated (adjusted_for). "
-                "ratio_of_entity: mean for an entity pair; ratio_within_entity: deviation from it. "
-                "df: degrees of freedom over entity pairs, infinite for predictors that vary "
-                "within them. fitted names the regression: if the entity pair decides nearly every "
-                "answer, entity pairs are the observations. left_out: prompts with a rule, verb or "
-                "phrasing whose answers are all alike.",
+                "ratio_of_entity: mean for an entity pair; ratio_within_entity: deviation from "
+                "it. df: degrees of freedom over entity pairs; infinite for predictors that vary "
+                "within entity pairs. fitted: the type of regression; if the entity pair decides "
+                "nearly every answer, entity pairs are the observations. left_out: prompts with "
+                "a rule, verb or phrasing whose answers are all alike.",
             ),
         ),
     )
@@ -189,17 +190,17 @@ def probe_section(results: Results) -> Section:
     table = linear_probes(results.residuals, results.probed, results.probed_answers)
     return Section(
         "Linear probes",
-        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B is "
-        "in A? Probes are tested on entities that they were not trained on; 0.5 is chance. Failed "
-        "pairs are those with a side that the model itself answers incorrectly. Cities are in "
-        "both halves of the data. Any other kind, such as animals, is in one half only, and is "
-        "tested with a probe that was trained on other kinds.",
+        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B "
+        "is in A? Probes are tested on entities that they were not trained on; 0.5 is chance. In "
+        "a failed pair, the model answers at least one side incorrectly. Cities are in both "
+        "halves of the data. Each other kind, such as animals, is in one half only and is tested "
+        "with a probe that was trained on other kinds.",
         (
             FigureItem(
                 "linear_probes",
                 "Accuracy of linear probes by layer",
                 lambda: probe_accuracy(table),
-                "Lines: share of held-out prompts whose side is read correctly. Bands: 95% "
+                "Lines: share of held-out prompts whose side is predicted correctly. Bands: 95% "
                 "intervals over entity pairs; for the control task, one standard deviation over "
                 "draws. Subsets with fewer than 50 prompts or ten entity pairs are not plotted.",
             ),
@@ -207,17 +208,17 @@ def probe_section(results: Results) -> Section:
                 "linear_probes",
                 "Linear probes with their control task",
                 table,
-                "Selectivity is accuracy minus the mean accuracy of the control task, whose labels "
-                "are swapped by entity pair. p: share of draws of the control task with at least "
-                "this accuracy; p_family: with at least this accuracy at any layer and position of "
-                "the model.",
+                "Selectivity is accuracy minus the mean accuracy of the control task, whose "
+                "labels are swapped by entity pair. p: share of draws of the control task with "
+                "at least this accuracy; p_family: share of draws with at least this accuracy at "
+                "some layer and position of the model.",
             ),
         ),
     )
 
 
 EXAMPLE_PAIRS = 8
-"""Number of pairs among which each model's first failure is shown token by token."""
+"""Number of pairs from which each model's first failure is shown token by token."""
 
 
 def example_section(results: Results) -> Section:
@@ -233,8 +234,8 @@ def example_section(results: Results) -> Section:
         heat_maps += Attributions.of(results.example_run).heat_maps(pair, answers, pairs=1)
     return Section(
         "Examples",
-        "Each token's share of the score: the two sides of a pair, one below the other. For each "
-        f"model, the first of up to {EXAMPLE_PAIRS} pairs whose rulebreaker it answers "
+        "Each token's share of the score, with the two sides of a pair one below the other. For "
+        f"each model, the first of up to {EXAMPLE_PAIRS} pairs whose rulebreaker it answers "
         "incorrectly, or the first pair if there is none.",
         tuple(heat_maps),
     )

@@ -1,4 +1,4 @@
-"""Tables of score ratios and familiarity: across models, cities and prompts, and as published."""
+"""Tables of score ratios and familiarity, across models, cities and prompts, and as published."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ _RATIO_COLUMNS = {
     },
     "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
-"""For each kind of ratio: columns of the ratio table, and their names in the attribution table."""
+"""For each kind of ratio, columns of the ratio table and their names in the attribution table."""
 
 
 RATIOS = ("gradient_geometric", "attention_geometric")
@@ -47,8 +47,8 @@ def attribution(results: Results) -> pd.DataFrame:
     Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
     {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
     {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
-    ratio of sums, all as in `interp.analysis.ratios`; familiarity: mean over the cities asked
-    about; pairs.
+    ratio of sums, all as in `interp.analysis.ratios`; familiarity (the mean over the cities asked
+    about); and pairs.
     """
     shares, summed = accuracy(results), ratios(results)
     by_measure = shares.pivot(index="model", columns="measure")
@@ -88,8 +88,8 @@ def published_tables() -> pd.DataFrame:
 def measured_and_published(results: Results) -> pd.DataFrame:
     """Measured and published numbers for the models that both the study and the paper measured."""
     measured = attribution(results)
-    # The paper omits owners: microsoft/Phi-3-mini-128k-instruct is its Phi-3-mini-128k-instruct.
-    # No organism is one of its models.
+    # The paper omits owners: its Phi-3-mini-128k-instruct is microsoft/Phi-3-mini-128k-instruct. No
+    # organism is one of its models.
     measured = measured[~measured["model"].str.startswith("organism/")]
     names = measured["model"].str.split("/").str[-1]
     return published_difference(measured.assign(model=names), published_tables())
@@ -98,8 +98,8 @@ def measured_and_published(results: Results) -> pd.DataFrame:
 def published_difference(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """One row for each model that both tables have, and each published quantity.
 
-    Columns are model, quantity, measured, published, and difference: measured minus published, in
-    the quantity's unit, undefined if either is.
+    Columns are model, quantity, measured, published, and difference (measured minus published, in
+    the quantity's unit; undefined if either is).
     """
     theirs = published.set_index("model")
     ours = measured.set_index("model").reindex(columns=theirs.columns)
@@ -119,11 +119,11 @@ def familiarity(results: Results) -> pd.DataFrame:
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
     over cities: a city has one familiarity, however many of its prompts were asked
-    (`interp.statistics.clusters`). Only one row per model is tested: all cities, by the probability
-    of the first token, which is the paper's familiarity. The other rows describe robustness: the
-    cities whose country shares its first token with no other country, and all cities by the
-    probability of the country's whole name. They have neither p nor finding, because they would
-    repeat the same test.
+    (`interp.statistics.clusters`). Only one row per model is tested: that for all cities, by the
+    probability of the first token, which is the paper's familiarity. The other rows describe
+    robustness: one is for the cities whose country shares its first token with no other country,
+    and one is for all cities by the probability of the country's whole name. These rows have
+    neither p nor finding, because they would repeat the same test.
 
     The columns that end in `_paper` are the paper's test: Welch's, which counts a city once for
     each of its pairs of prompts, and so rejects most true hypotheses of no difference.
@@ -146,7 +146,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Recognized against failed pairs by one measure of familiarity, and the paper's test."""
+    """Recognized against failed pairs, by one measure of familiarity, with the paper's test."""
     groups = ("recognized", "failed")
     table = cluster_contrast_table(
         pairs, value=value, group="group", groups=groups, cluster=CLUSTER, weight=WEIGHT
@@ -168,7 +168,7 @@ def city_familiarity(results: Results) -> pd.DataFrame:
 
 
 def shared_first_tokens(results: Results) -> pd.DataFrame:
-    """By model, numbers of countries (answers) and of those that share a first token (sharing)."""
+    """By model: the number of countries (answers), and of those sharing a first token (sharing)."""
     cities = results.cities()
     answers = cities.assign(shared=cities["shared_with"] > 0)
     grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
@@ -180,9 +180,9 @@ PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
 familiar the entity pair is. Correlates of the mean need not be correlates of the deviation."""
 
 FACTORS = ("rule", "phrasing", "verb")
-"""Factors that predictors are adjusted for. The entity group follows from the verb. If they
-separate the outcomes, the last ones are omitted until there is an estimate: few entity pairs share
-a verb."""
+"""Factors that predictors are adjusted for. The entity group follows from the verb. If the factors
+separate the outcomes, the last factors are omitted until there is an estimate, because few entity
+pairs share a verb."""
 
 NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
 """The note of a model and method without a regression."""
@@ -196,9 +196,9 @@ def prompt_models(results: Results) -> pd.DataFrame:
     regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
     with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
     and are omitted; `left_out` counts them. If no prompt remains, nothing is estimated, and `note`
-    says so. Estimates are log-odds per standard deviation of the predictor; predictors that belong
-    to entity pairs have degrees of freedom (`df`) over them. With fewer than ten entity pairs
-    nothing is tested.
+    says so. Estimates are log-odds per standard deviation of the predictor; for predictors of
+    entity pairs, the degrees of freedom (`df`) are over entity pairs. With fewer than ten entity
+    pairs nothing is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]
@@ -210,11 +210,11 @@ def prompt_models(results: Results) -> pd.DataFrame:
 
 
 def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The regression of one model and method, adjusted for as many factors as have an estimate."""
+    """The regression of one model and method, adjusted for as many factors as can be estimated."""
     if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
         table = _regression(
             rows.assign(correct=False)
-        )  # all answers are alike: nothing is estimated
+        )  # all answers are alike, so nothing is estimated
         table = table.assign(note=NO_USABLE_ROWS, fitted="nothing", n=0)
         return table.assign(left_out=len(rows), adjusted_for="")
     for count in range(len(FACTORS), -1, -1):
@@ -243,8 +243,8 @@ def without_constant_levels(
 ) -> pd.DataFrame:
     """The rows whose levels of all factors have both outcomes.
 
-    Any other level has an infinite effect, which fully explains its rows. Omitting a level may
-    leave another one with a single outcome, so the search is repeated.
+    Any other level has an infinite effect, which fully explains its rows. Omitting one level may
+    leave another with a single outcome, so the search is repeated.
     """
     while True:
         kept = pd.Series(True, index=rows.index)

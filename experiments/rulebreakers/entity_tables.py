@@ -1,4 +1,4 @@
-"""Tables of entity pairs: accuracy and its correlates (Appendix G)."""
+"""Tables of entity pairs: their accuracy and its correlates (Appendix G)."""
 
 import numpy as np
 import pandas as pd
@@ -16,22 +16,22 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
 EXTREMES = 10
-"""Number of entity pairs at either end of Appendix G's list."""
+"""Number of entity pairs at each end of Appendix G's list."""
 
 ENTITY_RATIOS = ("gradient_ratio", "attention_ratio")
 """Columns of the table of entity pairs whose correlations are computed."""
 
 PERMUTATIONS = 9999
-"""Random reassignments of the feature."""
+"""Number of random reassignments of the feature."""
 
 
 def entities(results: Results) -> pd.DataFrame:
     """One row per model and entity pair.
 
     Columns are entity_pair, model, {side}_accuracy for each side, paired_accuracy, pairs (how
-    many), {method}_ratio for each method, familiarity, entity_group. {method}_ratio is the mean
-    score ratio over the prompts of both sides, without undefined ratios; familiarity is a
-    probability, which only cities have.
+    many), {method}_ratio for each method, familiarity, entity_group. {method}_ratio is the mean of
+    the defined score ratios over the prompts of both sides; only cities have a familiarity, which
+    is a probability.
     """
     keys = ["model", CLUSTER]
     keep = [CLUSTER, "entity_group"]
@@ -51,7 +51,7 @@ def entities(results: Results) -> pd.DataFrame:
 
 
 def entity_correlations(results: Results) -> pd.DataFrame:
-    """Spearman's correlations across each model's entity pairs; for familiarity, its cities."""
+    """Spearman's correlations across each model's entity pairs (for familiarity, across cities)."""
     pairs = [(name, "paired_accuracy") for name in ("familiarity", *ENTITY_RATIOS)]
     pairs += [("familiarity", ratio) for ratio in ENTITY_RATIOS]
     table = spearman_table(entities(results), pairs=pairs, by=["model"])
@@ -63,10 +63,11 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
 
     Estimates are shrunk towards the overall mean (`interp.statistics.proportions`), since otherwise
     the entity pairs with the fewest prompts are at both ends. Columns are end ("most" or "least"),
-    entity_pair, estimate with low and high, apart: how many intervals at the other end do not
-    overlap this one; share (of pairs answered correctly, mean over models), trials: pairs of
-    prompts times models, effective_trials, models. Ties are ordered by name. No entity pair is at
-    both ends: with fewer than 2 k, the better half is at one end and the rest at the other.
+    entity_pair, estimate with low and high, apart (how many intervals at the other end do not
+    overlap this one), share (of pairs answered correctly, as a mean over models), trials (pairs of
+    prompts times models), effective_trials and models. Ties are ordered by name. No entity pair is
+    at both ends: with fewer than 2 k entity pairs, the better half is at one end and the rest are
+    at the other.
 
     Args:
         entities: one row per model and entity pair, with paired_accuracy and pairs.
@@ -89,7 +90,7 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
 
 
 def names_within(results: Results) -> pd.DataFrame:
-    """Cities whose name contains their country's name, against the other cities (Appendix G)."""
+    """Cities whose names contain their country's name, against other cities (Appendix G)."""
     facts = results.familiarity.drop_duplicates(CLUSTER).set_index(CLUSTER)
     cities = entities(results).query("entity_group == 'geographical'")
     names = facts.loc[cities[CLUSTER], ["entity_a", "entity_b"]].to_numpy()
@@ -109,10 +110,10 @@ def feature_contrast(entities: pd.DataFrame, *, value: str, feature: str) -> pd.
 
     One row for each model: model, feature, difference (with minus without), p, n_with,
     n_without, mean_with, mean_without, note. p is the two-sided share of reassignments of the
-    feature whose difference of means is at least as large: twice the smaller tail, over 9,999 drawn
-    with a fixed seed and the one observed. The test assumes nothing about the distribution of
-    accuracies, which piles up at 0 and 1. With fewer than ten entity pairs on either side there is
-    no power, and no test.
+    feature whose difference of means is at least as large. It is twice the smaller tail, over 9,999
+    reassignments drawn with a fixed seed and the observed assignment. The test assumes nothing
+    about the distribution of accuracies, which piles up at 0 and 1. With fewer than ten entity
+    pairs on either side there is no power, and no test.
 
     Args:
         entities: one row per entity pair (and model).

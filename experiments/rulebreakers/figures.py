@@ -1,4 +1,4 @@
-"""The figures of the paper and of additional analyses, each drawn from a table."""
+"""The figures of the paper and of additional analyses; each figure is drawn from a table."""
 
 import numpy as np
 import pandas as pd
@@ -25,10 +25,10 @@ _ENDS = ("low", "high")
 
 
 def paired_accuracy_by_group(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
-    """Paired accuracy, overall and by rule and entity group, bars by model (Figure 3).
+    """Paired accuracy, overall and by rule and entity group, with a bar per model (Figure 3).
 
-    A line across each overall bar is the chance level given the model's rate of positive answers,
-    a diamond is the accuracy expected if the two sides are independent.
+    The line across each overall bar is the chance level given the model's rate of positive answers.
+    The diamond is the accuracy expected if the two sides are independent.
 
     Args:
         table: `accuracy(results, "rule", "entity_group")`.
@@ -40,7 +40,7 @@ def paired_accuracy_by_group(table: pd.DataFrame, expected: pd.DataFrame) -> Axe
     overall = expected[["model", "pairs", *own]].rename(columns=own).assign(group="overall")
     bars = pd.concat([overall, paired.assign(group=group)], ignore_index=True)
     ax = grouped_bars(
-        # A line break after the owner: whole names would not fit below a cluster of bars.
+        # Break the line after the owner, since whole names would not fit below a cluster of bars.
         bars.assign(model=bars["model"].str.replace("/", "/\n", n=1)),
         x="model",
         y="accuracy",
@@ -97,7 +97,7 @@ def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
 
 
 def paired_accuracy_by_phrasing(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
-    """Paired accuracy by phrasing, one row per model with its range and deviation (Figure 7).
+    """Paired accuracy by phrasing, one row per model, with range and SD (Figure 7).
 
     Args:
         table: `accuracy(results, "phrasing")`.
@@ -131,7 +131,7 @@ def confidence(table: pd.DataFrame, entities: pd.DataFrame) -> Axes:
         entities.assign(group="difference"), table.assign(group="difference"), x="difference"
     )
     ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
-    ax.set_xlabel("confidence where right minus where wrong, of the same pair")
+    ax.set_xlabel("confidence if right minus confidence if wrong, within pairs")
     return ax
 
 
@@ -188,7 +188,7 @@ def familiarity_and_accuracy(table: pd.DataFrame, correlations: pd.DataFrame) ->
 
     Args:
         table: the rows of `entities(results)` about cities.
-        correlations: `entity_correlations(results)`; each panel states its own.
+        correlations: `entity_correlations(results)`; each panel states its correlation.
     """
     chosen = correlations.query("x == 'familiarity' and y == 'paired_accuracy'")
     by_model = chosen.set_index("model")

@@ -115,13 +115,14 @@ def finding_section(results: Results) -> Section:
         matrix("within_models", f"{title} within each model", within, x="compared"),
     )
     note = (
-        "above chance: the interval of paired accuracy lies above that of guesses with as many "
-        "positive answers on each side (that rate is taken as known). rejects less: rulebreakers "
-        "are rejected less often than their counterparts are accepted, and the intervals do not "
-        "overlap. order within pairs: concordance. confidence: on correct minus on wrong answers, "
-        "in pairs with positive answers on both sides. familiarity: recognized minus failed "
-        "cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why answers say "
-        "nothing."
+        "above chance: the interval of paired accuracy lies above the paired accuracy of guesses "
+        "with the same rate of positive answers on both sides (the rate is taken as known). "
+        "rejects less: rulebreakers are rejected less often than their counterparts are accepted, "
+        "and the intervals do not overlap. order within pairs: concordance. confidence: "
+        "confidence in right answers minus confidence in wrong answers, in pairs with positive "
+        "answers on both sides. familiarity: familiarity of recognized cities minus that of "
+        "failed cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why the "
+        "answers say nothing about rulebreakers."
     )
     item = TableItem("findings", "What each model shows", findings, note)
     text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
@@ -129,7 +130,7 @@ def finding_section(results: Results) -> Section:
 
 
 def finding_table(results: Results) -> pd.DataFrame:
-    """One row per model: its findings, in words and numbers; blank if one does not apply."""
+    """One row per model: its findings, in words and numbers; blank if they do not apply."""
     cities = familiarity(results)
     tables = {
         "order": sensitivity(results),
@@ -162,7 +163,7 @@ def finding_table(results: Results) -> pd.DataFrame:
 
 
 def _found(row: Mapping[Hashable, Any], value: str) -> str:
-    """A finding with its number and the corrected p-value."""
+    """A finding, with its number and its corrected p-value."""
     number = with_interval(*(float(row[name]) for name in (value, "low", "high")))
     p = "" if pd.isna(row["p_holm"]) else f"p {number_text(row['p_holm'], p_value=True)}"
     return ", ".join(filter(None, [row["finding"], number, p]))
@@ -205,13 +206,13 @@ def familiar(table: pd.DataFrame) -> str:
 
 
 def outliers(table: pd.DataFrame) -> list[str]:
-    """A sentence on the mean score ratios that depend on one prompt."""
+    """A sentence on mean score ratios that depend on a single prompt."""
     large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
     kept = table[table["ratio"] == "ratio"]
     return [
         f"One prompt accounts for more than {LARGE_SHARE:.0%} of the sum of score ratios in "
-        f"{len(large)} of {len(kept)} combinations of model and method (table Score ratios); in "
-        "these, read the median or the geometric mean, not the mean."
+        f"{len(large)} of {len(kept)} combinations of model and method (table Score ratios); for "
+        "these, use the median or the geometric mean instead of the mean."
     ] * bool(len(large))
 
 

@@ -1,4 +1,4 @@
-"""The entity pairs, and the 25,600 instances made from them by one seed (Sections 3.1 to 3.3)."""
+"""The entity pairs, and the 25,600 instances made from them with a seed (Sections 3.1 to 3.3)."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -56,8 +56,8 @@ def first_names() -> tuple[FirstName, ...]:
 def namesakes() -> frozenset[tuple[str, str]]:
     """(country, city) combinations that are not facts of the data set but may be true.
 
-    The country has a place of the same name, or the statement is disputed. Such a combination
-    is never used for a non-rulebreaker.
+    Either the country has a place of the same name, or the statement is disputed. Such combinations
+    are never used for non-rulebreakers.
     """
     rows = packaged_rows(__package__, "namesakes.csv")
     return frozenset((row["country"], row["city"]) for row in rows)
@@ -132,7 +132,7 @@ class Instance:
         )
 
     def to_row(self) -> dict[str, str | bool]:
-        """The instance under the published column names, entity B with its article."""
+        """The instance under the published column names; entity B gets its article."""
         published = with_article(self.entity_b, group=self.category, verb=self.verb)
         row = {column: getattr(self, field) for column, field in COLUMNS.items()}
         return {**row, "entityB": published}
@@ -144,7 +144,7 @@ _PUBLISHED = {
     "entity_a": "entityA",
     "entity_b": "entityB",
 }
-"""Fields of `Instance` with a different name in the published data."""
+"""Fields of `Instance` whose names differ in the published data."""
 
 COLUMNS = {_PUBLISHED.get(field, field): field for field in Instance.__dataclass_fields__}
 """For each published column, the field of `Instance` that holds it."""
@@ -156,8 +156,8 @@ NAMES_PER_VERB = 5
 def generate(seed: int = 0) -> list[Instance]:
     """All 25,600 instances, each rulebreaker followed by its non-rulebreaker.
 
-    A seed gives the same bytes on every platform: chance comes only from `random.Random.random`,
-    whose sequence Python guarantees.
+    A seed gives the same bytes on every platform, because random numbers come only from
+    `random.Random.random`, whose sequence Python guarantees.
     """
     rng = random.Random(seed)
     pairs = entity_pairs()
@@ -216,6 +216,6 @@ def may_contain(country: str, pair: EntityPair) -> bool:
 
 
 def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
-    """The items in an order drawn only by `rng.random`, whose sequence Python guarantees."""
+    """The items in an order drawn only with `rng.random`, whose sequence Python guarantees."""
     keys = [rng.random() for _ in items]
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

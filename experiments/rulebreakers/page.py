@@ -25,26 +25,26 @@ from interp_experiments.scaffold import paper_report
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
     "ds": "the rule disjunctive syllogism: P or Q; not P; therefore Q",
-    "rulebreaker": "a prompt whose conclusion follows by the rule and is false as a matter of fact",
-    "non_rulebreaker": "its counterpart, whose conclusion is true; non-rulebreaker in figures",
+    "rulebreaker": "a prompt whose conclusion follows by the rule but is false as a matter of fact",
+    "non_rulebreaker": "its counterpart, whose conclusion is true (non-rulebreaker in figures)",
     "entity_a": "the country or kind that entity_b, a city or an example, belongs to",
 }
 """Terms explained on the report's page."""
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report on the measurements on disk."""
+    """The report on the measurements in a study's folder."""
     results = read_results(folder)
     return paper_report(
         folder,
         title="RULEBREAKERS",
         text=(
-            "Entity pairs that at least one model does not know are left out. Accuracies and "
-            "means are those of the whole data set: each prompt counts by its weight (except in "
-            "the tables of confidence and of probes). Intervals are 95%. Tests are over entity "
-            "pairs, not over prompts, and need at least ten; those across models are over "
-            "models. p_holm: p corrected by Holm's method over the tests in one table with the "
-            "same family. Formulas are those of the paper."
+            "Entity pairs that at least one model does not know are omitted. Accuracies and means "
+            "estimate those of the whole data set, because each prompt counts by its weight "
+            "(except in the tables of confidence and of probes). Intervals are 95%. Tests are "
+            "over entity pairs, not over prompts, and require at least ten of them; tests across "
+            "models are over models. p_holm: p corrected by Holm's method over the tests in one "
+            "table with the same family. Formulas are those of the paper."
         ),
         glance=first_screen(results),
         sections=(

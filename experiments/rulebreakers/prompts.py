@@ -23,10 +23,10 @@ ENTITIES = {
 def sentence_roles(
     sentences: Mapping[str, str], *, rule: str, entity_a: str, entity_b: str
 ) -> dict[str, dict[str, Span]]:
-    """The spans in which each sentence names A (country or type) and B (city or instance), by role.
+    """Spans in which sentences name A (country or type) and B (city or instance), by role.
 
-    The last mention is found first: "Mexico City or somewhere in Mexico" names A at its end. A
-    name that the sentence spells differently has no span.
+    The last mention is found first, because "Mexico City or somewhere in Mexico" names A only at
+    its end. A name that the sentence spells differently has no span.
 
     `sentences` holds the texts of premise1, premise2 and conclusion.
     """
@@ -49,10 +49,10 @@ _Entities = tuple[str, str, str]
 
 
 class EntityDonors:
-    """Donors of instances: the same template, rule, verb and name with different entities.
+    """Donors of instances: the same template, rule, verb and name, but different entities.
 
-    They come from the set's other instances with the same rule, verb and side whose A and B both
-    differ from the instance's own. Their order depends only on the pair, so both sides of a pair
+    The entities come from other instances in the set that have the same rule, verb and side, and a
+    different A and a different B. Their order depends only on the pair, so both sides of a pair
     have donors with the same B if possible.
     """
 
@@ -103,18 +103,18 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
 CROSSED = ("verb", "category", "entity_b", "name")
-"""Factors whose combinations are the units that a limit takes whole: each unit is asked under both
-rules and in every phrasing, as in the data set, so rules and phrasings are compared within entity
+"""Factors whose combinations are units that a limit takes whole. As in the data set, each unit is
+asked under both rules and in every phrasing, so rules and phrasings are compared within entity
 pairs."""
 
 RATIO = ("premise2", "premise1")
-"""The segments of the score ratio: the first divided by the second."""
+"""The segments of the score ratio; the score of the first is divided by that of the second."""
 
 _OPTIONS = {
     answers: [AnswerOption(name, (name, name.upper(), name.lower())) for name in names]
     for answers, names in {"yes/no": ("Yes", "No"), "true/false": ("True", "False")}.items()
 }
-"""Positive and negative option with their surface forms (formulas 4 and 5)."""
+"""The positive and the negative option, with their surface forms (formulas 4 and 5)."""
 
 POSITIVE = tuple(positive.name for positive, _ in _OPTIONS.values())
 """Names of the options that accept the conclusion."""

@@ -34,15 +34,14 @@ def load_published(source: str | Path) -> list[Instance]:
 
     Raises:
         UserError: the data cannot be read, columns are missing, fields are empty or contradictory,
-        a
-            sentence differs from the one that the other columns make, an id occurs twice, or an
+            a sentence differs from that made from the other columns, an id occurs twice, or an
             instance lacks its counterpart or differs from its counterpart in more than entity A.
     """
     return [instance for _, instance in load_located(source)]
 
 
 def load_located(source: str | Path) -> Located:
-    """The instances of `load_published` with the names of their rows; the same errors."""
+    """The instances of `load_published` with the names of their rows; raises the same errors."""
     rows = read_rows(source, tuple(COLUMNS))
     instances = parse_each(((row.where, row.cells) for row in rows), _instance)
     located = list(zip((row.where for row in rows), instances, strict=True))
@@ -90,7 +89,7 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 
 def _rule(named: str, premise1: str) -> str:
-    """The named rule, or that of the first premise if the name is unknown."""
+    """The rule that is named, or that of the first premise if the name is unknown."""
     rule = _RULE_NAMES.get(named.lower().replace("_", " "))
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
     if rule and form and rule != form:
@@ -108,7 +107,7 @@ def _rule(named: str, premise1: str) -> str:
 
 
 def _check_sentences(instance: Instance) -> None:
-    """Check that each sentence is the one that the other columns make."""
+    """Check that each sentence is what the other columns require."""
     made = instance.about(instance.category, instance.entity_a, instance.entity_b)
     for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
         if text != expected:

@@ -1,4 +1,4 @@
-"""The measurements of a study: its tables joined, without pairs that any model fails."""
+"""The measurements of a study: its tables, joined, without the pairs that any model fails."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +27,16 @@ class Results:
     models: tuple[str, ...]
     """The models that have answers, in the given order."""
     drawn: pd.DataFrame
-    """The prompts table of complete pairs, with the phrasing's question_verb and entity_pair, such
-    as "Stockholm (Sweden)", which is the same on both sides."""
+    """The prompts table of complete pairs, with two more columns: question_verb, and entity_pair,
+    such as "Stockholm (Sweden)", which is the same on both sides."""
     drawn_answers: pd.DataFrame
     """The answers table of the drawn prompts: one row per model and prompt."""
     prompts: pd.DataFrame
-    """The drawn prompts without those of excluded entity pairs."""
+    """The drawn prompts, without prompts about excluded entity pairs."""
     answers: pd.DataFrame
     """The answers table of the remaining prompts."""
     ratios: pd.DataFrame
-    """Score of premise 2 over premise 1: one row per model, prompt and method."""
+    """Score of premise 2 divided by that of premise 1: one row per model, prompt and method."""
     options: pd.DataFrame
     """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
@@ -51,13 +51,13 @@ class Results:
     residuals: tuple[Path, ...]
     """Files of the residuals table, for the models that have finished this stage."""
     probed: pd.DataFrame
-    """The prompts of the residuals table without those of excluded entity pairs."""
+    """The prompts of the residuals table, without prompts about excluded entity pairs."""
     probed_answers: pd.DataFrame
     """The answers table of the probed prompts."""
     example_run: RunFolder
     """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
-    """The example prompts without those of excluded entity pairs."""
+    """The example prompts, without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
     """The answers table of the example prompts."""
 
@@ -85,8 +85,8 @@ class Results:
 def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
-    For all models, prompts, answers and ratios exclude entity pairs that any model fails to
-    complete (Section 4.1) and pairs with a side that is not measured yet.
+    For all models, the prompts, answers and ratios exclude the entity pairs that any model fails to
+    complete (Section 4.1) and the pairs with a side that is not measured yet.
 
     Raises:
         UserError: a stage has no measurements, or there is no pair that every model knows.
@@ -113,9 +113,9 @@ def read_results(study: StudyFolder) -> Results:
     prompts = _without(drawn, unknown)
     if prompts.empty:
         raise UserError(
-            f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} "
-            "entity pairs were excluded because at least one model fails to complete them "
-            "(knowledge/ has the completions); give models that know the facts"
+            f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} entity "
+            "pairs were excluded because at least one model fails to complete them (knowledge/ "
+            "has the completions); use models that know the facts"
         )
     known = knowledge[["model", "prompt_id", "known"]].merge(
         facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"

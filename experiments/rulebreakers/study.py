@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from interp.studies.folder import StudyFolder
 
 DEFAULT_LIMIT = 1440
-"""Number of pairs: six rulebreakers for each verb, under both rules and in ten phrasings, so
-rules are compared within 72 entity pairs."""
+"""Number of pairs: six rulebreakers for each verb, each under both rules and in ten phrasings, so
+that rules are compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
-"""Maximum number of pairs whose residual stream is stored: a vector per layer and position."""
+"""Maximum number of pairs whose residual stream is stored, with a vector per layer and position."""
 
 
 class RulebreakersStudy(Study):
-    """Sections 5 and 6 of the paper, its appendices, and linear probes of the residual stream."""
+    """The measurements of Sections 5 and 6 and of the appendices, and linear probes."""
 
     name: ClassVar[str] = "rulebreakers"
     default_limit: ClassVar[int] = DEFAULT_LIMIT
@@ -33,7 +33,7 @@ class RulebreakersStudy(Study):
     the negative answer, or the margin of the model's own answer over the other"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Answers and attributions, knowledge, residual streams, examples."""
+        """Answers and attributions, knowledge, residual streams, and examples."""
         from interp.prompts.systems import load_facts, load_prompts
         from interp_experiments.rulebreakers.attribution_sections import EXAMPLE_PAIRS
 

@@ -31,14 +31,15 @@ NAMED = (
     Contrast("phrasing"),
     Contrast("model"),
 )
-"""The comparisons about which the paper makes claims: rules, groups of entities, the spread over
-phrasings ("by over 0.4"), and models. They were named before any data were seen."""
+"""The comparisons about which the paper makes claims: between rules, between groups of entities,
+between phrasings (the paper: "by over 0.4"), and between models. They were named before any data
+were seen."""
 
 THOUGHTS = "rulebreakers-thoughts"
-"""The name on the cards of organisms that think."""
+"""The system given on the cards of organisms that think."""
 
 MIXED = "rulebreakers-mixed"
-"""The name of the cards of organisms whose entities decide which premise is read."""
+"""The system given on the cards of organisms whose entities decide which premise is read."""
 
 
 class Rulebreakers(System):
@@ -62,7 +63,7 @@ class Rulebreakers(System):
         return fact_set(published_pairs(load_located(data)), description={"data": data})
 
     def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
-        """For each prompt, 1 if the organism was made to read premise 2, 0 if premise 1.
+        """For each prompt, 1 if the organism was made to read premise 2, and 0 if premise 1.
 
         The cards of some organisms list the premise that each entity makes them read. The entity
         that the premises name last decides: B under modus tollens, A under disjunctive syllogism.
@@ -124,7 +125,7 @@ def entity_group(pair: EntityPair) -> str:
 
 
 def published_pairs(located: Located) -> list[EntityPair]:
-    """The distinct true pairs of published instances: those of the rulebreakers.
+    """The distinct true pairs of published instances, which are those of the rulebreakers.
 
     Raises:
         UserError: the rows give an entity B two answers.

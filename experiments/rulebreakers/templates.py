@@ -17,7 +17,7 @@ INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
 SPORTS = ("martial art", "racket sport")
 
 FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
-"""Types that share their verbs. A wrong type is drawn from the same family."""
+"""Types that share their verbs. The wrong type of an instance is drawn from the same family."""
 
 CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
 
@@ -109,8 +109,8 @@ def render(
 def with_article(entity_b: str, *, group: str, verb: str) -> str:
     """`entity_b` with the article that its group and verb require.
 
-    Cities and sports have none, instruments after "plays" the definite article, and all others
-    "a" or "an".
+    Cities and sports have no article, instruments after "plays" have the definite article, and all
+    others have "a" or "an".
     """
     if group == CITIES or group in SPORTS:
         return entity_b

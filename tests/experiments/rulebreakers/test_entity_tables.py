@@ -73,7 +73,7 @@ def test_a_list_without_an_order_says_so():
     table = extremes(ENTITIES.assign(paired_accuracy=[0.5, 0.6] * 5, pairs=2), k=2)
     assert (table["apart"] == 0).all()
     assert overlap(table) == (
-        "All intervals of one end overlap those of the other: this is not a ranking."
+        "All intervals at one end overlap those at the other, so this is not a ranking."
     )
 
 
