@@ -10,6 +10,7 @@ from interp.cli.choice import Choice
 from interp.cli.fields import Folder, OptionsCommand
 from interp.cli.measure import add_measuring_options, asked
 from interp.cli.parser import Parser
+from interp.errors import UserError
 from interp.options import FromText, Options
 from interp.plugins import STUDIES
 
@@ -120,6 +121,8 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
     from interp.console import echo
     from interp.report.write import PAGE, write_report
 
+    if page is not None:
+        _check_replaceable(page)
     page = page or folder / PAGE
     report = _report(folder)
     file = write_report(report, page.parent, page=page.name, embed=embed)
@@ -128,6 +131,16 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
         study.note_report()  # so that `validate` detects changed files
     echo(f"report written to {file}")
     return report
+
+
+def _check_replaceable(page: Path) -> None:
+    """Check that a page overwrites no file but another page."""
+    if page.is_file():
+        with page.open("rb") as stream:
+            if stream.read(14).lower() != b"<!doctype html":
+                raise UserError(
+                    f"{page} exists and is not a page; pass another name, or remove the file"
+                )
 
 
 def _report(folder: Path) -> "Page":

@@ -16,6 +16,7 @@ from interp.faithfulness.study import Faithfulness
 from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
 from interp.prompts import source, systems
+from interp.prompts.prompt_set import PromptSet
 from interp.runs import claims, execute
 from interp.studies.study import find_study
 from interp.training import fit
@@ -134,6 +135,13 @@ def _shorten() -> None:
     No case uses a whole data set, all facts or all organisms, and none starts a process.
     """
     of_source, of_facts = source.PromptSource.pairs, systems.load_facts
+    of_load = source.PromptSource.load
+
+    def few_pairs(own: source.PromptSource, default: int | None = None) -> int:
+        return min(of_source(own, 2) or MOST, MOST)
+
+    def load_few(own: source.PromptSource) -> PromptSet:
+        return of_load(own.model_copy(update={"limit": few_pairs(own)}))
 
     def start_none(*given: object, **named: object) -> None:
         raise UserError("no process is started here")
@@ -141,7 +149,8 @@ def _shorten() -> None:
     for module, name, value in (
         (Spec, "shard_prompts", 2),
         (Patch, "shard_prompts", 2),
-        (source.PromptSource, "pairs", lambda own, default: min(of_source(own, 2) or MOST, MOST)),
+        (source.PromptSource, "pairs", few_pairs),
+        (source.PromptSource, "load", load_few),
         (Faithfulness, "organisms_for", lambda own, chosen: ("logical-forms",)),
         (systems, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
         (claims, "PATIENCE", 1.0),

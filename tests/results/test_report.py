@@ -115,6 +115,11 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
         "thinking": "off",
         "templated": False,
     }
+    data = tmp_path / "pairs.csv"
+    data.write_text("pair,side\n")
+    assert main(["report", str(tmp_path), "--out", str(data)]) == 2
+    assert "exists and is not a page" in capsys.readouterr().err
+    assert data.read_text() == "pair,side\n"
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
 
 
