@@ -32,7 +32,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert main(command(folder)) == 0
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
-    assert said.out.startswith("Nothing was tested on 1 of 1 model: 5 clusters of prompts, 10 are")
+    assert said.out.startswith("Nothing was tested on 1 of 1 model: 5 clusters of prompts, but 10 are")
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
     # Of random weights' answers nothing is said.
@@ -71,7 +71,7 @@ def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
     options[options.index("--model") + 1] = "organism/llama-logic"
     assert main(["run", "faithfulness", *options]) == 0
     first = capsys.readouterr().out
-    assert "5 clusters of prompts, 10 are needed" in first
+    assert "5 clusters of prompts, but 10 are needed" in first
     page = (folder / "report.html").read_bytes()
     assert b"from 5 clusters (interpretation)" in page
     assert main(["faithfulness", *options]) == 0
