@@ -34,7 +34,7 @@ def doubling():
 
 def test_a_second_beginning_of_text_is_reported_and_not_written():
     model = make_tiny("llama", doubling())
-    assert "would write it again" in read(model)["beginning of text"].note
+    assert "would add it to the one in the template" in read(model)["beginning of text"].note
     ids = tokenize(model, PROMPTS[:1])[0].token_ids
     assert ids.count(model.tokenizer.bos_token_id) == 1
     assert read(tiny_model("llama"))["beginning of text"].note == ""

@@ -135,7 +135,7 @@ def test_maps_are_tried_on_organisms_that_they_have_not_seen():
     assert (row["organisms"], row["prompts"]) == (2, 799)
     assert row["error"] < 0.07
     assert row["auc"] == pytest.approx(known["auc"], abs=0.05)
-    with pytest.raises(UserError, match="fitted on organism/0, organism/1; give organisms of"):
+    with pytest.raises(UserError, match="fitted on organism/0, organism/1; expected organisms of"):
         sealed_table(fitted, shares(organisms=2))
 
 

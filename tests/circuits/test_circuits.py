@@ -202,5 +202,5 @@ def test_a_graph_is_known_by_its_edges():
     for graph in GRAPHS:
         assert Graph.of_edges(names(graph, graph.edges)) == graph
     lacking = names(GRAPHS[0], GRAPHS[0].edges) - {("m0", "m1")}
-    with pytest.raises(UserError, match="not all edges"):
+    with pytest.raises(UserError, match="not all the edges"):
         Graph.of_edges(lacking)

@@ -32,7 +32,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert main(command(folder)) == 0
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
-    assert said.out.startswith("Nothing was tested on 1 of 1 model: 5 clusters of prompts, but 10 are")
+    assert said.out.startswith("Nothing was tested on 1 of 1 model: 5 clusters of prompts, but")
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
     # Of random weights' answers nothing is said.
@@ -43,7 +43,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert "leave_one_out:donor 1.00" in page
     check_first_screen(Faithfulness().report(StudyFolder.read(folder)), page)
     assert "tau needs three segments" in page
-    assert "The part of premise 2 in the absolute scores of premise 1 and premise 2" in page
+    assert "The share of premise 2 in the absolute scores of premise 1 and premise 2" in page
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1

@@ -95,7 +95,7 @@ def test_generated_texts_are_written_whole(tmp_path):
     ("arguments", "message"),
     [
         (["inspect-log"], "inspect-log requires --answers DIR"),
-        (["lm-eval", "--answers", "runs"], "do not take it"),
+        (["lm-eval", "--answers", "runs"], "do not accept it"),
         (["inspect-log", "--answers", "RUN", "--limit", "3"], "its own prompts; omit --limit"),
         (["inspect-log", "--answers", "nowhere"], "holds neither a run nor a study"),
     ],

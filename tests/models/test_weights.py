@@ -168,7 +168,7 @@ def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(tmp_path):
     model = make_tiny("llama", byte_level())
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"multiple of 64 there, but .*q_proj has 32; load it in 8"):
+    with pytest.raises(UserError, match=r"multiple of 64: .*q_proj has 32; load it in 8"):
         interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
     interp.load_model(str(tmp_path), device="cpu", quantization="8bit")
 
