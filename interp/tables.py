@@ -244,7 +244,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _ROLE,
     ),
     "segment_effects": table(
-        "One row per model, prompt, kind of donor and segment or pair of segments. An effect is "
+        "One row per model, prompt, kind of donor, and segment (or pair of segments). An effect is "
         "the change in a logit difference when segments come from donors: the logit of the model's "
         "own answer to the intact prompt minus that of another answer. Donors are other instances "
         "of the prompt's template (`instance`) or the other side of its pair (`counterpart`). "

@@ -104,7 +104,7 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
     with as_user_error("config.json", name):
         folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
         if not re.fullmatch("[0-9a-f]{40}", folder.name):
-            raise ValueError(f"the hub names no commit of {revision or 'main'}")
+            raise ValueError(f"the hub returned no commit hash for {revision or 'main'}")
     return folder, folder.name
 
 

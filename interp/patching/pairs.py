@@ -86,8 +86,8 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
     if one.options != other.options:
         shown = " and ".join("/".join(o.name for o in answer.options) for answer in (one, other))
         raise UserError(
-            f"the prompts of pair {clean.pair_id!r} require different answers ({shown}); "
-            "expected identical answers, so that one logit difference measures both prompts"
+            f"the prompts of pair {clean.pair_id!r} have different answer options ({shown}); "
+            "expected the same options, so that one logit difference measures both prompts"
         )
     golds = (one.gold, other.gold)
     if one.contrast == other.contrast and one.contrast and set(golds) <= set(one.contrast):

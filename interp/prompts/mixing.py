@@ -150,8 +150,8 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
         raise UserError(
-            f"got overlapping segments with donors in prompt {prompt.id}; expected separate "
-            "segments"
+            f"segments of prompt {prompt.id} that donors replace overlap; expected segments "
+            "that do not overlap"
         )
     pieces, end = [], 0
     for start, stop in replaced:

@@ -45,7 +45,7 @@ def changed(**change):
         (lambda: list(some_prompts(2))[:3], "requires one clean prompt"),
         (lambda: changed(side="rulebreaker"), "requires one clean prompt"),
         (lambda: changed(text=some_prompts(2)[0].text, segments={}, roles={}), "are identical"),
-        (lambda: changed(answer=yes_no()), "require different answers"),
+        (lambda: changed(answer=yes_no()), "have different answer options"),
     ],
 )
 def test_what_is_no_pair_is_refused(prompts, message):
