@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from interp.errors import UserError, shortened
 from interp.files import (
@@ -76,7 +76,15 @@ class TrainRecord(Record):
     seconds: dict[Text, Metric] = Field(default_factory=dict)
     """Wall-clock and processor time of the call that finished training."""
     metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
-    """Scores by held-out split."""
+    """Scores by held-out split, each with the number of prompts."""
+
+    @model_validator(mode="after")
+    def _check_metrics(self) -> "TrainRecord":
+        if any("prompts" not in scores for scores in self.metrics.values()) or (
+            self.finished and not self.metrics
+        ):
+            raise ValueError("a finished training needs the scores of its held-out splits")
+        return self
 
 
 def training_of(model: str) -> TrainRecord | None:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from unittest import mock
 
 import torch
+from pydantic import ValidationError
 
 from interp import cli
 from interp.cli.parser import Parser
@@ -167,7 +168,7 @@ class _Code:
 
 def _sign(checkpoint: Path) -> str:
     """Write the checkpoint's manifest again, so that it matches the damaged files."""
-    with suppress(UserError, OSError):
+    with suppress(UserError, OSError, ValidationError):  # of a name that no checkpoint has
         (checkpoint / MANIFEST).unlink()
         declare_whole(checkpoint)
         return "signed"

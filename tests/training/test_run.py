@@ -17,7 +17,8 @@ from interp.files import locked
 from interp.models.load import load_model
 from interp.models.loading import Loading
 from interp.prompts.answers import FreeText
-from interp.training.folder import last_whole
+from interp.runs.records import read_record
+from interp.training.folder import TrainRecord, last_whole
 from interp.training.run import Training
 from tests.support import training
 from tests.support.other_kinds import classifier, tokenizer_of
@@ -95,6 +96,16 @@ def test_a_finished_run_is_not_trained_again(undisturbed, configuration, capsys)
     assert train(configuration, folder) == record
     assert before == {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert "holds this model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("metrics", [{}, {"dev": {"accuracy": 0.5}}])
+def test_a_finished_record_without_scores_is_damaged(undisturbed, tmp_path, metrics):
+    folder, _ = undisturbed
+    copied = shutil.copytree(folder, tmp_path / "copied")
+    record = json.loads((copied / "train.json").read_text())
+    (copied / "train.json").write_text(json.dumps({**record, "metrics": metrics}))
+    with pytest.raises(UserError, match="damaged.*needs the scores of its held-out splits"):
+        read_record(copied / "train.json", TrainRecord)
 
 
 def killed_at_a_checkpoint(configuration: str, out: str) -> None:
