@@ -104,7 +104,7 @@ def test_a_finished_record_without_scores_is_damaged(undisturbed, tmp_path, metr
     copied = shutil.copytree(folder, tmp_path / "copied")
     record = json.loads((copied / "train.json").read_text())
     (copied / "train.json").write_text(json.dumps({**record, "metrics": metrics}))
-    with pytest.raises(UserError, match="damaged.*needs the scores of its held-out splits"):
+    with pytest.raises(UserError, match=r"damaged.*needs the scores of its held-out splits"):
         read_record(copied / "train.json", TrainRecord)
 
 
