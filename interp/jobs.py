@@ -79,7 +79,7 @@ class Job(Options):
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
-        """A job that another process wrote as JSON.
+        """Read a job that another process wrote as JSON.
 
         Raises:
             UserError: the string is not a job.
@@ -122,7 +122,7 @@ class Job(Options):
         given: Mapping[str, Model] = MappingProxyType({}),
         prompts: PromptSet | None = None,
     ) -> Plan:
-        """The plan of what to measure, and the folder for results, by default in runs/."""
+        """The plan of what to measure, and the folder for results (by default in runs/)."""
         what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
         folder = folder or self._default_folder()
