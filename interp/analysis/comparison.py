@@ -28,7 +28,7 @@ from interp.statistics.summaries import UPPER, grouped
 def judged_pairs(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str, cluster: str
 ) -> pd.DataFrame:
-    """One row per pair that a model answered: whether each side is right, and all (`paired`).
+    """One row per pair: whether the model is right on each side, and on all of them (`paired`).
 
     Other columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
     that a pair represents.

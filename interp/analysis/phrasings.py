@@ -13,7 +13,7 @@ answer options, because logits of different options, such as True and Yes, are d
 - side: M[0, 1] - M[0, 0]
 - phrasing by side: M[1, 1] - M[1, 0] - M[0, 1] + M[0, 0]
 - instance: mean y^2 - M[1, 1], all variation within a phrasing and a side (not noise, since a model
-is deterministic)
+  is deterministic)
 
 The parts add up to the total, mean y^2 - M[0, 0]. The estimate of a small part may be negative.
 With one direction, phrasing and instance are the only parts.
