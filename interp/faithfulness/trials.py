@@ -1,4 +1,4 @@
-"""Scores and effects of the same prompts as parallel arrays, and controls.
+"""Scores and effects of the same prompts, as parallel arrays, and the controls.
 
 Controls are scores whose faithfulness is known: `oracle` scores each segment by its Shapley value,
 `reversed` by the negated Shapley value, and `random` has the value of a random order, which is
@@ -29,7 +29,7 @@ Weights = Float[np.ndarray, " prompt"]
 
 
 class Contender(NamedTuple):
-    """A judged method with one way of scoring segments, or a control."""
+    """A method with one way of scoring segments, or a control, to be judged."""
 
     method: str
     score: str
@@ -76,7 +76,7 @@ class Trials:
     has_sign: Bool[np.ndarray, " methods"]
     """As in `Judged`."""
     scores: Float[np.ndarray, "own prompt segment"]
-    """Scores of only the methods."""
+    """The scores of the methods alone, without the controls."""
     tokens: Segments
     places: Segments
     """The position of each segment in the text, from 1."""
