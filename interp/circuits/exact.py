@@ -1,7 +1,7 @@
 """Exact edge effects: a single reader reads the stream as if one writer had its source output.
 
-1. Each layer is run separately on the streams that its readers would read, one row per writer.
-   This gives the queries, keys, values and MLP outputs under each patch.
+1. Each layer is run separately on the streams that its readers would read, one row per writer. This
+   gives the queries, keys, values and MLP outputs under each patch.
 2. Each edge is one row of a forward pass from that layer on, with one head's query, key or value,
    or the MLP's output, patched. Everything downstream is recomputed.
 """
