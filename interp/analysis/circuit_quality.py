@@ -1,8 +1,8 @@
 """How much of a model's answer its circuits preserve, and whether they do so in every phrasing.
 
 f(C) = [mean m(C) - mean m(empty)] / [mean m(full) - mean m(empty)], a ratio of means over pairs
-(MIB, Mueller et al. 2025): 1 means the metric of the whole model on the clean prompt, and 0 its
-metric on the corrupt prompt. cmd is the area under |1 - f| over the share of edges, by the
+(MIB, Mueller et al. 2025): 1 corresponds to the whole model on the clean prompt, and 0 to the whole
+model on the corrupt prompt. cmd is the area under |1 - f| over the share of edges, by the
 trapezoidal rule, starting at the smallest share; 0 is best. cpr is the area under f, which is
 capped at 1 at each share, since a circuit that exaggerates the answer would otherwise score best.
 """

@@ -1,4 +1,4 @@
-"""How well scores agree with effects, by segment and by keeping or removing segments in order.
+"""How well scores agree with effects, by segment and when segments are kept or removed in order.
 
 Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
 Others keep or remove segments one at a time, starting with the highest score. If scores tie, these

@@ -155,8 +155,8 @@ def optimism(sums: ByCluster, masses: ByCluster) -> float:
     and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
 
     Args:
-        sums: as in `share_intervals`; higher is better.
-        masses: as in `share_intervals`.
+        sums: see `share_intervals`; higher is better.
+        masses: see `share_intervals`.
     """
     clusters = sums.shape[1]
     chance = np.random.default_rng(0)

@@ -74,7 +74,7 @@ class Trials:
     contenders: tuple[Contender, ...]
     """The methods, followed by the controls."""
     has_sign: Bool[np.ndarray, " methods"]
-    """As in `Judged`."""
+    """See `Judged`."""
     scores: Float[np.ndarray, "own prompt segment"]
     """The scores of the methods alone, without the controls."""
     tokens: Segments
@@ -87,7 +87,7 @@ class Trials:
     ratio: tuple[str, str] | None
     """The names of two compared segments; the share is that of the first segment."""
     planted: Weights
-    """As in `Judged`."""
+    """See `Judged`."""
 
     def judged(self) -> Judged:
         """The input of metrics."""
@@ -124,7 +124,7 @@ class Tables:
     cluster: str
     """The column of `prompts` with their clusters."""
     ratio: tuple[str, str] | None
-    """As in `Trials`."""
+    """See `Trials`."""
     planted: pd.Series | None = None
     """The planted probability that the first segment of the ratio decides, by prompt."""
 

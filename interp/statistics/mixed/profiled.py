@@ -22,7 +22,8 @@ STARTS = (1.0, 0.1)
 """Relative standard deviations of the random effects at which the search starts."""
 
 TOLERANCE = 1e-9
-"""The search ends below this parameter step and change in the deviance (in nats)."""
+"""The search ends when the parameter step, and the change in the deviance in nats, fall below
+these."""
 
 BOUNDARY = 1e-4
 """Relative standard deviation below which a random effect is considered not to vary."""
