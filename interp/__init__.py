@@ -2,9 +2,9 @@
 
 Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
-`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs all measurements and
-studies of the command line; and `train`. A name is imported when it is first used, since torch
-takes seconds to import.
+`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs any measurement or
+study that the command line offers; and `train`. A name is imported when it is first used, since
+torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
@@ -100,5 +100,5 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    """The public names and the standard names of a module, but not imported submodules."""
+    """The module's public names and standard attributes, but not imported submodules."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

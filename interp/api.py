@@ -1,4 +1,4 @@
-"""Functions for notebooks, which measure prompts and return tables, in memory or in a folder."""
+"""Functions for notebooks: they measure prompts and return tables, in memory or in a folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -66,14 +66,14 @@ def run(
         what: a measurement, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
         models: models from `load_model`, or names, which are loaded one at a time.
-        prompts: prompts from `load_prompts`, or any sequence of prompts; only for a measurement. By
-            default, prompts are loaded by the options of `PromptSource`: system, data, limit, seed,
-            template.
+        prompts: prompts from `load_prompts`, or any sequence of prompts; allowed only for a
+            measurement. By default, prompts are loaded by the options of `PromptSource`: system,
+            data, limit, seed, template.
         options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
             of the flags. With `out`, results are written to a run folder, and repeating the call
             resumes the run; without `out`, the results of a measurement are kept in memory. For
-            workers in other processes, pass names of models, and no prompts.
+            workers in other processes, pass model names and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -148,7 +148,7 @@ def study(name: str, **options: Any) -> Study:
 
 
 def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Complete the signature and the docstring of a function that measures prompts on one model."""
+    """Complete the signature and docstring of a function that measures one model on prompts."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
         call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
@@ -209,7 +209,7 @@ def evaluate(
 def soft_score(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
-    """Answers of a model, the correct option's share of all options, and perplexity."""
+    """Answers of a model, the correct option's share of the probability, and perplexity."""
     return measured(Scores, SoftScore(**options), model, prompts, batch_tokens)
 
 
@@ -225,7 +225,7 @@ def attribute(
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect of activations from each prompt's counterpart on a model's answers."""
+    """The effect on a model's answers of activations from each prompt's counterpart."""
     return measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
@@ -308,10 +308,10 @@ def measured(
     prompts: Sequence[Prompt],
     batch_tokens: int | None,
 ) -> _Kind:
-    """The result of one measurement of one model, in memory.
+    """Measure one model in memory, and return the result.
 
-    Together with `measuring`, it defines the function of a measurement, including measurements in
-    other packages.
+    Together with `measuring`, this implements the function of a measurement, also for measurements
+    in other packages.
 
     Args:
         kind: the class of the result, as specified in the spec.
@@ -349,7 +349,7 @@ def _in_memory(
 
 
 def _noted(result: _Kind) -> _Kind:
-    """The result, after printing a line about each problem that its tables do not show."""
+    """Return the result, after printing a line about each problem that its tables do not show."""
     result.noted()
     return result
 
@@ -373,7 +373,7 @@ def _check_inline(execution: ExecutionOptions) -> None:
 
 
 def _check_what(what: object) -> None:
-    """Reject arguments that would fail much later, such as only the name of a measurement."""
+    """Reject arguments that would fail much later, such as a measurement's name alone."""
     if not isinstance(what, Spec | Study):
         name = shortened(what) if isinstance(what, str) else "attribute"
         raise UserError(
@@ -383,7 +383,7 @@ def _check_what(what: object) -> None:
 
 
 def _models(given: object) -> list[Model | str]:
-    """The models of a run, from one or several."""
+    """The models of a run as a list, from one model or several."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     for model in several:
         if not isinstance(model, str | Model):

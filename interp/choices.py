@@ -19,10 +19,10 @@ COUNTERPART, CONTROL = "counterpart", "control"
 """Sources of patched activations: the other prompt of the pair, or the base prompt's control."""
 
 ALL = "all"
-"""The role of all tokens if a prompt is patched as a whole."""
+"""The role of all tokens when a whole prompt is patched at once."""
 
 RESERVED = (TEMPLATE, LAST, POOLED, ALL)
-"""Names that must not be used for the segments and roles of a prompt."""
+"""Reserved names, which a prompt's segments and roles must not use."""
 
 ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
     "oracle",
@@ -75,7 +75,7 @@ class Site:
     beside: str | None = None
     """The site that, added to the output of `acts_through`, yields this site."""
     is_weights: bool = False
-    """Whether the site is attention weights, (head, query, key), which require eager attention.
+    """Whether the site holds attention weights, (head, query, key), which need eager attention.
     """
 
     @property
@@ -98,7 +98,7 @@ SITES: dict[str, Site] = {
         Site("mlp_out"),
         # The output of one head, before it is projected into the residual stream.
         Site("z", heads="query"),
-        # Query, key and value of one head as projected, before any norm and rotation.
+        # Query, key and value of one head, as projected: before any norm or rotation.
         Site("q", heads="query"),
         Site("k", heads="key-value", read_by_later=True),
         Site("v", heads="key-value", read_by_later=True),
@@ -112,8 +112,8 @@ Granularity = Literal["role", "segment", "position", "all"]
 """Units of patching: the tokens of each role or segment, single tokens, or all tokens."""
 
 Policy = Literal["last", "mean", "all"]
-"""Policies for differing spans with unequal numbers of tokens. `last`: the last token takes the
-activation of the last token, and earlier tokens are unchanged. `mean`: every token takes the mean
+"""Policies for differing spans with unequal numbers of tokens. `last`: the span's last token takes
+the other span's last activation; the rest is unchanged. `mean`: every token takes the mean
 activation. `all`: tokens must correspond one to one, so such pairs are rejected.
 """
 
@@ -121,7 +121,7 @@ EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"
 """Estimates of edges (`interp.circuits.estimates.EdgeEstimator`)."""
 
 EdgeMethod = Literal[EdgeEstimate, "exact"]
-"""Methods for edges: the estimates, and running each edge."""
+"""Methods for edges: the estimates, and an exact run of each edge."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""

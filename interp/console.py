@@ -1,4 +1,4 @@
-"""Lines on standard error, and progress: a bar on a terminal, plain lines elsewhere."""
+"""Messages and progress on standard error: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -31,7 +31,7 @@ def counted(count: int, what: str) -> str:
 
 
 class Progress:
-    """Show the progress of a task on standard error while the `with` block runs."""
+    """Show a task's progress on standard error while the `with` block runs."""
 
     def __init__(self, task: str, *, total: int, done: int = 0, unit: str = "prompts") -> None:
         self._task, self._total, self._unit = task, total, unit
@@ -90,7 +90,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """A duration in minutes and seconds, and in hours if it is long enough."""
+    """A duration in minutes and seconds, with hours if it is long enough."""
     if seconds == float("inf"):
         return "unknown time"
     minutes, second = divmod(round(seconds), 60)

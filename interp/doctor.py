@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 def size(count: float) -> str:
-    """A number of bytes, in the largest binary unit that keeps it at 1 or more."""
+    """A number of bytes, in the largest binary unit in which it is at least 1."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:,.0f} {unit}"
@@ -86,7 +86,7 @@ SHOWN = 8
 
 
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """The first prompt, as written by tokenizer and chat template, and all prompts' segments."""
+    """The first prompt as tokenizer and chat template write it, and the segments of all prompts."""
     first = prompts[0]
     tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
@@ -104,7 +104,7 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
 
 
 def _thinking(model: Model) -> Iterator[Finding]:
-    """The place where answers are read, for a model that may think."""
+    """Where answers are read, for a model that may think."""
     marks, frame = model.thought_marks, model.chat_frame
     if marks is None:
         return
@@ -176,7 +176,7 @@ SAFE = 1e-3
 
 @torch.no_grad()
 def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """Differences between ways of computing the same logits."""
+    """How far different ways of computing the same logits disagree."""
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
     for prompt, logits in zip(prompts, alone, strict=True):
@@ -194,7 +194,7 @@ def _logits(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
 
 
 def _chunks(model: Model, prompts: Sequence[TokenizedPrompt]) -> list[Sequence[TokenizedPrompt]]:
-    """The prompts in one batch, or one by one if the model does not accept padding."""
+    """All prompts in one batch, or one prompt per batch if the model does not accept padding."""
     return [prompts] if model.allows_padding else [[prompt] for prompt in prompts]
 
 
@@ -231,7 +231,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
 
 
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
-    """Seconds, and bytes of the tables as Parquet."""
+    """Seconds taken, and the size of the tables as Parquet, in bytes."""
     measurement = bind(spec, model)
     collect(measurement, prompts[:2])  # do slow one-time work first, such as loading kernels
     start = time.perf_counter()

@@ -40,7 +40,7 @@ def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
-    """The message for an unknown name: the closest valid name, if any is close, and all if few."""
+    """The message for an unknown name: the closest valid name, if any, and all names if few."""
     names = list(known)
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""

@@ -55,7 +55,7 @@ def inside(root: Path, *parts: str) -> Path:
 
 
 def open_plain(file: Path) -> BufferedReader:
-    """Open a plain file for reading.
+    """Open a regular file for reading.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -76,11 +76,11 @@ def open_plain(file: Path) -> BufferedReader:
 
 
 def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
-    """The content of a plain file of at most `limit` bytes.
+    """The content of a regular file of at most `limit` bytes.
 
     Raises:
         FileNotFoundError: there is no such file.
-        UserError: the file is larger, is not a plain file, or cannot be read.
+        UserError: the file is larger, is not a regular file, or cannot be read.
     """
     with open_plain(file) as stream, reading(file):
         size = os.fstat(stream.fileno()).st_size
@@ -113,7 +113,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a path is a plain file and not a link to a file."""
+    """Whether a path is a regular file and not a link to a file."""
     with suppress(OSError, ValueError):
         return stat.S_ISREG(path.lstat().st_mode)
     return False
@@ -128,7 +128,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def make_folder(root: Path, *parts: str) -> Path:
-    """The folder root/parts, which is created if it is missing; `root` must exist."""
+    """The folder root/parts, created if missing; `root` must exist."""
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
         with writing(path):
@@ -148,7 +148,7 @@ def _make_one(path: Path) -> None:
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file at an absolute path, and rename it to `file`."""
+    """Let `write_to` fill an empty file at an absolute path, then rename that file to `file`."""
     with writing(file):
         unfinished = unfinished_name(file)
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -168,7 +168,7 @@ def unfinished_name(path: Path) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove unfinished entries of a folder whose processes, on this machine, have ended."""
+    """Remove a folder's unfinished entries whose processes, on this machine, have ended."""
     for name in names_in(folder):
         found = _UNFINISHED.fullmatch(name)
         if found and has_ended(found["space"], int(found["process"])):
@@ -177,7 +177,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that holds only plain files."""
+    """Remove a file, or a folder that contains only regular files."""
     if not is_folder(path):
         path.unlink(missing_ok=True)  # this removes a link itself, not its target
         return
@@ -186,7 +186,7 @@ def remove_own(path: Path) -> None:
 
 
 def remove_unfinished_folder(folder: Path) -> None:
-    """Remove a folder with an `unfinished_name`, its plain files, and one level of subfolders."""
+    """Remove a folder with an `unfinished_name`, its regular files, and one level of subfolders."""
     for name in names_in(folder):
         if is_folder(folder / name):
             remove_own(folder / name)
@@ -194,7 +194,7 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove a folder's plain files with these names, but no other entries with these names.
+    """Remove a folder's regular files with these names, but no other entries with these names.
 
     The folder is opened only once, so replacing it meanwhile has no effect.
     """
@@ -219,7 +219,7 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
     Args:
         folder: an existing folder.
         name: name of the lock.
-        shared: whether other holders of a shared lock are allowed.
+        shared: whether others may hold a shared lock at the same time.
         wait: whether to wait while others hold the lock.
     """
     file = inside(folder, f".{name}.lock")
@@ -234,7 +234,7 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
 
 
 _OURS = b"lock of interp\n"
-"""Content of lock files: a file with any other content is not ours to remove."""
+"""Content of lock files: we never remove a file with any other content."""
 
 
 def _lock(file: Path, kind: int) -> int | None:
@@ -282,7 +282,7 @@ def _is_opened(file: Path, descriptor: int) -> bool:
 
 @cache
 def process_space() -> str:
-    """The machine, or the container on it, in which a process's number is unique."""
+    """The machine, or the container on it, within which process ids are unique."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -352,6 +352,6 @@ def sync(path: Path) -> None:
 
 
 def checksum(file: Path) -> str:
-    """SHA-256 of a plain file's content."""
+    """SHA-256 of a regular file's content."""
     with open_plain(file) as stream, reading(file):
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -2,9 +2,9 @@
 
 A job is data, and is passed to workers in other processes as JSON.
 
-1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
-2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for
-each run of a study.
+1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers. 2.
+   `finish` merges the tables of a run and derives the small tables; `finish_study` does so for each
+   run of a study.
 """
 
 import hashlib
@@ -79,7 +79,7 @@ class Job(Options):
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
-        """A job that another process wrote as JSON.
+        """Read a job that another process wrote as JSON.
 
         Raises:
             UserError: the string is not a job.
@@ -122,7 +122,7 @@ class Job(Options):
         given: Mapping[str, Model] = MappingProxyType({}),
         prompts: PromptSet | None = None,
     ) -> Plan:
-        """The plan of what to measure, and the folder for results, by default in runs/."""
+        """The plan of what to measure, and the folder for results (by default in runs/)."""
         what = self.what
         names = [name for name in self.models or self.default_models() if name not in given]
         folder = folder or self._default_folder()

@@ -71,7 +71,7 @@ class FromText:
     """Marker of a field whose value may be a string, in a flag, in YAML or in Python."""
 
     read: Callable[[str], Any]
-    """Function from a string to a value or a tuple of values; raises ValueError if invalid."""
+    """Function that parses a string into one value or a tuple; raises ValueError if invalid."""
     metavar: str | None = None
     """Name of the value in the help."""
 
@@ -93,7 +93,7 @@ class Flag:
     """Marker of a field whose flag has a different name, or that has no flag."""
 
     name: str
-    """The flag's name without dashes; for a value without a flag, its name in the help."""
+    """The flag's name without dashes; for a positional value, its name in the help."""
     positional: bool = False
 
 
@@ -105,7 +105,7 @@ def choices(annotation: Any) -> tuple[str, ...]:
 
 
 def marks(field: FieldInfo) -> Iterator[Any]:
-    """The metadata of a field and of the types within its type."""
+    """The metadata of a field, and of the types nested in its type."""
     yield from field.metadata
     yield from _marks_within(field.annotation)
 
@@ -151,7 +151,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
             Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[name])
             for name, field in fields
         ]
-        # Type checkers know no such attribute of functions.
+        # Type checkers do not know that functions can have `__signature__`.
         call.__signature__ = Signature([*own, *given])  # type: ignore[attr-defined]
         entries = "".join(
             fill(
@@ -170,7 +170,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
 
 
 def _of_text(field: FieldInfo, value: Any) -> Any:
-    """A value in pydantic's form, since YAML and JSON have only lists, and flags only strings."""
+    """A value as pydantic expects it: YAML and JSON have only lists, and flags only strings."""
     if isinstance(value, list):
         value = tuple(value)
     reads = any(isinstance(mark, FromText) for mark in marks(field))
@@ -186,7 +186,7 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
 
 
 def _explained(options: type[Options], error: ValidationError) -> str:
-    """The first problem, as a line that begins with the option."""
+    """The first problem, as a line that begins with the option's name."""
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)
@@ -218,7 +218,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
 
 
 def _whole_number(field: FieldInfo, beyond: str) -> str:
-    """The expected value; `beyond` is the violated bound, if the option itself has no bounds."""
+    """The expected value; `beyond` is the violated bound, for options without declared bounds."""
     least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
     most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
     bounds = f" from {least[0]} to {most[0]}" if least and most else ""

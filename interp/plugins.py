@@ -40,7 +40,7 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
         group: group of entry points.
         kind: name of the kind for messages, such as "study".
         name: name of the entry point.
-        base: class that the object must be a subclass of, if any.
+        base: the required base class of the object, if any.
 
     Raises:
         UserError: no plugin of this name is installed, or it cannot be loaded or is not a `base`.
@@ -87,6 +87,6 @@ def misfit(point: EntryPoint, found: object, expected: str) -> UserError:
 
 
 def _described(point: EntryPoint) -> str:
-    """An entry point with its group, its value and, if known, its package."""
+    """Describe an entry point by its group, its value and, if known, its package."""
     package = f" of the package {point.dist.name}" if point.dist else ""
     return f"the entry point {point.name!r} of {point.group}, {point.value}{package},"

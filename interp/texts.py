@@ -1,4 +1,4 @@
-"""Readers of options given as strings, one for each kind. Invalid strings raise ValueError."""
+"""Parsers of options given as strings, one for each kind. Invalid strings raise ValueError."""
 
 import math
 import re
@@ -22,7 +22,7 @@ MOST_TOKENS = 2**31 - 1
 """The largest value of --batch-tokens."""
 
 MOST_LAYERS = 10_000
-"""Upper bound on the numbers of layers and heads."""
+"""Upper bound on layer and head numbers."""
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
@@ -30,12 +30,12 @@ _LONGEST_NAME = 255
 """Number of bytes that file systems allow in a name."""
 
 _LONGEST_PATH = 4000
-"""Number of bytes that operating systems allow in a path, minus the longest path within a folder.
+"""Number of bytes that operating systems allow in a path, less the longest path within a folder.
 """
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
-    """A name that must be one of the known names; messages call it a `kind`."""
+    """A name that must be one of the known names; `kind` is what messages call it."""
 
     def read(text: str) -> str:
         if text not in known:
@@ -96,7 +96,7 @@ def system(text: str) -> str:
 
 
 def template(text: str) -> tuple[str, ...]:
-    r"""One phrasing of a prompt, in which "\n" stands for a line break (awkward in shells)."""
+    r"""One phrasing of a prompt, in which "\n" stands for a line break (hard to type in shells)."""
     if not text.strip():
         raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
     return (text.replace("\\n", "\n"),)
@@ -134,7 +134,7 @@ def iso_date(text: str) -> str:
 
 
 def dtype(text: str) -> str:
-    """A number type, by its name or by a short name such as fp16."""
+    """A number type, by its full name or by a short name such as fp16."""
     name = DTYPE_ALIASES.get(text, text)
     if name not in DTYPES:
         raise ValueError(unknown("dtype", text, (*DTYPES, *DTYPE_ALIASES)))
@@ -179,7 +179,7 @@ def folder(text: str) -> Path:
 
 
 def slurm_option(text: str) -> str:
-    """An option of SLURM with its value, such as gpus_per_node=1."""
+    """A SLURM option with its value, such as gpus_per_node=1."""
     option, sign, value = text.partition("=")
     if not option or not sign:
         raise ValueError(

@@ -21,11 +21,10 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
         paired_accuracy (1): share of pairs, or groups, whose members are all answered correctly;
         {side}_accuracy for each side (2, 3), in the order of the prompts: share of the side's
         prompts that are answered correctly; prompts: number of judged prompts, or of all prompts if
-        none is judged. Each prompt counts by its weight, so the shares describe the whole data set
-        even if one stratum was sampled more heavily than another. A prompt whose most probable
-        token is not an answer counts as wrong. Prompts that failed, prompts answered by generated
-        text, and the pairs of such prompts are not judged here. If no prompt is judged, the
-        accuracy is NaN.
+        none is judged. Prompts are weighted, so the shares describe the whole data set even if one
+        stratum was sampled more heavily than another. A prompt whose most probable token is not an
+        answer counts as wrong. Prompts that failed, prompts answered by generated text, and the
+        pairs of such prompts are not judged here. If no prompt is judged, the accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
@@ -76,8 +75,8 @@ def accuracy_by(
         sides: names of the sides of a pair.
         cluster: the column whose values group pairs with dependent answers, such as their entity;
             if None, pairs are independent.
-        weight: the column with the number of pairs of the data set that a pair represents; if None,
-            each pair counts once.
+        weight: the column that says how many pairs of the data set a pair represents; if None, each
+            pair counts once.
 
     Raises:
         UserError: a factor, cluster or weight is not a column or differs between the sides of a
@@ -94,10 +93,10 @@ def accuracy_by(
 def pairs_of(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, keep: Sequence[str], sides: tuple[str, ...]
 ) -> pd.DataFrame:
-    """One row per model and pair, or group, of which every member was judged.
+    """One row per model and pair (or group) whose members were all judged.
 
-    Columns are model, pair_id, those in `keep`, and for each side whether it was answered
-    correctly; NA for a side that is missing from the group.
+    Columns are model, pair_id, those in `keep`, and for each side whether it was answered correctly
+    (NA for a side that the group lacks).
 
     Raises:
         UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
@@ -153,7 +152,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line about each model with unanswered prompts, with the share of such prompts."""
+    """A line for each model with unanswered prompts, giving the share of such prompts."""
     shares = without_answer(answers)
     return [
         f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "

@@ -1,10 +1,10 @@
-"""How much of a model's answer its circuits keep, and whether they keep it in every phrasing.
+"""How much of a model's answer its circuits preserve, and whether they do so in every phrasing.
 
 f(C) = [mean m(C) - mean m(empty)] / [mean m(full) - mean m(empty)], a ratio of means over pairs
-(MIB, Mueller et al. 2025): 1 is the value of the whole model on the clean prompt, and 0 its value
-on the corrupt prompt. cmd is the area under |1 - f| over the share of edges, by the trapezoidal
-rule from the smallest share on; 0 is best. cpr is the area under f, which is capped at 1 at each
-share, since a circuit that exaggerates the answer would otherwise score best.
+(MIB, Mueller et al. 2025): 1 corresponds to the whole model on the clean prompt, and 0 to the whole
+model on the corrupt prompt. cmd is the area under |1 - f| over the share of edges, by the
+trapezoidal rule, starting at the smallest share; 0 is best. cpr is the area under f, which is
+capped at 1 at each share, since a circuit that exaggerates the answer would otherwise score best.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,20 +23,20 @@ RESAMPLES = 2000
 """Bootstrap resamples of the clusters."""
 
 BOUNDS = (0.05, 0.1, 0.2)
-"""Distances from the whole model within which the smallest circuit is sought."""
+"""Bounds on the distance from the whole model, for each of which the smallest circuit is sought."""
 
 _HEIGHTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "cmd": lambda f: np.abs(1 - f),
     "cpr": lambda f: np.minimum(f, 1),
 }
-"""Height of the curve over each share, by the name of its area."""
+"""The height of each area's curve, given f, by the name of the area."""
 
 _RANKING = ["method", "choice"]
 
 _ENDS = [(1 - LEVEL) / 2, UPPER]
 
 _ROUNDING = 1e-5
-"""An f closer to 0 than this equals that of the empty circuit, up to rounding in float32."""
+"""An f closer to 0 than this equals the empty circuit's, up to rounding in float32."""
 
 
 def circuit_table(
@@ -90,7 +90,7 @@ def circuit_area_table(
 
 @dataclass(frozen=True)
 class _Curve:
-    """f over the share of edges, for one ranking."""
+    """f as a function of the share of edges, for one ranking."""
 
     key: Mapping[str, object]
     shares: Float[np.ndarray, " share"]
@@ -100,11 +100,11 @@ class _Curve:
     counts: Mapping[str, int]
 
     def area(self, values: Float[np.ndarray, "... share"]) -> np.ndarray:
-        """The areas under the values, as functions of the share of edges."""
+        """The areas under curves over the share of edges."""
         return np.asarray(np.trapezoid(values, self.shares, axis=-1))
 
     def interval(self, resampled: np.ndarray) -> np.ndarray:
-        """Ends of the statistics' intervals, (end, ...), from their resamples."""
+        """Ends of each statistic's interval, (end, ...), from its resamples."""
         if self.counts["clusters"] < FEWEST:
             return np.full((2, *resampled.shape[1:]), np.nan)
         return np.asarray(np.quantile(resampled, _ENDS, axis=0))
@@ -140,7 +140,7 @@ def _curves(
 def _ratios(
     sums: Float[np.ndarray, "resample column"], draws: int, few: bool
 ) -> Float[np.ndarray, "resample draw share"]:
-    """Each f, from sums of differences from the empty circuit; the full circuit is last."""
+    """Each circuit's f, from sums of differences from the empty circuit; the full one is last."""
     whole = np.full(len(sums), np.nan) if few else sums[:, -1]
     ratios = np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
     return np.where(np.abs(ratios) < _ROUNDING, 0.0, ratios)
@@ -157,7 +157,7 @@ def split_table(
     values: Mapping[str, str],
     chosen: Collection[str],
 ) -> pd.DataFrame:
-    """How far each circuit is from the whole model, for each value of the split factor.
+    """Each circuit's distance from the whole model, for each value of the split factor.
 
     One row per model, method, choice, share and value. chosen: whether the value's effects were
     used to choose the circuits; edges; distance, distance_low, distance_high: |mean m(C) - mean
@@ -201,7 +201,7 @@ def split_table(
 
 
 def _folded(resampled: Float[np.ndarray, "resample circuit"], clusters: int) -> np.ndarray:
-    """Ends of the intervals of absolute values, from signed resamples."""
+    """Ends of the intervals for absolute values, from signed resamples."""
     if clusters < FEWEST:
         return np.full((2, resampled.shape[1]), np.nan)
     low, high = np.quantile(resampled, _ENDS, axis=0)

@@ -28,7 +28,7 @@ from interp.statistics.summaries import UPPER, grouped
 def judged_pairs(
     answers: pd.DataFrame, prompts: pd.DataFrame, *, model: str, cluster: str
 ) -> pd.DataFrame:
-    """One row per pair of a model: whether each side is right, and whether all are (`paired`).
+    """One row per pair: whether the model is right on each side, and on all of them (`paired`).
 
     Other columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
     that a pair represents.
@@ -107,7 +107,7 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class SeedComponents:
-    """Standard deviations of an accuracy; undefined values are NaN, and `note` gives the reason."""
+    """Components of an accuracy's spread; undefined values are NaN, and `note` gives the reason."""
 
     mean: float = np.nan
     """Mean over seeds and clusters."""
@@ -123,7 +123,8 @@ class SeedComponents:
     sd_residual: float = np.nan
     """Remaining standard deviation within clusters, due to names and wrong answers."""
     p: float = np.nan
-    """P-value for no common effect of seeds on clusters (F test of seeds against residuals)."""
+    """P-value of the hypothesis that seeds have no common effect (F test of seeds against
+    residuals)."""
     seeds: int = 0
     clusters: int = 0
     """Number of clusters that occur under every seed."""

@@ -14,7 +14,7 @@ RESAMPLES = 2000
 """Number of bootstrap resamples of the clusters."""
 
 _TOP = (10, 50)
-"""How many of the largest edges are compared between estimates and exact effects."""
+"""Numbers of the largest edges for which estimates are compared with exact effects."""
 
 _EDGE = ["writer", "reader"]
 
@@ -50,7 +50,7 @@ def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFr
 
 
 def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[str, object]:
-    """The columns of the edges of one model and method."""
+    """The columns of `edge_table` for the edges of one model and method."""
     wide = rows.pivot(index="pair_id", columns=_EDGE, values="effect")
     of_pair = pd.factorize(wide.index.map(clusters))[0]
     values = wide.to_numpy()

@@ -25,7 +25,7 @@ SHARES = ("share", "share_own", "share_other")
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the thought_effects table, with unbiased products of each effect and the total.
+    """Rows of the thought_effects table, with an unbiased product of each effect with the total.
 
     Args:
         effects: the thought_effects table; rows with an error or without draws are omitted.
@@ -53,8 +53,8 @@ def mediation_table(
     (`interp.statistics.mediation`). Further columns are prompts, clusters and note. The direct
     share is one minus the mediated share of the other order.
 
-    Under their own premises, prompts of one cluster are alike; under donors' premises, prompts with
-    the same donor are alike. Therefore, share_own is clustered by the prompts' cluster, and
+    Under their own premises, prompts in one cluster are alike; under a donor's premises, prompts
+    that share the donor are alike. Therefore, share_own is clustered by the prompts' cluster, and
     share_other by the donor. Each end of the interval of share is the mean of the two corresponding
     ends.
 
@@ -62,7 +62,7 @@ def mediation_table(
         products: the table of `effect_products`.
         prompts: the prompts table, with prompt_id, weight, the cluster and the columns of `by`.
         cluster: the column of the clusters of prompts, such as their entity.
-        by: further columns of the prompts table by which to group.
+        by: additional columns of the prompts table by which rows are grouped.
     """
     columns = ["prompt_id", "weight", *dict.fromkeys([cluster, *by])]
     trials = products.merge(prompts[columns], on="prompt_id", validate="many_to_one")

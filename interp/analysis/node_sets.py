@@ -17,7 +17,7 @@ _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
 
 LEAST_GAP = 0.1
-"""Least difference between the metrics of two prompts, in logits, that may be used as a divisor.
+"""Smallest difference between two prompts' metrics, in logits, that may be used as a divisor.
 """
 
 GRID = np.linspace(0, 1, 101)
@@ -72,7 +72,7 @@ def _note(clusters: int) -> str:
 def node_set_curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
 ) -> pd.DataFrame:
-    """Mean NS over pairs, with its interval, at 101 shares of the cells, interpolated between sets.
+    """Mean NS over pairs, with its interval, interpolated between sets at 101 shares of the cells.
 
     One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
     pairs. There is no row for a group without pairs.
@@ -96,7 +96,7 @@ Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
 def _curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
-    """The curves of pairs, their clusters, and omitted pairs, by ranking and group."""
+    """By ranking and group: the curves of the pairs, their clusters, and the omitted pairs."""
     about = about_pairs(pairs, cluster)
     joined = sets.join(about, on=["model", "pair_id", "direction"])
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):

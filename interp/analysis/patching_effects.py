@@ -23,7 +23,7 @@ RESAMPLES = 2000
 """Number of bootstrap resamples of the clusters."""
 
 SIGNS = 20_000
-"""Number of random signs in a test, enough for p-values to survive correction for hundreds of
+"""Number of random sign draws in a test: enough for p-values to survive correction for hundreds of
 cells.
 """
 
@@ -46,7 +46,7 @@ BEYOND = "beyond control"
 _KEY = ["model", "pair_id", "direction"]
 
 Parts = pd.DataFrame | Iterable[pd.DataFrame]
-"""A table, either whole or in parts of whole pairs that are processed one after another."""
+"""A table, either whole or in parts that are processed one at a time and never split a pair."""
 
 
 def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
@@ -121,7 +121,7 @@ _NO_EFFECTS = pd.DataFrame(columns=["cell", "pair", "effect", "flipped"]).astype
 def _by_cell(
     parts: Iterable[pd.DataFrame], pairs: pd.Index
 ) -> tuple[dict[_Cell, int], pd.DataFrame]:
-    """The numbered cells, and each effect with the numbers of its cell and pair."""
+    """The cells, numbered, and each effect with the indices of its cell and pair."""
     cells: dict[_Cell, int] = {}
     found = [_NO_EFFECTS]
     for part in parts:
@@ -161,7 +161,7 @@ def _named(cell: _Cell) -> dict[str, object]:
 
 
 def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
-    """Cells by the values of `CELL` in order of appearance, with roles next to their segment's."""
+    """Cells by the values of `CELL`, in order of appearance, with each segment's roles together."""
     roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
     beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
     places = {role: place for place, role in enumerate(roles)}
@@ -209,14 +209,14 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
 def _resampled(
     values: Float[np.ndarray, "clusters columns"],
 ) -> Float[np.ndarray, "resamples columns"]:
-    """Sums over resampled clusters; missing for fewer than `FEWEST` clusters."""
+    """Sums over resampled clusters; NaN for fewer than `FEWEST` clusters."""
     if len(values) < FEWEST:
         return np.full((1, values.shape[1]), np.nan)
     return bootstrap_sums(values, resamples=RESAMPLES)
 
 
 def _why_no_share(gaps: pd.Series) -> str:
-    """The reason why the prompts' mean difference cannot be a denominator; empty if it can.
+    """Why the prompts' mean difference cannot be a denominator; empty if it can.
 
     A mean below the standard deviation says little about any pair.
     """
@@ -270,7 +270,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
 
 
 def _verified(patches: pd.DataFrame) -> pd.DataFrame:
-    """The estimates and the exact effects of the cells whose exact effects were measured."""
+    """The estimates and exact effects of those cells whose exact effects were measured."""
     key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
     exact = patches[patches["method"] == "exact"]
     estimates = patches[patches["method"] != "exact"]
@@ -305,7 +305,7 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
 
 
 def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
-    """The largest absolute effect of each premise of each pair, direction and site."""
+    """The largest absolute effect of each premise, for each pair, direction and site."""
     patches = patches[patches["source"] == COUNTERPART]
     premises = patches["role"].astype(str).str.extract(r"^(premise[12])")[0]
     parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]

@@ -25,7 +25,7 @@ from interp.statistics.summaries import LEVEL, grouped
 
 
 def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
-    """The score that one more unit exceeds with a probability of at most 1 - level.
+    """The score that a further unit exceeds with a probability of at most 1 - level.
 
     It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few scores.
     """
@@ -56,7 +56,7 @@ def _rank(scored: int, level: float) -> int:
 
 
 def _exact(product: float) -> float:
-    """The product without binary rounding error, which could make its ceiling one too large."""
+    """The product without binary rounding error, which could raise the product's ceiling by one."""
     return round(product, 9)
 
 
@@ -88,7 +88,7 @@ def guarantee_tables(
     largest effects; note: the reason why there is no bound (NaN). All effects and bounds are in
     logits.
 
-    Guarantees for several strata do not hold simultaneously at this level; the row of a site holds
+    Guarantees for several strata do not hold simultaneously at this level, but a site's row holds
     for all of its cells.
 
     Args:
@@ -133,7 +133,7 @@ def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
 
 
 def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
-    """The guarantee for the cells summarised by the rows, one row per pair."""
+    """The guarantee for the cells that the rows summarise; there is one row per pair."""
     checked = rows["checked"].astype(bool)
     effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
     unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()

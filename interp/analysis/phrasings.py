@@ -12,8 +12,8 @@ answer options, because logits of different options, such as True and Yes, are d
 - phrasing: M[1, 0] - M[0, 0]
 - side: M[0, 1] - M[0, 0]
 - phrasing by side: M[1, 1] - M[1, 0] - M[0, 1] + M[0, 0]
-- instance: mean y^2 - M[1, 1], all variation within a phrasing and a side, which is not noise,
-  since a model is deterministic
+- instance: mean y^2 - M[1, 1], all variation within a phrasing and a side (not noise, since a model
+  is deterministic)
 
 The parts add up to the total, mean y^2 - M[0, 0]. The estimate of a small part may be negative.
 With one direction, phrasing and instance are the only parts.
@@ -41,7 +41,7 @@ PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
 _EDGE = ["writer", "reader"]
 
 _AT_ONCE = 64
-"""Edges whose resamples are in memory at a time."""
+"""Number of edges whose resamples are held in memory at a time."""
 
 
 def component_table(
@@ -110,7 +110,7 @@ Labels = Int[np.ndarray, " row"]
 
 @dataclass(frozen=True)
 class _Design:
-    """The groups of the observations, as numbers from 0."""
+    """The groups to which each observation belongs, numbered from 0."""
 
     both: Labels
     """Observations with the same number share phrasing, options and side."""
@@ -124,7 +124,7 @@ class _Design:
     def of(
         cls, phrasing: pd.Index, options: pd.Index, side: pd.Index, cluster: pd.Index
     ) -> "_Design":
-        """The groups by the labels of each observation."""
+        """The groups, derived from the labels of each observation."""
 
         def numbered(*labels: pd.Index) -> Labels:
             return np.asarray(pd.MultiIndex.from_arrays(labels).factorize()[0])
@@ -151,7 +151,7 @@ class _Design:
 def _components(
     values: Float[np.ndarray, "observation edge"], design: _Design
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parts of the variance (part, edge), and the ends of the intervals of their shares."""
+    """The parts of the variance, (part, edge), and the ends of the intervals for their shares."""
     clusters = int(design.cluster.max()) + 1
     ones = np.ones((1, clusters))
     drawn = bootstrap_counts(clusters, RESAMPLES).astype(float)
@@ -175,7 +175,7 @@ def _parts(
     design: _Design,
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample part edge"]:
-    """The parts of the variance if each cluster is drawn as often as its weight says."""
+    """The parts of the variance when each cluster is drawn as often as its weight says."""
     both, same_phrasing, same_side, every = (
         _products(values, group, design.cluster, weights)
         for group in (design.both, design.phrasing, design.side, design.options)
@@ -197,7 +197,7 @@ def _products(
     cluster: Labels,
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample edge_or_count"]:
-    """Sums and numbers of products of two observations in one group and in different clusters.
+    """Sums and counts of products of two observations from one group but different clusters.
 
     A cluster drawn twice counts as one cluster, so no observation is multiplied by itself.
     """
@@ -229,10 +229,10 @@ def _sums(
 def _largest_p(
     values: Float[np.ndarray, "pair edge"], phrasing: Labels, options: Labels
 ) -> Float[np.ndarray, " edge"]:
-    """Share of random orders in which the largest statistic of any edge is as large as each edge's.
+    """For each edge, the share of random orders whose largest statistic reaches the edge's own.
 
-    The statistic is the share of the sum of squares within sets of options that lies between
-    phrasings. Only pairs with the same options are permuted.
+    The statistic is the between-phrasing share of the sum of squares within sets of options. Only
+    pairs with the same options are permuted.
     """
     strata = [np.flatnonzero(options == number) for number in np.unique(options)]
     centred = values.copy()

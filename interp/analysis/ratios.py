@@ -106,7 +106,7 @@ def attribution_table(
 def _by_model(
     ratios: pd.DataFrame, column: str, summaries: Mapping[str, Summary], method: str
 ) -> pd.DataFrame:
-    """One row per model: the summaries of the defined ratios."""
+    """One row per model, with the summaries of its defined ratios."""
     rows = {}
     for model, members in ratios.dropna(subset=[column]).groupby("model"):
         values, weights = (members[name].to_numpy(dtype=float) for name in (column, "weight"))

@@ -58,8 +58,8 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of each segment, one row per model, method, target and segment.
 
-    Columns are these four; prompts, the number of prompts with a score of the segment; tokens, the
-    mean number of its tokens; score and score_sd, mean and sample standard deviation of the summed
+    Columns are these four; prompts, the number of prompts with a score for the segment; tokens, its
+    mean number of tokens; score and score_sd, mean and sample standard deviation of the summed
     scores, in the method's units; share and share_sd, mean and standard deviation of the segment's
     share in the prompt's absolute scores. Each prompt counts once, regardless of its weight.
     Segments are in order of appearance.
@@ -146,7 +146,7 @@ DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
 """Columns of the segment_scores table that `finds` uses."""
 
 SUM, MEAN = "sum over tokens", "mean per token"
-"""Ways to summarise a segment's score; both occur in published tables."""
+"""Ways to summarise a segment's scores; both occur in published tables."""
 
 LENGTH, POSITION = "control: length", "control: position"
 """Scores that do not depend on the model: a segment's length in tokens, and its position."""
@@ -190,7 +190,7 @@ def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) ->
     Args:
         found: `finds`, with the columns `cluster` and `by` added.
         cluster: the column whose values group dependent prompts, the units of the intervals.
-        by: additional columns whose values are counted separately.
+        by: additional columns; each combination of their values has its own row.
     """
     keys = ["model", "target", "method", "reading", *by]
     shares = proportions(found, values=["hit", "auc"], by=keys, cluster=cluster)

@@ -1,4 +1,4 @@
-"""Answers after thoughts, after parts of thoughts, and after other texts in their place."""
+"""Answers after whole thoughts, parts of thoughts, and texts that replace thoughts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,12 +13,12 @@ READINGS = ("direct", "empty", "whole", "placebo", "filler")
 """Kinds of text before the answer, in the order in which results are shown."""
 
 STEPS = 10
-"""Number of steps of a curve from no sentence to the whole thought."""
+"""Number of steps in a curve that runs from no sentence to the whole thought."""
 
 PLACES = ("first", "middle", "last")
 
 EFFECTS = ("left_out", "exchanged", "resampled")
-"""The definitions of a sentence's effect."""
+"""The ways to define a sentence's effect."""
 
 
 def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
@@ -130,8 +130,8 @@ def sentence_table(
 
     Columns are model, place (first, middle, last); for each definition of an effect, its mean with
     the 95% interval over clusters, in logits of the model's own answer after the thought (positive:
-    the sentence supports it); mistake: share of draws whose answer changes if the sentence comes
-    from the thought about another prompt; sentences, clusters. Only thoughts with at least two
+    the sentence supports it); mistake: share of draws whose answer changes if the sentence is taken
+    from a thought about another prompt; sentences, clusters. Only thoughts with at least two
     sentences count.
 
     Args:
@@ -141,7 +141,7 @@ def sentence_table(
         cluster: the column of the clusters.
     """
     keys = ["model", "prompt_id"]
-    # The sentences that were studied belong to the first thought that ended.
+    # The studied sentences belong to the first thought that ended.
     whole = answers[answers["reading"] == "whole"].groupby(keys, sort=False)["value"].first()
     own = effects[effects["sentences"] > 1].join(np.sign(whole).rename("side"), on=keys)
     own[list(EFFECTS)] = own[list(EFFECTS)].astype(float).mul(own["side"], axis="index")
@@ -169,6 +169,6 @@ def sentence_table(
 
 
 def _sorted(trials: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
-    """The rows by model, in order of appearance, then by a column in a given order."""
+    """The rows sorted by model (in order of appearance), then by a column in a given order."""
     models = pd.factorize(trials["model"])[0]
     return trials.iloc[np.lexsort((trials[column].map(order.index), models))]

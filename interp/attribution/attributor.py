@@ -1,8 +1,7 @@
 """Attribution of batches: shared passes run once, followed by each method's own passes.
 
-The input of a shared pass is the batch's embeddings. It keeps the logits of the answer and the
-tensors that its methods need: attention, or the gradient of the target with respect to the
-embeddings.
+A shared pass starts from the batch's embeddings. It keeps the logits of the answer and the tensors
+that its methods need: attention, or the gradient of the target with respect to the embeddings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -124,7 +123,7 @@ def shared_pass(
     A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
     whole batch. If only products with the difference from donors are needed, the leading columns in
     which no prompt differs from its donor are run without a gradient, and only once for prompts
-    that begin alike.
+    with the same beginning.
     """
     differentiated = not needs.isdisjoint(DIFFERENTIATED)
     donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
@@ -161,7 +160,7 @@ def shared_pass(
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Collect attention from passes within the block, if methods need open attention."""
+    """Collect attention from passes within the block, if methods need explicit attention."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:
@@ -190,7 +189,7 @@ def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """A forward pass that methods share, and a backward pass if one is needed."""
+    """A forward pass that methods share, with a backward pass if one is needed."""
 
     rules: BackwardRules
     methods: Mapping[str, SharedPass]
@@ -205,14 +204,14 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     """One or more passes; the model's own gradient and attention come first, if needed."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        # Open attention rounds differently, so it is used only for methods that require it.
+        # Explicit attention rounds differently, so it is used only for methods that require it.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
 
 
 def _build(name: str, model: Model) -> SharedPass | OwnPasses:
-    """A method's implementation for a model."""
+    """Build a method's implementation for a model."""
     place = find_method(name).implementation
     module, _, attribute = place.partition(":")
     try:

@@ -1,9 +1,9 @@
 """Donors' tokens as the baseline of counterfactual methods.
 
-The donor is another instance of the prompt's template: the first one whose segments come closest to
-the prompt's in number of tokens. Token i of a segment of n tokens takes token floor((i + 1/2) m /
-n) of the donor's m tokens, which is token i if m = n. Tokens before the first difference score
-zero. They are run once, without a gradient.
+The donor is another instance of the prompt's template: the one whose segments come closest to the
+prompt's in number of tokens (the first, in a tie). Token i of a segment of n tokens takes token
+floor((i + 1/2) m / n) of the donor's m tokens, which is token i if m = n. Tokens before the first
+difference score zero. They are run once, without a gradient.
 """
 
 import math
@@ -20,7 +20,7 @@ from interp.scoring.shared_prefix import readable_in_parts
 
 
 def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]:
-    """The batch's tokens, with those of segments replaced by their donors'.
+    """The batch's tokens, with each segment's tokens replaced by those of its donor.
 
     Raises:
         UserError: a prompt has no donor from another instance.
@@ -34,7 +34,7 @@ def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]
 
 
 def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]) -> int:
-    """The number of leading columns whose tokens equal the donors', which can be run separately.
+    """The number of leading columns that equal the donors' columns and can be run separately.
 
     The last column never counts. Zero if the model cannot read a prompt in parts.
     """
@@ -46,7 +46,7 @@ def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]
 
 
 def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
-    """The prompt's tokens, with those of segments replaced by their donor's.
+    """The prompt's tokens, with each segment's tokens replaced by those of the donor.
 
     Raises:
         UserError: the prompt has no donor from another instance.

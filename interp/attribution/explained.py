@@ -1,4 +1,4 @@
-"""The target of one prompt, as a function of embeddings and as a game of its segments."""
+"""The target of one prompt, as a function of embeddings and as a game between its segments."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,11 +39,11 @@ class SegmentGame:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The players, in the order of the bits of a coalition."""
+        """The players; player i is bit i of a coalition."""
         return self._coalitions.segments
 
     def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
-        """The values of the given coalitions; by default of all 2^k."""
+        """The values of the given coalitions (by default, of all 2^k)."""
         numbers = range(2 ** len(self.segments)) if coalitions is None else coalitions
         prompts = [[row[number] for number in numbers] for row in self._coalitions.prompts]
         new = {p.content: p for row in prompts for p in row if p.content not in self._known}
@@ -60,7 +60,7 @@ _Result = TypeVar("_Result")
 
 
 class ExplainedPrompt:
-    """One prompt with its attributed scalar and the budget of its passes.
+    """One prompt, its attributed scalar, and the token budget of its passes.
 
     The target's tokens are those of the prompt itself, even if the model is given other embeddings.
     """
@@ -101,7 +101,7 @@ class ExplainedPrompt:
 
     @contextmanager
     def after(self, columns: int) -> Iterator[None]:
-        """Run the prompt's first columns once; within the block, embeddings begin after them."""
+        """Run the prompt's first columns once; within the block, embeddings start after them."""
         if columns:
             self._start = read_start(self.model, self.batch, columns)
         try:
@@ -110,7 +110,7 @@ class ExplainedPrompt:
             self._start = None
 
     def values_of(self, prompts: Sequence[TokenizedPrompt]) -> list[float]:
-        """The target of other prompts, without a gradient; shared tokens are run once."""
+        """The target of other prompts, without a gradient; shared tokens are run only once."""
         return read_all(
             self.model,
             prompts,

@@ -1,4 +1,4 @@
-"""Games of a prompt's segments: each segment is either kept or replaced by a donor's.
+"""Games between a prompt's segments, each of which is either kept or replaced by a donor's.
 
 A coalition of k players is a number below 2^k, whose bit i is set if the coalition includes player
 i. A game is the array of all coalitions' values, in this order.
@@ -50,10 +50,10 @@ def leave_one_out(values: Values) -> Values:
 
 
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
-    """The interaction of each pair of players: their joint contribution minus their single ones.
+    """The interaction of each pair of players: their joint contribution minus their separate ones.
 
-    Each interaction is a mean over coalitions of the others, weighted like Shapley values (Grabisch
-    and Roubens 1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
+    Each interaction is a mean over coalitions of the other players, weighted like Shapley values
+    (Grabisch and Roubens 1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
     """
     players = _players(values)
     found: dict[tuple[int, int], Values] = {}
@@ -84,7 +84,7 @@ MOST_SEGMENTS = 6
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Reject segments that are too many for all their coalitions to be run.
+    """Reject segments if there are too many to run all their coalitions.
 
     Raises:
         UserError: there are too many segments.
@@ -126,7 +126,7 @@ class Coalitions:
     def prompts(self) -> Sequence[Sequence[Prompt]]:
         """The mixed prompts by donor and coalition.
 
-        Many of them have the same text, such as those in which every segment is kept.
+        Many of them are the same text, such as those that keep every segment.
         """
         coalitions = range(2 ** len(self.segments))
         return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]

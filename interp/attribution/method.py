@@ -53,7 +53,7 @@ class Captured:
     attention_maps: Sequence[Float[Tensor, "batch query token"]] = ()
     """The attention of every token in each layer, averaged over the heads; empty if not needed."""
     heads: Sequence[Heads] = ()
-    """One per layer."""
+    """The heads' attention and values, one entry per layer."""
     products: Float[Tensor, "batch token"] | None = None
     """See `donor_products`."""
 
@@ -109,7 +109,7 @@ class SegmentScores:
     scores: Mapping[str, float]
     """Scores by segment; `interp.choices.TEMPLATE` stands for the tokens outside all segments."""
     completeness_gap: float | None = None
-    """As in `TokenScores`."""
+    """See `TokenScores`."""
 
     @classmethod
     def undefined(cls, segments: Sequence[str]) -> "SegmentScores":
@@ -136,7 +136,7 @@ class AnyModel:
 class SharedPass(Protocol):
     """A method that requires one forward pass and at most one backward pass from the target.
 
-    All methods of this form share the passes of a batch. Methods with the same `rules` (an optional
+    All such methods share the passes of a batch. Methods with the same `rules` (an optional
     attribute that changes the backward pass) share a backward pass.
     """
 
@@ -148,7 +148,7 @@ class SharedPass(Protocol):
 
 
 def rules_of(method: SharedPass) -> BackwardRules:
-    """The rules of a method's backward pass."""
+    """The rules of a method's backward pass; `PLAIN` unless it defines its own."""
     rules: BackwardRules = getattr(method, "rules", PLAIN)
     return rules
 

@@ -1,4 +1,4 @@
-"""The target of each prompt: the attributed scalar, computed from its next-token logits."""
+"""The target: the scalar that is attributed, computed from a prompt's next-token logits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     A contrast compares the two options that the answer's `contrast` lists or, without a list, the
     correct option and the most probable other option, each in its most probable form. A margin
     compares the two listed options, or the two most probable options, in all their forms, starting
-    with the more probable one. It is the value whose effects `interp effects` measures.
+    with the more probable one. It is the value on which `interp effects` measures effects.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
@@ -76,7 +76,7 @@ def _contrast(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
 
 
 def _margin(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
-    """The names of the model's own answer and of the other option."""
+    """The names of two options: the model's own answer, and the one it is compared with."""
     names = prompt.answer.contrast or tuple(totals)
     if len(names) < 2:
         raise _no_other(prompt)
@@ -92,7 +92,7 @@ def _no_other(prompt: Prompt) -> UserError:
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
-    """The differentiated scalars; see `values_of`."""
+    """The scalars to differentiate; see `values_of`."""
     return values_of(predictions.logits, attributed_tokens(target, batch, predictions))
 
 
@@ -129,7 +129,7 @@ def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " ba
     """Log p - log(1 - p) of one token per prompt, in nats.
 
     Its gradient is a positive multiple of the gradients of p and log p, so normalised scores and
-    ratios are identical. Unlike these, it does not vanish if p rounds to 0 or 1.
+    ratios are identical. Unlike theirs, its gradient does not vanish if p rounds to 0 or 1.
     """
     own = logits.gather(1, tokens[:, None])
     others = logits.scatter(1, tokens[:, None], -torch.inf)

@@ -1,8 +1,9 @@
 """Circuits: sets of edges chosen by score, at the sizes used by MIB (Mueller et al. 2025).
 
-`top` takes the edges with the largest scores. `greedy` starts at the logits and repeatedly adds the
-highest-scoring edge into a reader already reached. All circuits are pruned to the edges on paths
-from the input to the logits. A larger circuit contains the smaller ones of its ranking.
+`top` selects the edges with the largest scores. `greedy` starts at the logits and repeatedly adds
+the highest-scoring edge into a reader that has already been reached. All circuits are pruned to the
+edges on paths from the input to the logits. A larger circuit contains all smaller circuits from the
+same ranking.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
 
 
 def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """The edges taken by a greedy search from the logits upwards, by absolute score."""
+    """The edges that a greedy search adds, starting at the logits, by absolute score."""
     sizes = scores.abs()
     readers_of = _readers_of_writers(graph)
     chosen = torch.zeros(graph.edges.shape, dtype=torch.bool)
@@ -77,7 +78,7 @@ def pruned(graph: Graph, circuit: Circuit) -> Circuit:
 
 
 def _readers_of_writers(graph: Graph) -> list[list[int]]:
-    """The readers that feed each writer; none for the input."""
+    """The readers that determine each writer's output; none for the input."""
     found: list[list[int]] = [[] for _ in graph.writers]
     for row, reader in enumerate(graph.readers):
         for writer in graph.fed_by(reader):
@@ -97,14 +98,14 @@ class Chosen:
     """The method whose effects are used as scores, or `RANDOM`."""
     choice: str
     draw: int
-    """The number of the random ranking; 0 for a method."""
+    """The index of the random ranking; 0 for a method."""
     share: float
     """The share of all edges that was chosen before pruning."""
     circuit: Circuit
 
 
 def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[Chosen]:
-    """The circuits at all `SHARES`: by each method and choice, then by random scores."""
+    """The circuits of all `SHARES`: for each method and choice, then for random scores."""
     every = int(graph.edges.sum())
     rankings = [
         (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
@@ -149,7 +150,7 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
 
 
 def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The edges of greedy circuits by one method, and how many heads share a key.
+    """The edges of greedy circuits by one method, and the number of query heads that share a key.
 
     Columns are writer, reader, effect (mean over pairs, in logits) and share (of the smallest
     circuit that contains the edge).
@@ -180,7 +181,7 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
 
 def half_of(values: Iterable[str], factor: str) -> Collection[str]:
-    """A reproducible random half of a factor's values, rounded up."""
+    """A reproducible random half of a factor's values (rounded up)."""
     known = sorted(set(values))
     seed = hashlib.sha256("\n".join([factor, *known]).encode()).hexdigest()
     chance = random.Random(seed)

@@ -6,11 +6,11 @@ only*:
 
 1. The base prompt is run with autograd, and the metric is differentiated with respect to the output
    of each query, key and value projection and the input of each MLP.
-2. The projection's rows for a head carry its gradient back to the attention's input, and the
-   model's own norm carries the gradient back to the stream, for many readers at once.
+2. The projection's rows for a head propagate its gradient back to the attention's input, and the
+   model's own norm propagates it back to the stream, for many readers at once.
 
-No tensor is copied for each head, so memory use is that of a plain backward pass plus the writers'
-outputs.
+No tensor is copied per head, so memory holds only what a plain backward pass needs, and the
+writers' outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,8 +42,8 @@ from interp.patching.passes import SiteKey, forward, logit_difference
 
 AT_ONCE = 2**19
 """Largest number of elements of the readers' gradients, or of the writers' vectors, to multiply at
-once; a thirty-second of the writers' elements if that is more. Multiplying all elements at once
-would need more memory than the backward pass."""
+once (or 1/32 of the writers' elements, if that is more). Multiplying all elements at once would
+need more memory than the backward pass."""
 
 
 class EdgeEstimator:
@@ -129,7 +129,7 @@ class EdgeEstimator:
         return scores
 
     def _embeddings(self, streams: PairStreams) -> tuple[Tensor, Tensor]:
-        """Embeddings of the base prompt and of its counterpart, after the shared tokens."""
+        """Embeddings of the base prompt and its counterpart, from the first differing token on."""
         pair = streams.passes.pair
         base, written = embeddings_of(self._model, pair)
         return base[:, pair.shared :], written[:, pair.shared :]
@@ -182,7 +182,7 @@ def _differentiated(
     embeddings: Float[Tensor, "1 token size"],
     also: Mapping[SiteKey, Tensor],
 ) -> tuple[EdgeValues, Mapping[SiteKey, Tensor]]:
-    """First-order scores, and the gradients with respect to other recorded tensors."""
+    """First-order scores, and gradients with respect to additional recorded tensors."""
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
     pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
     with _separate_reads(model), recorded(_locations(model, graph)) as values:
@@ -214,7 +214,7 @@ def _differentiated(
 
 @contextmanager
 def _separate_reads(model: Model) -> Iterator[None]:
-    """Give each MLP an input tensor of its own, within the block.
+    """Within the block, give each MLP an input tensor of its own.
 
     Without a norm in front, an MLP reads the residual stream itself; in parallel blocks, it reads
     the attention's input. The gradient of a shared tensor would include that of other readers.
@@ -234,7 +234,7 @@ def _separate_reads(model: Model) -> Iterator[None]:
 
 
 def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
-    """Locations of projections, inputs of attention and MLPs, and streams before their norms."""
+    """Locations of projections, inputs to attention and MLPs, and streams before their norms."""
     found = {}
     for layer, own in enumerate(layers_of(model.hf, model.architecture)):
         for site in ("resid_pre", "q", "k", "v"):
@@ -270,7 +270,7 @@ def _through_projections(
 
 
 def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
-    """Slices of vectors with at most `most` numbers each, but at least one vector."""
+    """Slices of vectors, each with at most `most` numbers but at least one vector."""
     some = max(1, most // numbers)
     for start in range(0, vectors, some):
         yield slice(start, min(start + some, vectors))
@@ -281,7 +281,7 @@ def _before_norm(
     stream: Float[Tensor, "1 token size"],
     gradients: Float[Tensor, "reader token size"],
 ) -> Float[Tensor, "reader token size"]:
-    """Gradients with respect to the stream, from those with respect to its norm's output."""
+    """Gradients with respect to the stream, from those with respect to the output of its norm."""
     (found,) = torch.autograd.grad(
         read, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
     )

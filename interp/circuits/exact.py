@@ -1,7 +1,7 @@
 """Exact edge effects: a single reader reads the stream as if one writer had its source output.
 
-1. Each layer is run separately on the streams that its readers would read, with one row per writer.
-   This gives the queries, keys, values and MLP outputs under each patch.
+1. Each layer is run separately on the streams that its readers would read, one row per writer. This
+   gives the queries, keys, values and MLP outputs under each patch.
 2. Each edge is one row of a forward pass from that layer on, with one head's query, key or value,
    or the MLP's output, patched. Everything downstream is recomputed.
 """
@@ -40,7 +40,7 @@ class ReaderOutputs:
 
 
 class LayerRuns:
-    """Runs parts of a model on given residual streams, after the shared tokens of a pair."""
+    """Runs parts of a model on given streams, from the first token at which a pair differs."""
 
     def __init__(self, model: Model, graph: Graph, streams: PairStreams) -> None:
         self._model = model
@@ -56,7 +56,7 @@ class LayerRuns:
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        """The tensors at the given sites of a layer that is run on these streams."""
+        """The tensors at the given sites when a layer is run on these streams."""
         others = [own for index, own in enumerate(self._layers) if index != layer]
         with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
             self._run(layer, streams, edits)
@@ -151,7 +151,7 @@ class ExactEdges:
         readers: ReaderOutputs,
         asked: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
-        """Head and writer of each edge into these readers, and the metric with the edge patched."""
+        """Head and writer of each edge into these readers, and the metric when it is patched."""
         outputs, layer = readers.outputs, readers.layer
         view = locate(self._model, readers.site, layer).view
         base = streams.at("resid_pre", layer)

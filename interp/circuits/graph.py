@@ -1,4 +1,4 @@
-"""The graph of a causal model: writers add to the residual stream, readers read it.
+"""The graph of a causal model: writers add to the residual stream, and readers read from it.
 
 Writers are the input embeddings, each head and each MLP; readers are the query of each head, the
 key and the value of each key-value head, each MLP, and the logits. There is an edge from each
@@ -56,7 +56,7 @@ class Graph:
 
     @classmethod
     def of_edges(cls, edges: Collection[tuple[str, str]]) -> "Graph":
-        """The graph with these edges, given as names of writer and reader.
+        """The graph with these edges, each given as the names of its writer and reader.
 
         Raises:
             UserError: the edges are not all edges of a graph.
@@ -78,7 +78,7 @@ class Graph:
 
     @cached_property
     def writers(self) -> Sequence[str]:
-        """Names of the writers, in the order in which they write: input, a0.h0, ..., m0, ..."""
+        """Names of the writers, in the order of writing: input, a0.h0, ..., m0, ..."""
         names = ["input"]
         for layer in range(self.layers):
             names += [f"a{layer}.h{head}" for head in range(self.heads)]

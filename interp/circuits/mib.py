@@ -10,10 +10,10 @@ key-value head. If n query heads h share a key-value head g, then for keys (like
     read:     effect(u -> g.k) = -sum over the h of g of score(u -> h<k>)
 
 The gradient of a shared key is the sum of its copies' gradients, so to first order the model's own
-effect is the sum over the copies, and equal parts give each copy the mean. Writing and then reading
+effect is the sum over the copies; writing splits it equally among them. Writing and then reading
 preserves effects, whereas reading and then writing replaces the scores of each group by their mean.
-A key-value edge is in the circuit if any of its copies is. All other edges are identical in the two
-graphs.
+The edge of a key or value is in the circuit if any of its copies is. All other edges are identical
+in the two graphs.
 """
 
 import json
@@ -51,7 +51,7 @@ class _Edge(BaseModel, strict=True):
 
 
 class _Importances(BaseModel, strict=True):
-    """The parts of the file that are read. MIB's tools may add others, such as neuron scores."""
+    """The fields of the file that are read. MIB's tools may add others, such as neuron scores."""
 
     cfg: _Config
     nodes: dict[str, _Node | bool]

@@ -1,9 +1,9 @@
 """Running circuits, with activations from the source prompt on all edges outside the circuit.
 
-When a circuit is run, each reader has its own input. This is the sum of the outputs of all writers:
-outputs in this run for writers with an edge to the reader, and outputs in the source prompt for all
-others (MIB, Mueller et al. 2025). The full circuit has the base prompt's metric; the empty circuit
-has the source prompt's.
+When a circuit is run, each reader has its own input: the sum of the outputs of all writers, taken
+from this run for writers with an edge to the reader, and from the source prompt for all others
+(MIB, Mueller et al. 2025). The full circuit has the base prompt's metric; the empty circuit has the
+source prompt's.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ class _Run:
         return self._layers.metrics_from(graph.layers, last[:, 0])
 
     def _read(self, rows: slice) -> Float[Tensor, "row some_readers token size"]:
-        """Inputs of the readers at one place in the stream."""
+        """Inputs of the readers at one point in the stream."""
         reader = self._graph.readers[rows.start]
         before = self._graph.writers_before(reader)
         stream = self._streams.at(*stream_read(self._graph, reader))

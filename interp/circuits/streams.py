@@ -1,9 +1,9 @@
 """Contributions of writers to the residual stream, in the base prompt and the source prompt.
 
-All tensors start at the base prompt's first token that differs from the source prompt. A head adds
-its slice of the output projection, times the scale of the norm after the attention if there is one
-(Gemma 2, OLMo 2). Each prompt's own scale is used, so the writers' differences add up exactly to
-the difference between the streams.
+All tensors start at the first token at which the base prompt differs from the source prompt. A head
+adds its slice of the output projection, times the scale of the norm after the attention if there is
+one (Gemma 2, OLMo 2). Each prompt's own scale is used, so the writers' differences add up exactly
+to the difference between the streams.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ Written = Float[Tensor, "writer token size"]
 """Contribution of each writer to the residual stream at each token."""
 
 _SHARE = 1e-3
-"""Largest relative error in the sum of all differences that is attributed to rounding."""
+"""In the sum of all differences, the largest relative error that is attributed to rounding."""
 
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
@@ -113,7 +113,7 @@ class PairStreams:
         passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
         streams = cls(passes, _differences(Writers(model, graph), passes, graph))
         streams._check(model, graph)
-        # Only the streams of the base prompt are needed from here on.
+        # From here on, only the streams of the base prompt are needed.
         return replace(streams, passes=replace(passes, source=replace(passes.source, values={})))
 
     def at(self, site: str, layer: int) -> Float[Tensor, "1 token size"]:

@@ -47,7 +47,7 @@ COMMANDS = {
     "completion": "interp.cli.listings:Completion",
     "work": "interp.cli.work:Work",
 }
-"""Commands that need no entry point; `find_commands` adds those of entry points."""
+"""Commands that need no entry point; `find_commands` adds those that have one."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -72,7 +72,7 @@ LONGEST_MESSAGE = 2000
 
 @runtime_checkable
 class Command(Protocol):
-    """A command: a module or an object with these names. EXAMPLES may be missing."""
+    """A command: a module or an object with these attributes. EXAMPLES is optional."""
 
     HELP: str
 
@@ -86,7 +86,7 @@ class Command(Protocol):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # Write characters that an encoding such as latin-1 lacks as code points.
+        # Write characters as code points if the encoding, such as latin-1, lacks them.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _interrupted_by_sigterm():
@@ -151,7 +151,7 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that the arguments call, and its options, which include `command_line`.
+    """The command that the arguments name, and its options, including `command_line`.
 
     Without arguments, the program prints the help and ends.
     """
@@ -220,7 +220,7 @@ def _of_measurement(point: EntryPoint) -> Command | None:
 
 
 def _command(point: EntryPoint) -> Command:
-    """The command of another package, or, if this is faulty, a command that reports the fault."""
+    """The command of another package or, if it is faulty, a command that reports the fault."""
     try:
         found: Any = loaded(point)
         if not isinstance(found, Command):
@@ -231,7 +231,7 @@ def _command(point: EntryPoint) -> Command:
 
 
 class _Unusable:
-    """A command that ends with an error, so that other commands remain usable."""
+    """A stand-in that ends with an error, so that other commands remain usable."""
 
     HELP = "cannot be loaded"
 
@@ -240,7 +240,7 @@ class _Unusable:
         self._error = error
 
     def configure(self, parser: Parser) -> None:
-        # The name of this command may also be an argument of another command.
+        # This command's name may also be an argument to another command.
         if parser.given[:1] == [self._name]:
             raise self._error
 

@@ -1,4 +1,4 @@
-"""Commands that take the name of a plugin, such as a study, and its options."""
+"""Commands whose arguments are the name of a plugin, such as a study, and its options."""
 
 import argparse
 from contextlib import suppress
@@ -16,7 +16,7 @@ class Choice:
     """A choice among plugins, made on the command line or in the configuration file."""
 
     key: str
-    """Name of the choice among the arguments and in the file, such as "study"."""
+    """Name of the choice among the arguments and in the configuration file, such as "study"."""
     kind: str
     """Name of the choice in messages, such as "training task"."""
     group: str
@@ -37,7 +37,7 @@ class Choice:
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config")
-        # Until the flags are known, the value of a flag cannot be told from the name of a plugin.
+        # Until the flags are known, a flag's value looks the same as a plugin's name.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
             arguments = first.parse_known_args(parser.given)[0]

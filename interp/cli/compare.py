@@ -169,7 +169,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
 
 
 def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
-    """The models that all runs have, or the requested ones; the runs may differ only in seed."""
+    """The requested models, or all that the runs share; the runs may differ only in seed."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interp.doctor import Finding
 
 PROMPTS = 16
-"""Number of prompts that are tried."""
+"""Number of prompts on which the model is tried."""
 
 WIDTH = 100
 """Width of a line in characters."""
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     (found,) = found_models([name], loading).values()
     model = load_found(found, loading)
     set_threads(model, None)
-    # A prompt of a model that thinks is shown with an empty thought.
+    # If the model thinks, its prompts are shown with an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None
     read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
     # Each part is printed as soon as it is available.

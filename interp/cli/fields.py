@@ -1,7 +1,7 @@
 """Flags derived from options: each flag is defined by its option's type, default and docstring.
 
 argparse only splits the command line into words; the options parse them. Flags have no defaults:
-missing values come from the options or from a YAML file.
+missing values come from a YAML file or from the options' own defaults.
 """
 
 import argparse
@@ -22,7 +22,7 @@ Folder = Annotated[Path, FromText(texts.path, "DIR"), Flag("DIR", positional=Tru
 
 
 class OptionsCommand(Options):
-    """A command with these options as its flags; its docstring is its help."""
+    """A command whose flags are these options; its docstring is its help."""
 
     HELP: ClassVar[str]
     EXAMPLES: ClassVar[tuple[str, ...]] = ()
@@ -146,7 +146,7 @@ def options_in(
 
 
 def _switches_off(field: FieldInfo) -> bool:
-    """Whether the option's flag switches off something that is on by default."""
+    """Whether the option's flag turns off something that is on by default."""
     return field.annotation is bool and field.default is True
 
 

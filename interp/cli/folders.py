@@ -45,7 +45,7 @@ class Status(OptionsCommand):
 
 
 def _time_left(prompts: int, seconds: float) -> str:
-    """Expected time of completion; empty while no worker measures the remaining prompts."""
+    """Expected time of completion; empty while no worker is measuring the remaining prompts."""
     from interp.console import clock
 
     if not prompts:
@@ -106,7 +106,7 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Check every shard's checksums and columns, and the merged tables."""
+    """Check the checksums and columns of every shard, and the merged tables."""
     from interp.console import echo
     from interp.runs.folder import problems
 
@@ -126,7 +126,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def runs_in(folder: Path) -> "dict[str, RunFolder]":
-    """The runs begun in a folder, by name: its own run, or the runs of a study's stages.
+    """The runs begun in a folder, by name: one run, or one for each stage of a study.
 
     Raises:
         UserError: the folder holds neither a run nor a study.
@@ -159,7 +159,7 @@ def study_in(folder: Path) -> "StudyFolder | None":
 
 
 def answers_run(folder: Path) -> "RunFolder":
-    """The run with answers in a folder.
+    """The run in a folder that has answers.
 
     Raises:
         UserError: no run in the folder has answers.

@@ -121,5 +121,5 @@ class Completion(OptionsCommand):
         from interp.cli import build, find_commands
 
         parser, _ = build((), configured=tuple(find_commands()))
-        parser.prog = "interp"  # a script completes one program, regardless of how it was started
+        parser.prog = "interp"  # a script completes one program, however it was started
         sys.stdout.write(f"{shtab.complete(parser, shell=self.shell)}\n")

@@ -61,7 +61,7 @@ class Measure:
         return asked(arguments, self.spec)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Process the finished run folder further; by default, do nothing."""
+        """Hook for further processing of the finished run folder; by default, it does nothing."""
 
 
 class Compared(Options):
@@ -102,7 +102,7 @@ PATCH = PatchCommand(Patch)
 
 
 class CircuitsCommand(Measure):
-    """`python -m interp circuits`: circuits from edges, measured first if no run is given."""
+    """`python -m interp circuits`: circuits from edges, first measured if no run is given."""
 
     def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
         """The job, once the edges that it needs have been measured."""
@@ -182,7 +182,7 @@ def asked(
     config = options_in(arguments, kinds, others=others)
     made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
     models, source, loading, computing, execution, what = made
-    # Importing torch takes seconds; mistakes in the options are known by now.
+    # Importing torch takes seconds, so mistakes in the options have been reported before this.
     sys.stderr.write("loading libraries and prompts ...\n")
     sys.stderr.flush()
     from interp.jobs import Job

@@ -1,4 +1,4 @@
-"""The parser of every command: each command reports its own mistakes, in one line."""
+"""The parser class of all commands: each command reports its own mistakes, in one line."""
 
 import argparse
 import re
@@ -17,7 +17,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
         self._examples = examples
         self.given: Sequence[str] = ()
-        """The command line, for commands whose options depend on it."""
+        """The arguments, for commands whose options depend on them."""
 
     def format_help(self) -> str:
         """The help, with the examples at the end."""
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
             shown = shortened(ascii(argument))
             self.error(f"{shown} holds characters that are not valid UTF-8 text")
         if re.fullmatch(r"--[^=]+=--", argument):
-            # argparse drops a value that is just two dashes.
+            # argparse drops a value that consists of two dashes.
             self.error(f"{shortened(argument.removesuffix('=--'))}: expected a value, got '--'")
 
     def _unknown_argument(self, argument: str) -> str:

@@ -1,4 +1,4 @@
-"""`python -m interp plan`: the differences that prompts can show, before models are run on them."""
+"""`python -m interp plan`: the differences that prompts could show, before any model is run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,7 +77,7 @@ class Plan(OptionsCommand):
 def _expected(
     options: Plan, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "tuple[list[Planned], int, str]":
-    """The comparisons, the number of models, and the source of the expected values."""
+    """The comparisons, the number of models, and where the expected values come from."""
     from interp.statistics.power import assumed, of_pilot
 
     accuracy, correlation = options.accuracy, options.correlation

@@ -144,7 +144,7 @@ def _check_replaceable(page: Path) -> None:
 
 
 def _report(folder: Path) -> "Page":
-    """The report on the study in a folder, or otherwise on the run in the folder."""
+    """The report on the study in a folder or, if there is none, on the run there."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
     from interp.measurements.spec import find_spec

@@ -1,1 +1,1 @@
-"""Export for other tools: prompts as tasks of other libraries, and activations as plain files."""
+"""Exchange with other tools: prompts as tasks, answers as logs, and activations from vLLM."""

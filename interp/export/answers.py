@@ -1,8 +1,8 @@
 """How interp judges answers, for tasks of other libraries that include this file.
 
-This file requires only Python. A model's answer is given by the first token that it writes: the
-option of which a form begins with this token. The answer is wrong if no option, or more than one,
-has a form that begins with the token.
+This file requires only Python. A model's answer is the option with a form that begins with the
+first token that the model writes. The answer is wrong if no option, or more than one, has a form
+that begins with the token.
 """
 
 import json

@@ -21,7 +21,7 @@ from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
 
 ANSWERED = {"answers": "predicted_token", "completions": "completion"}
-"""The tables with answers, each with the name of its column for the text that the model wrote."""
+"""The tables with answers, each with the column that contains the text that the model wrote."""
 
 SCORER = "interp"
 
@@ -30,7 +30,7 @@ _STOPPED = {"length": "max_tokens"}
 
 
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
-    """The runs whose answers differ: the first run with scored answers, and those with completions.
+    """The runs with distinct answers: the first with scored answers, and those with completions.
 
     Args:
         runs: a run, or the stages of a study, by name.
@@ -69,7 +69,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
         own = None if options is None else options[options["model"] == model]
         header = _header(run, model, rows, prompts)
         parts = (header["eval"][part] for part in ("created", "task", "task_id"))
-        # Inspect lists only files whose names consist of these parts, separated by underscores.
+        # Inspect lists only files whose names consist of these parts, joined by underscores.
         file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")
         samples = _samples(model, rows, prompts, own, column=ANSWERED[name])
         write_whole(file, partial(_write, header=header, samples=samples))
@@ -90,7 +90,7 @@ def _write(file: Path, *, header: Mapping[str, Any], samples: Iterator[Mapping[s
 def _header(
     run: RunFolder, model: str, rows: pd.DataFrame, prompts: pd.DataFrame
 ) -> dict[str, Any]:
-    """Everything except the samples."""
+    """The contents of a log, except the samples."""
     asked, call = run.record.run, run.record.history[-1]
     shares = accuracies(rows, prompts).drop("prompts")
     metrics = {

@@ -1,7 +1,8 @@
 """Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
-Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024).
-README.md, a data set card, accompanies it and tells Hugging Face's datasets where the prompts are.
+Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024). The
+accompanying README.md is a data set card, which also tells Hugging Face's datasets where the
+prompts are.
 """
 
 import hashlib

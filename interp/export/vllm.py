@@ -1,12 +1,12 @@
-"""Hidden states written by vLLM, as the vectors that `interp activations` would measure.
+"""Hidden states that vLLM wrote, in the form of the vectors that `interp activations` measures.
 
 vLLM writes one safetensors file per request: `token_ids` (token,) and `hidden_states` (token,
 extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 (https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
 the residual stream after l layers, before any final norm; 0 is the embedding. Layers are stored as
-the forward pass reaches them, so they are in increasing order. The files do not identify their
-prompts: a file belongs to the prompts with whose tokens it begins. Only the configuration and the
-tokenizer of the model are loaded, never its weights.
+the forward pass reaches them, so they are in increasing order. The files do not name their prompts:
+a file belongs to each prompt with whose tokens it begins. Only the configuration and the tokenizer
+of the model are loaded, never its weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -168,5 +168,5 @@ def _read(
 def _of_layer(
     means: Sequence[Float32[Tensor, "layer size"]], number: int
 ) -> Float32[ndarray, "..."]:
-    """The vectors of all places in one layer; the residual stream has no heads."""
+    """The vectors at all places in one layer, without heads, since the residual stream has none."""
     return np.array([mean[number].numpy()[None] for mean in means], dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Agreement of scores with effects, by segment and by keeping or removing segments in order.
+"""How well scores agree with effects, by segment and when segments are kept or removed in order.
 
 Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
-Others keep or remove segments one after another, starting with the highest score. If scores tie,
-these metrics are averaged over all orders that the scores allow, so equal scores yield the value of
+Others keep or remove segments one at a time, starting with the highest score. If scores tie, these
+metrics are averaged over all orders compatible with the scores, so equal scores yield the value of
 a random order.
 """
 
@@ -32,7 +32,7 @@ LEAST_EFFECT = 0.1
 """Effects below this, in nats, are too small to distinguish or to divide by."""
 
 NOT_NIL = 0.05
-"""The sign of a segment counts if its effect exceeds this share of the largest effect."""
+"""A segment's sign is judged only if its effect exceeds this share of the largest effect."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
@@ -71,9 +71,9 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
 def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
     """Kendall's tau-b of |score| with |effect| over the segments of a prompt, from -1 to 1.
 
-    The number of concordant minus that of discordant pairs of segments, divided by the geometric
-    mean of two counts: pairs without a tie in |score|, and pairs without a tie in |effect|
-    (Kendall 1945). NaN for fewer than three segments, or if all segments are tied.
+    This is the number of concordant pairs of segments minus the number of discordant pairs, divided
+    by the geometric mean of the number of pairs not tied in |score| and the number not tied in
+    |effect| (Kendall 1945). NaN for fewer than three segments, or if all segments are tied.
     """
     if effects.shape[-1] < 3:
         return np.full(scores.shape[:-1], np.nan)
@@ -84,7 +84,7 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """Share of the second of two segments in their |scores|, from 0 to 1; NaN if both are zero."""
+    """The second segment's share of the |scores| of two, from 0 to 1; NaN if both are zero."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
@@ -94,8 +94,8 @@ def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByP
 
     Args:
         shares: the second segment's share of the two |scores| (`share`).
-        planted: the probability that the second segment decides, which is 0 or 1 if the deciding
-            segment is known. Other probabilities yield expected hits. NaN if nothing is planted.
+        planted: the probability that the second segment decides: 0 or 1 if the deciding segment is
+            known. Other probabilities yield expected hits. NaN if nothing is planted.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -106,12 +106,12 @@ def rank_correlation(
 ) -> Float[np.ndarray, "*methods"]:
     """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
 
-    Prompts for which both variables are defined are ranked without weights, but the correlation is
-    weighted. NaN if one of the variables is constant.
+    Ranks are unweighted and cover the prompts for which both variables are defined; the correlation
+    is weighted. NaN if one of the variables is constant.
     """
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
-    # Prompts without a rank come last, where they do not affect other ranks.
+    # Prompts without a rank are sorted last, where they do not affect other ranks.
     a, b = (_centred(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
     covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
@@ -121,7 +121,7 @@ def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
     """Spearman's correlation between the summed scores of S and v(S), over all coalitions S.
 
     This is the linear datamodeling score, from -1 to 1 (Park et al. 2023; for contexts, Cohen-Wang
-    et al. 2024), with every coalition instead of a sample. NaN if the sums or the values are
+    et al. 2024), with every coalition rather than a sample. NaN if the sums or the values are
     constant.
     """
     coalitions = np.arange(values.shape[-1])
@@ -190,7 +190,7 @@ def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
 def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
     """NAOPC, most relevant first, minus NAOPC, least relevant first, from -1 to 1.
 
-    It is 0 for a random order, and undefined like `normalized_aopc`.
+    It is 0 for a random order, and undefined under the same conditions as `normalized_aopc`.
     """
     return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
 
@@ -209,8 +209,7 @@ def _over_orders(
 ) -> ByPrompt:
     """The mean of a metric over all orders of non-increasing scores.
 
-    The arguments of `metric` are v of the kept segments, and v(N) minus v of the segments that
-    remain if these are removed.
+    The arguments of `metric` are v of the kept segments, and v(N) minus v of the other segments.
     """
     segments = scores.shape[-1]
     orders, coalitions = _orders(segments)

@@ -24,7 +24,7 @@ from interp.report.glance import WIDTH
 
 
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
-    """How often each method finds the top segment: dots with intervals, the best method on top.
+    """How often each method finds the top segment: dots with intervals, best method first.
 
     The dashed line marks a random order.
 
@@ -82,7 +82,7 @@ def share_distances(table: pd.DataFrame) -> Axes:
 
 
 def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """A cell with the value of each contender and metric, coloured from random order to oracle.
+    """A grid of values, contenders by metrics, coloured on a scale from random order to oracle.
 
     Args:
         table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for

@@ -1,4 +1,4 @@
-"""The first screen of the page: the best methods for each model, and how certain that is."""
+"""The first screen of the page: the best methods for each model, and how certain this choice is."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -69,7 +69,7 @@ def first_screen(
 
 
 def with_kinds(top: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `kind`: the league of a method, or a control."""
+    """The rows with a column `kind`: a method's league, or "control"."""
     kinds = [
         CONTROL if score == CONTROL else league_of(method)
         for method, score in zip(top["method"], top["score"], strict=True)
@@ -81,7 +81,7 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
     """For each model, the best method of each league, the best control, and a random order.
 
     Args:
-        top: how often the top segment is found, with kind.
+        top: how often each contender finds the top segment, with `kind`.
         problems: why the top segment cannot judge methods on a model; empty if it can.
     """
     parts = []
@@ -101,12 +101,12 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
 
 
 def _problem(own: ModelResults) -> str:
-    """Why the top segment cannot be used to judge methods on a model; empty if it can."""
+    """Why finding the top segment cannot judge methods on a model; empty if it can."""
     return str(own.checks.set_index("metric").loc[ADVISING[0], "problem"])
 
 
 def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
-    """A sentence each about models that were not tested, and about models that cannot be judged."""
+    """A sentence about models that were not tested, and one about models that cannot be judged."""
     prompts = int(top["prompts"].max())
     known = top[~top["method"].isin(_KNOWN)]
     untested = known["low"].isna().groupby(known["model"]).all()
@@ -123,7 +123,7 @@ def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Ite
 
 
 def _leagues(worst: pd.DataFrame) -> Iterator[str]:
-    """How many methods of a league are above chance on every model, and the best of them."""
+    """The number of methods in a league that beat chance on every model, and the best of them."""
     for kind, words in (
         (MODEL, "that use only the model"),
         (COALITIONS, "that also use donors' prompts"),

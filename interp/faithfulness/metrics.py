@@ -56,7 +56,7 @@ class Metric:
     combine: Combine = mean
     """Function that combines the parts of all prompts into one number."""
     chance: float | None = None
-    """The value of a random order; None for the value that equal scores of all segments yield."""
+    """The value of a random order; if None, the value when all segments have equal scores."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None
@@ -64,7 +64,7 @@ class Metric:
 
     @property
     def by_prompt(self) -> bool:
-        """Whether the metric is a mean over prompts, so prompts can be compared individually."""
+        """Whether the metric is a mean over prompts, which permits comparison prompt by prompt."""
         return self.combine is mean
 
 

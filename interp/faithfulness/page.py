@@ -166,7 +166,7 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
 
 
 def _share_section(results: Sequence[ModelResults]) -> Section:
-    """Shares of the compared segments, in comparison with the exact shares."""
+    """Shares of the compared segments, next to the exact shares."""
     parts = [part for own in results if len(part := shares_of(own.model, own.trials))]
     if not parts:
         return Section("Shares", "The system does not specify two segments to compare.")
@@ -195,7 +195,7 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
 
 
 def distances_of(table: pd.DataFrame, results: Sequence[ModelResults]) -> pd.DataFrame:
-    """Mean distance of each method's share from the exact share, with its interval over clusters.
+    """Mean distance of each method's share from the exact share, with an interval over clusters.
 
     Args:
         table: rows of `shares_of` with their contender.
@@ -240,7 +240,7 @@ def _fewer(own: ModelResults) -> str:
 
 
 def blanks(metrics: pd.DataFrame) -> str:
-    """The requirements of metrics that are undefined for at least one method."""
+    """The requirements of those metrics that are undefined for at least one method."""
     values = metrics[metrics["score"] != CONTROL]
     undefined = set(values.loc[values["value"].isna(), "metric"])
     needs = [
@@ -260,18 +260,18 @@ def _left_out(metrics: pd.DataFrame, checks: pd.DataFrame) -> str:
 
 
 MOST_RATIO = 2.0
-"""Ratios of effects that reach this size are due to tiny denominators in some prompts."""
+"""Ratios of effects above this are due to tiny denominators in some prompts."""
 
 
 def beyond(metrics: pd.DataFrame) -> list[str]:
-    """Ratios with values so large that some denominators must be close to zero."""
+    """Ratios so large that some denominators must be close to zero."""
     ratios = metrics[metrics["metric"].isin([own.name for own in METRICS if own.divides])]
     large = ratios["value"].abs() >= MOST_RATIO
     return [str(name) for name in ratios.loc[large, "metric"].unique()]
 
 
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
-    """The metrics with contender and standing, which is 0 for a random order and 1 for the oracle.
+    """The metrics by contender, with standing: 0 for a random order and 1 for the oracle.
 
     Metrics are omitted if they are undefined for every method, or if their divisor is close to
     zero, either on average or, as their values suggest, in single prompts.
@@ -306,7 +306,7 @@ def _text(value: float, low: float, high: float) -> str:
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
-    """One table for all models, stacked vertically."""
+    """The tables of all models, stacked into one."""
     parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
     joined = pd.concat(parts, names=["model", None]).reset_index(level="model")
     return joined.reset_index(drop=True)

@@ -26,7 +26,8 @@ ALIKE = 0.05
 """A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
-"""Ratios may be arbitrarily large if their divisor is below this share of the absolute effects."""
+"""Below this share of the absolute effects, a divisor is too small, and ratios may be arbitrarily
+large."""
 
 MODEL, COALITIONS = "model", "coalitions"
 """Two leagues: methods that use only the model, and methods computed from v(S), like the ground
@@ -119,7 +120,7 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
         own = testable & np.isfinite(values)
         if own.any():
             ends = _intervals(metric, tuple(part[own] for part in parts), clusters, weights)
-            # Rounding may put the end of an interval on the wrong side of its value.
+            # Rounding may push an end of the interval past the value.
             low[own] = np.minimum(ends[0], values[own])
             high[own] = np.maximum(ends[1], values[own])
         found.append(
@@ -294,7 +295,7 @@ def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object
 def _grouped(
     by_prompt: Float[np.ndarray, "contenders prompt"], clusters: Sequence[str]
 ) -> Float[np.ndarray, "prompt clusters"]:
-    """1 if a prompt belongs to a cluster, else 0, for clusters with a defined value."""
+    """1 if a prompt belongs to a cluster, otherwise 0, for clusters with a defined value."""
     names = np.array(clusters, dtype=str)
     known = np.unique(names[~np.isnan(by_prompt).all(0)])
     return np.asarray(names[:, None] == known, dtype=float)
@@ -320,7 +321,7 @@ def _intervals(
 
 
 def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
-    """One number per contender, which for the random control is the value of a random order."""
+    """One number per contender; for the random control, it is the value of a random order."""
     found = np.array(metric.combine(*parts, weights=weights), dtype=float)
     if metric.chance is not None and np.isfinite(found).any():
         found[CONTROLS.index(RANDOM) - len(CONTROLS)] = metric.chance

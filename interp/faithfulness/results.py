@@ -48,7 +48,7 @@ class ModelResults:
     """How often scores of the model with random weights find the segment with the largest effect
     in the model itself: rows of `metric_table`, none if the re-initialised model was omitted."""
     described: str
-    """The prompts in which the metric for advice is defined, and their clusters."""
+    """The prompts for which the metric used for advice is defined, and their clusters."""
 
     @property
     def prompts(self) -> int:
@@ -62,7 +62,7 @@ class ModelResults:
 
 
 def segments_of(trials: Sequence[Trials]) -> str:
-    """The judged segments in words, such as "premise 1 and premise 2"."""
+    """The judged segments as a phrase, such as "premise 1 and premise 2"."""
     groups = [[*map(segment_label, group)] for group in dict.fromkeys(t.segments for t in trials)]
     listed = (" and ".join(filter(None, [", ".join(group[:-1]), group[-1]])) for group in groups)
     return ", or ".join(listed)
@@ -190,7 +190,7 @@ def described(judgement: Judgement, cluster: str, asked: int) -> str:
 
 
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
-    """The effects of a model and the scores of a stage, on the prompts of that stage."""
+    """A model's effects and the scores from one stage, on the prompts of that stage."""
     effects, scores = folder.runs[EFFECTS], folder.runs[stage]
     prompts = scores.table("prompts")
     name = effects.record.run.system

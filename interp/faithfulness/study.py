@@ -1,9 +1,9 @@
-"""The study of the agreement between attribution and a model's causal effects.
+"""The study of how well attribution agrees with a model's causal effects.
 
-1. `effects`: the value of every coalition of segments, from donors.
-2. `scores`: the scores of every method on the same prompts, with the same donors. The target is the
-   margin of the model's own answer, as for the effects.
-3. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
+1. `effects`: the value of every coalition of segments, from donors. 2. `scores`: the scores of
+   every method on the same prompts, with the same donors. The target is the margin of the model's
+   own answer, as for the effects. 3. `reinitialized`: scores of the same architecture with random
+   weights, on some of the prompts.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class Faithfulness(Study):
         return source.system, f"{source.system}-mixed"
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """The plan for effects and scores of the same prompts with the same donors."""
+        """The plan, which measures effects and scores on the same prompts with the same donors."""
         drawn = self._drawn(source)
         prompts = self._donated(drawn)
         stages = [
@@ -101,9 +101,9 @@ class Faithfulness(Study):
     def _drawn(self, source: PromptSource) -> "PromptSet":
         """The prompts that a source selects.
 
-        If a system defines no clusters, pairs of one unit are dependent. Pairs are then taken from
-        as many units as possible, since several pairs of a unit provide little more evidence than
-        one.
+        If a system defines no clusters, pairs from one unit are dependent. Pairs are then taken
+        from as many units as possible, since several pairs from a unit provide little more evidence
+        than one.
         """
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)

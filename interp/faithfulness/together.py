@@ -1,4 +1,4 @@
-"""Simultaneous intervals and tests for all methods of a model, and thus also for the best method.
+"""Simultaneous intervals and tests for all methods on a model, and thus also for the best method.
 
 The unit is the cluster of prompts. Every prompt has its own donors, so variation between donors is
 part of the variation between clusters.
@@ -15,7 +15,7 @@ DRAWS = 9999
 """Number of random weights of each cluster."""
 
 ADDED = 0.5
-"""Mean weight of the added cluster of a share (`interp.statistics.proportions`)."""
+"""Mean weight of the cluster that is added to a share (`interp.statistics.proportions`)."""
 
 ROUNDING = 1e-9
 
@@ -39,7 +39,7 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     extra = np.outer(chance.gamma(ADDED, size=DRAWS), (masses**2).sum(1) / masses.sum(1))
     drawn, whole = weights @ sums.T, weights @ masses.T + extra
     low, high = drawn / whole, (drawn + extra) / whole
-    # The most extreme rank of each draw, over both ends of all methods.
+    # Each draw's most extreme rank, over both ends and all methods.
     outermost = np.minimum(_ranks(low).min(1), _ranks(-high).min(1))
     place = int(np.quantile(outermost, 1 - LEVEL))
     lower, upper = (np.partition(ends, place, axis=0)[place] for ends in (low, -high))
@@ -84,12 +84,12 @@ def compared(
 
     Each ordered pair of methods has a lower bound on the lead of the second over the first: the
     bound of Gaffke (2005), with half an added cluster in which the first leads by as much as
-    possible. A method is called worse if one of these bounds is above zero. The level of the bounds
-    is such that 5% of the random weights violate at least one of them (Beran 1988), with a
-    step-down correction for the methods not yet called worse (Romano and Wolf 2005, J. Am. Stat.
-    Assoc. 100). The probability that a method is called worse although no method is better is thus
-    at most 5%, and the remaining methods include the best with 95% confidence. Intervals hold
-    simultaneously for all pairs.
+    possible. A method is called worse if its bound on another method's lead over it is above zero.
+    The level of the bounds is such that 5% of the random weights violate at least one of them
+    (Beran 1988), with a step-down correction for the methods not yet called worse (Romano and Wolf
+    2005, J. Am. Stat. Assoc. 100). The probability that a method is called worse although no method
+    is better is thus at most 5%, and the remaining methods include the best with 95% confidence.
+    Intervals hold simultaneously for all pairs.
 
     Differences may be skewed, for example if one method finds all or nothing in a cluster and the
     other does not depend on clusters. A test by random signs of clusters, which assumes symmetric
@@ -128,7 +128,7 @@ def _ahead(
     masses: ByCluster,
     most: float,
 ) -> Float[np.ndarray, "draws methods"]:
-    """Draws of the lower bounds on the lead of each method over a given method."""
+    """Draws of the lower bounds on each method's lead over a given method."""
     total = np.maximum(masses.sum(1), ROUNDING)
     extra = np.outer(added, (masses**2).sum(1) / total)
     whole = np.maximum(weights @ masses.T + extra, ROUNDING)
@@ -138,7 +138,7 @@ def _ahead(
 def _step_down(
     below: Int[np.ndarray, " methods"], ranks: Int[np.ndarray, "methods draws"]
 ) -> Float[np.ndarray, " methods"]:
-    """p-values from the number of negative draws of a method's bound and the ranks of the draws."""
+    """p-values, from the number of negative draws of each method's bound and the draws' ranks."""
     p, least = np.ones(len(below)), 0.0
     left = list(np.argsort(below, kind="stable"))
     while left:
@@ -149,14 +149,14 @@ def _step_down(
 
 
 def optimism(sums: ByCluster, masses: ByCluster) -> float:
-    """The excess of the highest of several means over the mean of that method over all clusters.
+    """The selection bias of the highest of several means: its excess over that method's own mean.
 
     It is averaged over bootstrap resamples of the clusters, each with its own highest method (Efron
     and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
 
     Args:
-        sums: as in `share_intervals`; higher is better.
-        masses: as in `share_intervals`.
+        sums: see `share_intervals`; higher is better.
+        masses: see `share_intervals`.
     """
     clusters = sums.shape[1]
     chance = np.random.default_rng(0)

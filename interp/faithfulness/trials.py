@@ -1,4 +1,4 @@
-"""Scores and effects of the same prompts as parallel arrays, and controls.
+"""Scores and effects of the same prompts, as parallel arrays, and the controls.
 
 Controls are scores whose faithfulness is known: `oracle` scores each segment by its Shapley value,
 `reversed` by the negated Shapley value, and `random` has the value of a random order, which is
@@ -29,7 +29,7 @@ Weights = Float[np.ndarray, " prompt"]
 
 
 class Contender(NamedTuple):
-    """A judged method with one way of scoring segments, or a control."""
+    """A method with one way of scoring segments, or a control, to be judged."""
 
     method: str
     score: str
@@ -74,9 +74,9 @@ class Trials:
     contenders: tuple[Contender, ...]
     """The methods, followed by the controls."""
     has_sign: Bool[np.ndarray, " methods"]
-    """As in `Judged`."""
+    """See `Judged`."""
     scores: Float[np.ndarray, "own prompt segment"]
-    """Scores of only the methods."""
+    """The scores of the methods alone, without the controls."""
     tokens: Segments
     places: Segments
     """The position of each segment in the text, from 1."""
@@ -87,7 +87,7 @@ class Trials:
     ratio: tuple[str, str] | None
     """The names of two compared segments; the share is that of the first segment."""
     planted: Weights
-    """As in `Judged`."""
+    """See `Judged`."""
 
     def judged(self) -> Judged:
         """The input of metrics."""
@@ -124,7 +124,7 @@ class Tables:
     cluster: str
     """The column of `prompts` with their clusters."""
     ratio: tuple[str, str] | None
-    """As in `Trials`."""
+    """See `Trials`."""
     planted: pd.Series | None = None
     """The planted probability that the first segment of the ratio decides, by prompt."""
 

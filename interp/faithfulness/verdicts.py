@@ -1,4 +1,4 @@
-"""Conclusions: a verdict on each method for each model, and each method's lowest value."""
+"""Conclusions: a verdict on each method for each model, and the lowest value of each method."""
 
 from collections.abc import Sequence
 
@@ -62,7 +62,7 @@ def above_chance(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The row with each contender's lowest value over several models, in descending order.
+    """For each contender, the row with its lowest value over several models, in descending order.
 
     Args:
         metrics: rows of `metric_table` with their model. A contender is omitted unless it has a

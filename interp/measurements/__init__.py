@@ -1,1 +1,1 @@
-"""Measurements of a model, which turn prompts into rows of tables."""
+"""Measurements of a model, which turn prompts into table rows."""

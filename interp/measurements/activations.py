@@ -42,14 +42,14 @@ class Place:
     group: str
     """The requested segment or role."""
     positions: tuple[int, ...]
-    """Positions of one token, or of several tokens to be averaged."""
+    """The position of one token, or the positions of several tokens to be averaged."""
 
 
 def activations(model: Model, spec: Activations, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, and the vectors at selected sites and tokens, in one forward pass.
 
     Raises:
-        UserError: the model lacks a site or layer, or its kind lacks a requested token.
+        UserError: the model lacks a site or layer, or models of its kind lack a requested token.
     """
     answer, other = (POOLED, LAST) if model.kind is CLASSIFIER else (LAST, POOLED)
     if spec.roles == (other,):
@@ -142,7 +142,7 @@ def vectors_at(
 
 
 def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
-    """The mean over the tokens of each place; `lengths` are the numbers of tokens."""
+    """The mean over the tokens of each place; `lengths` are their numbers."""
     if len(vectors) == len(lengths):  # one token per place
         return vectors
     return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])
@@ -160,7 +160,8 @@ def place_rows(
         model: the model that reads the prompt.
         prompt: the prompt.
         places: the places at which its vectors were read.
-        vectors: (place, head, size), by site and layer; one head if a site has no heads.
+        vectors: (place, head, size), by site and layer; the head axis has size 1 if a site has no
+            heads.
     """
     tokens = token_rows(model, prompt)
     rows: list[Row] = []

@@ -49,7 +49,7 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
 def reinitialized_attribution(
     model: Model, spec: Attribute, *, batch_tokens: int | None = None
 ) -> Measurement:
-    """Measure the attributions for the model's architecture with random weights."""
+    """Measure the attributions by the model's architecture with random weights."""
     return attribution(reinitialized(model), spec, batch_tokens=batch_tokens)
 
 

@@ -1,4 +1,4 @@
-"""The measurement of circuits: answers to pairs of prompts by a model with only some edges."""
+"""The measurement of circuits: how a model with only some of its edges answers pairs of prompts."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from interp.measurements.specs import Circuits
 from interp.models.model import Model
 
 DIRECTIONS = ("noising",)
-"""The clean prompt is run, with the corrupt prompt's activations on edges outside the circuit."""
+"""The clean prompt is run; edges outside the circuit have the corrupt prompt's activations."""
 
 
 def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:

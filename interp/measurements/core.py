@@ -34,7 +34,7 @@ from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
 PromptRows = dict[str, list[Row]]
-"""Rows by table, for one prompt or several."""
+"""Rows by table, for one or more prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Measured:
     units: int
     """Number of attempted prompts, or pairs if pairs are measured."""
     failures: Mapping[str, str]
-    """The reasons why prompts or pairs have no rows, by id. Tables with a row for each store
-    them, too.
+    """The reasons why prompts or pairs have no rows, by id. Tables with one row per prompt or pair
+    also store these reasons.
     """
 
     @property
@@ -60,9 +60,9 @@ class Measured:
 
 
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
-    """The error of the given prompts; for non-finite logits, the layer from which they come.
+    """The error of the given prompts; for non-finite logits, the layer that produces them.
 
-    The layer is determined for the first prompt, if its logits are not finite.
+    Only the first prompt is searched for that layer, if its logits are not finite.
     """
     if error == NOT_FINITE:
         try:
@@ -93,7 +93,7 @@ class Measurement:
     def __call__(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> PromptRows:
-        """Rows of each table, in the order of `prompts`, regardless of the batches.
+        """Rows of each table, in the order of `prompts`, however these are batched.
 
         `done` is called after each batch with the number of its prompts.
 
@@ -108,7 +108,7 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """Measure prompts as in a call, but collect the failures of single prompts."""
+        """Measure prompts as a call does, but collect the failures of single prompts."""
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
@@ -141,7 +141,7 @@ class Measurement:
         return batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
     def read(self, prompt: Prompt) -> Prompt:
-        """The prompt as the model reads it: after its own first thought, if the model thinks.
+        """The prompt as the model reads it: followed by its own first thought, if the model thinks.
 
         Raises:
             UserError: the model has no thought on the prompt.
@@ -171,7 +171,7 @@ class Measurement:
             return tokenized, failures
 
     def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
-        """Rows of each prompt, or the reason why there are none; None if memory runs out."""
+        """Each prompt's rows, or the reason why it has none; None if memory runs out."""
         try:
             return [*self.measure_batch(batch)]
         except UserError as error:
@@ -181,7 +181,7 @@ class Measurement:
             if not is_out_of_memory(error):
                 raise
             return None
-        # Do this outside the except clause, since the error keeps the tensors of the batch alive.
+        # Do this outside the except clause, since the error keeps the batch's tensors in memory.
         found: list[PromptRows | str] = []
         for prompt in batch.prompts:
             alone = pad(self.model, [prompt])
@@ -241,7 +241,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), step):
-            # This is a multiple of two, so pairs are not split.
+            # A multiple of two, so that pairs are not split.
             part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
             for failure in part.failures.values():
                 raise UserError(failure)

@@ -1,4 +1,4 @@
-"""Greedy or sampled text that models generate after prompts, judged by the prompts' own answers.
+"""Text that models generate after prompts, greedily or by sampling.
 
 A prompt's text does not depend on its batch. To sample a token, the inverse of the cumulative
 distribution is applied to one uniform number per prompt and step, which is seeded by prompt id and
@@ -44,15 +44,15 @@ class Generated:
     """The text without special tokens, the stop string, and surrounding white space."""
     finished: Finished
     finite: bool = True
-    """Whether all logits were finite. If they were not, all other fields are meaningless."""
+    """Whether all logits were finite. If not, the other fields are meaningless."""
 
 
 @torch.inference_mode()
 def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> list[Generated]:
     """The text after each prompt of a batch, within `model.measuring()`.
 
-    A text ends at an end token, at a stop string, or at its maximum length. Texts of different
-    draws are sampled independently.
+    A text ends at an end token, at a stop string, or at its maximum length. Different draws are
+    sampled independently.
 
     Raises:
         UserError: a prompt with its text may exceed the model's context, or the model cannot
@@ -141,7 +141,7 @@ def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
     """For masked attention on CUDA, avoid the kernel that `safe_width` describes.
 
-    A batch grows by one column per token, so it would reach the widths that yield wrong results.
+    A batch grows by one column per token, so it would pass through widths that yield wrong results.
     """
     if batch.token_ids.device.type == "cuda" and not batch.attention_mask.all():
         return sdpa_kernel(SDPBackend.MATH)
@@ -149,7 +149,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
 
 
 class _Finite(LogitsProcessor):
-    """A processor that records whether all logits of each row are finite, and zeroes all others."""
+    """A logits processor that records which rows are finite, and zeroes the others."""
 
     def __init__(self) -> None:
         self._finite: Bool[Tensor, " row"] | None = None
@@ -169,7 +169,7 @@ class _Finite(LogitsProcessor):
 
 
 class _Sampling(LogitsProcessor):
-    """A processor that keeps one token of each row, drawn from the tempered logits."""
+    """A logits processor that keeps one token per row, sampled at the given temperature."""
 
     def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
         self._temperature = spec.temperature
@@ -189,7 +189,7 @@ class _Sampling(LogitsProcessor):
 def inverse_cdf(
     logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
 ) -> Int[Tensor, " row"]:
-    """The token of each row at which the cumulative distribution passes a number in [0, 1)."""
+    """Each row's token at which the cumulative distribution passes the row's number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
     # The sum may differ from 1 by rounding, but a share of the sum never lies past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)

@@ -31,7 +31,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
 Rows = Callable[[PairStreams, str], PromptRows]
-"""Function that makes the rows of a pair that was run in one direction."""
+"""Function that returns the rows of a pair that was run in one direction."""
 
 
 def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
@@ -93,7 +93,7 @@ class _Pairs:
         self._checked = False
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of a pair, kept with its first prompt."""
+        """The rows of each pair, stored under its first prompt."""
         clean, corrupt = batch.prompts
         found: PromptRows = {"pairs": []}
         for direction in self._directions:
@@ -161,14 +161,14 @@ class _Edges:
         return {"edges": rows, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
 
     def _edges_with(self, effects: EdgeValues, own: Bool[Tensor, "reader writer"]) -> Iterator[Row]:
-        """The edges that were measured, with their effects."""
+        """The measured edges and their effects."""
         writers, readers, values = self._graph.writers, self._graph.readers, effects.tolist()
         for row, writer in own.nonzero().tolist():
             ends = {"writer": writers[writer], "reader": readers[row].name}
             yield {**ends, "effect": values[row][writer]}
 
     def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
-        """The edges to run exactly: all, or a sample of equal size into each kind of reader.
+        """The edges to run exactly: all, or equally many sampled edges into each kind of reader.
 
         Args:
             name: seed of the sample.

@@ -1,10 +1,10 @@
 """Effects of segments on the answer of a model: the measurement of `Effects`.
 
-Each donor replaces every set of segments in turn. Of the resulting 2^k prompts, those with the same
+Each donor replaces each set of segments in turn. Of the resulting 2^k prompts, those with the same
 text are run only once. The value v(S) of a prompt that keeps the segments of S is the logit of the
 model's own answer to the intact prompt minus that of another answer. Shapley values, leave-one-out
-effects and interactions are computed donor by donor; their mean and spread are stored, together
-with the value of every coalition.
+effects and interactions are computed donor by donor; their mean and standard deviation are stored,
+together with the value of every coalition.
 """
 
 import math
@@ -85,7 +85,7 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
-    """The prompts of some games, by content, without segments: only their answers are needed."""
+    """The prompts of some games, by content; without segments, since only answers are needed."""
     mixtures = {p.content: p for game in games for row in game.prompts for p in row}
     return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
 
@@ -111,7 +111,7 @@ def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
 
 
 def _values(game: Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]) -> Values:
-    """The value of each coalition, donor by donor."""
+    """The value of each coalition, for each donor."""
     own, other = answers
     return np.array(
         [[read[p.content][own] - read[p.content][other] for p in row] for row in game.prompts],

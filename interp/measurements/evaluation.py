@@ -22,14 +22,14 @@ from interp.tables import Row
 
 @dataclass(frozen=True)
 class AnswerMeasurement(Measurement):
-    """A measurement that needs only answers, so tokens that prompts share are run once.
+    """A measurement that needs only answers, so tokens that prompts share need only one run.
 
     Measurements of soft scores require the final state of every token, and attributions require a
     gradient, so they run every prompt in full.
     """
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches of prompts that begin alike, if this saves enough, or else of similar length."""
+        """Batches of prompts that begin alike if this saves enough, otherwise of similar length."""
         return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 

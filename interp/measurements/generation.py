@@ -25,7 +25,7 @@ class GenerationMeasurement(Measurement):
     """A measurement whose batches leave room for generated texts."""
 
     new_tokens: int = 0
-    """Number of tokens by which each prompt may grow."""
+    """Maximum number of tokens generated after each prompt."""
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -40,7 +40,7 @@ class GenerationMeasurement(Measurement):
         )
 
     def read(self, prompt: Prompt) -> Prompt:
-        """The prompt without a thought, since thoughts are generated."""
+        """The prompt without a thought, because thoughts are yet to be generated."""
         return prompt
 
 

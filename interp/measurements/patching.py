@@ -31,10 +31,10 @@ token that any of its cells patches, so smaller passes compute less. With 2,048 
 4 layers x 60 tokens took 1.5 times as long."""
 
 _Patched = tuple[str, Sequence[Cell], PatchedMetrics]
-"""A method, the cells to which it was applied, and their metrics."""
+"""A method, the cells to which it was applied, and the resulting metrics."""
 
 EXACT = "exact"
-"""The method's name for cells that were run; estimates have other names."""
+"""The method name for cells that were run; estimates have names of their own."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Patching:
         self._checks = _checks(spec) if model.architecture.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of a pair, kept with its first prompt."""
+        """The rows of each pair, stored under its first prompt."""
         model, spec = self._model, self._spec
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
@@ -162,7 +162,7 @@ class _Patching:
     def _patched(
         self, pair: PatchingPair, cells: Sequence[Cell], *, verify: int
     ) -> Iterator[_Patched]:
-        """The exact metrics, or the estimates and the exact metrics of verified cells."""
+        """The exact metrics, or the estimates with the exact metrics of verified cells."""
         if self._estimator is None:
             yield EXACT, cells, self._exact.patch(pair, cells)
             return

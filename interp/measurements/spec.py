@@ -1,4 +1,4 @@
-"""Specs describe measurements as data that can be checked, stored and sent to a worker.
+"""Specs: descriptions of measurements as data that can be checked, stored and sent to a worker.
 
 A spec is validated on creation. It is bound to a model only when it runs
 (`interp.measurements.core`).
@@ -58,20 +58,21 @@ class Spec(Options):
     fills: ClassVar[tuple[str, ...]] = ()
     """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}
-    """The option required to fill a table, by the table's name."""
+    """For a table that is filled only with some option: the option, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Location of the schemas of these tables, by name."""
     shard_prompts: ClassVar[int] = 240
-    """Number of prompts in a shard, the unit of work and the most that a killed worker loses.
-    Costlier prompts need smaller shards."""
+    """Number of prompts in a shard: the unit of work, and the most that is lost if a worker is
+    killed. Costlier prompts need smaller shards."""
     reads_thoughts: ClassVar[bool] = True
     """Whether answers are read after the thoughts of a model that thinks (`Model.thoughts`)."""
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own rather than those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
-    """Options that affect no number, such as the device of a computation."""
+    """Options that affect no result, such as the device of a computation."""
     unmerged: ClassVar[frozenset[str]] = frozenset()
-    """Tables that remain in the shards; at the end, a run writes their content in another form."""
+    """Tables that are not merged: they remain in the shards, and a finished run stores them in
+    another form."""
     result: ClassVar[str] = "interp.results.result:Result"
     """Location of the class that displays the results."""
 
@@ -82,7 +83,7 @@ class Spec(Options):
         return {name: schemas[name] for name in cls.fills}
 
     def filled(self) -> "Mapping[str, pa.Schema]":
-        """The tables that the spec fills with its options."""
+        """The tables that the spec fills, given its options."""
         return {
             name: schema
             for name, schema in self.tables().items()

@@ -94,14 +94,14 @@ def _key(prompt: Prompt) -> Key:
 
 
 class _Reader:
-    """Computes the options' logits after texts; identical texts of a prompt are run only once."""
+    """Computes the options' logits after texts; a prompt's identical texts are run only once."""
 
     def __init__(self, model: Model, budget: TokenBudget) -> None:
         self._model, self._budget = model, budget
         self._answer_tokens = AnswerTokenizer(model)
 
     def __call__(self, texts: Sequence[Iterable[Prompt]]) -> list[dict[Key, Logits]]:
-        """For each prompt, the logits after its texts."""
+        """The logits after each text of each prompt."""
         distinct = [{_key(text): text for text in own} for own in texts]
         prompts = [text for own in distinct for text in own.values()]
         tokenized = tokenize(self._model, prompts)
@@ -136,7 +136,7 @@ class _Writer:
         return self._continued(found)
 
     def _own(self, prompts: Sequence[Prompt]) -> list[Draws]:
-        """The thoughts on prompts: those that the model already has, or otherwise new ones."""
+        """The thoughts on prompts: the existing ones if the model has any, otherwise new ones."""
         given = [self._model.thoughts.get(prompt.id, ()) for prompt in prompts]
         if self._model.thoughts:
             for prompt, draws in zip(prompts, given, strict=True):
@@ -191,7 +191,7 @@ class _Writer:
 
 
 def _joined(head: Thought, rest: Thought) -> Thought:
-    """A thought made up of its first sentences and those written after them."""
+    """A thought made up of another's first sentences and the continuation generated after them."""
     if not rest.sentences:  # only white space, which belongs to the end mark
         return replace(head, ended=rest.ended)
     return replace(rest, before=head.before, sentences=(*head.sentences, *rest.sentences))
@@ -232,7 +232,7 @@ def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logi
 
 
 def _compared(prompt: Prompt, direct: Logits) -> tuple[str, str]:
-    """The correct answer and the most probable other one, within the contrast if there is one."""
+    """The correct answer and the most probable other one (within the contrast, if there is one)."""
     gold = prompt.answer.gold
     names = prompt.answer.contrast or tuple(direct)
     others = [name for name in names if name != gold]

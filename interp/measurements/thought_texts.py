@@ -1,4 +1,4 @@
-"""Texts that are read to study a prompt's thoughts: with whole, partial or replaced thoughts."""
+"""The texts that are read to study thoughts: prompts with whole, partial or replaced thoughts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class Studied:
 
     @property
     def drawn(self) -> Iterator[tuple[int, Thought]]:
-        """The thoughts on the prompt that ended, with the number of the draw."""
+        """The thoughts on the prompt that ended, each with the index of its draw."""
         return ((draw, thought) for draw, thought in enumerate(self.own) if thought.ended)
 
     @cached_property
@@ -76,7 +76,7 @@ class Studied:
                     yield from self._mistakes(thought, draw, other)
 
     def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator["Reading"]:
-        """The thought with one sentence replaced by another thought's, for each that differs."""
+        """The thought with one sentence replaced by the other thought's, for each that differs."""
         for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
             if pair[0].strip() != pair[1].strip():
                 said = exchanged(thought.sentences, place, pair[1])
@@ -89,7 +89,7 @@ class Studied:
         return Reading(kind, draw, number, len(thought.sentences), text)
 
     def _others(self, draw: int) -> Iterator[Thought]:
-        """The thought on another instance's prompt, if it ended."""
+        """A thought on the prompt of another instance, if that thought ended."""
         for changed, draws in self.changed:
             if changed.segment == ALL and changed.donor.kind == "instance":
                 yield from (thought for thought in draws[draw : draw + 1] if thought.ended)
@@ -116,7 +116,7 @@ class Studied:
 
 @dataclass(frozen=True)
 class Reading:
-    """A prompt with a thought, a part of it, or a replacement."""
+    """A prompt followed by a thought, part of a thought, or a replacement."""
 
     kind: str
     draw: int | None
@@ -131,13 +131,13 @@ def after(prompt: Prompt, thought: Thought) -> Prompt:
 
 
 def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
-    """The sentences with one of them replaced; the white space after it is kept."""
+    """The sentences, one of them replaced; the white space after it is kept."""
     space = sentences[place][len(sentences[place].rstrip()) :]
     return [*sentences[:place], other.rstrip() + space, *sentences[place + 1 :]]
 
 
 def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
-    """For each donor, the prompt with each single segment, then all segments, from the donor.
+    """For each donor, the prompt with each single segment, and then all segments, from that donor.
 
     The other side of the pair serves as a donor only as a whole.
     """

@@ -49,7 +49,7 @@ class WelchTest:
 
 
 def welch(a: pd.Series, b: pd.Series) -> WelchTest:
-    """Welch's two-sided t-test for the difference between two means (Welch, 1947), and Hedges' g.
+    """Welch's two-sided t-test of the difference between two means (Welch, 1947), and Hedges' g.
 
     Missing values are omitted. The test is undefined if a group has fewer than two members or if
     both groups are constant.
@@ -68,7 +68,7 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     if note := _why_undefined(groups):
         return replace(groups, note=note)
     with warnings.catch_warnings():
-        # If only one group is constant, the other still defines the test, although scipy warns.
+        # If only one group is constant, the test is still defined, although scipy warns.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         test = stats.ttest_ind(first, second, equal_var=False)
     low, high = map(float, test.confidence_interval(LEVEL))
@@ -91,7 +91,7 @@ def welch_table(
     Args:
         frame: one row per observation, with its model.
         value: the column to compare.
-        group: the column that assigns each row to a group.
+        group: the column that says to which group a row belongs.
         groups: the two groups, `a` and `b`; rows of other groups are omitted.
     """
 
@@ -199,8 +199,8 @@ def spearman_table(
 def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
     """The share of all orders of y whose |rho| is at least the observed |rho|."""
     ranks, others = (stats.rankdata(values) - (len(x) + 1) / 2 for values in (x, y))
-    # Sums of quarters are exact, so equal sums compare as equal. The first order is the observed
-    # one.
+    # Sums of multiples of 1/4 are exact, so equal sums compare as equal. The first order is the
+    # observed one.
     agreement = np.abs(np.array(list(permutations(others))) @ ranks)
     return float((agreement >= agreement[0]).mean())
 

@@ -1,6 +1,6 @@
-"""Tests of trials in clusters, such as prompts about one city.
+"""Tests of trials that come in clusters, such as prompts about one city.
 
-The unit is the cluster. A test over trials would count many prompts about one city as many cities,
+The unit is the cluster. A test over trials would treat many prompts about one city as many cities,
 and would find differences that do not exist.
 """
 
@@ -23,17 +23,18 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
-"""Smallest number of clusters that is tested. With fewer, neither the bootstrap nor Student's t is
-valid, and robust errors are too small (Cameron and Miller, 2015, Journal of Human Resources 50).
+"""Smallest number of clusters that is tested. With fewer clusters, neither the bootstrap nor
+Student's t is valid, and robust standard errors are too small (Cameron and Miller, 2015, Journal of
+Human Resources 50).
 """
 
 RESAMPLES = 9999
 """Number of random orders or signs in a permutation test, and of bootstrap resamples."""
 
 LEAST_ERROR = 0.2
-"""Smallest standard error of a resample, relative to that of the data. A resample that misses all
-deviating clusters would otherwise have an error of 0, and its mean would lie infinitely many errors
-away.
+"""Smallest standard error of a resample, relative to that of the data. Otherwise, a resample
+without any deviating cluster would have a standard error of 0, and its mean would be infinitely
+many standard errors away.
 """
 
 NO_SPREAD = "no interval: no cluster deviates from the others"
@@ -50,8 +51,8 @@ class ClusterMean:
     """Lower end of the 95% interval: studentized bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided p-value for a mean of 0, by the bootstrap of the interval: at most 0.05 if and only
-    if the interval excludes 0.
+    """Two-sided p-value for a mean of 0, from the same bootstrap as the interval: at most 0.05 if
+    and only if the interval excludes 0.
     """
     trials: int = 0
     clusters: int = 0
@@ -80,7 +81,7 @@ class ClusterContrast:
     """Lower end of the difference's 95% interval: percentile bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided p-value, by permuting the values over the clusters, which keep their trials."""
+    """Two-sided p-value, from permuting values among clusters, which keep their trials."""
     clusters: int = 0
     clusters_a: int = 0
     """Number of clusters with a trial in the first group."""
@@ -94,7 +95,8 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     """The weighted mean of a column, such as a difference within pairs, with its test.
 
     Missing values are omitted. With fewer than `FEWEST` clusters there is neither an interval nor a
-    test. If all clusters have the same mean, there is no interval, and p comes from random signs.
+    test. If all clusters have the same mean, there is no interval, and p comes from a sign-flip
+    test.
 
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
     linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it adapts to
@@ -135,7 +137,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
         p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
         return replace(found, p=p, note=NO_SPREAD)
     distances = _studentized(sums, masses, found.mean, error)
-    # The ends are draws, not quantiles interpolated between draws, so they exclude 0 if p is small.
+    # The ends are draws rather than interpolated quantiles, so they exclude 0 if p is small.
     last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
     least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
     beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())
@@ -258,7 +260,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
-    """A note, before anything is measured, on what will not be tested; empty if all will be.
+    """A note, known before anything is measured, on what will not be tested; empty if all will be.
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.

@@ -1,4 +1,4 @@
-"""Differences in accuracy named before the data are seen, and the power of their tests.
+"""Differences in accuracy that are named before the data are seen, and the power of their tests.
 
 1. Sums: hits and trials of each cluster (such as an entity pair) at each level of the factor.
 2. Difference between the two levels' shares. A cluster's contribution is linear in its deviations
@@ -11,18 +11,18 @@
    error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
 5. Spread: for a factor with many levels, the best level minus the worst, compared with the spread
    of levels shuffled within clusters. The interval holds simultaneously for every pair of levels.
-6. Correction: Holm's method over the contrasts that a system names. Other contrasts are
+6. Correction: Holm's method, over the contrasts that a system names. Other contrasts are
    exploratory.
-7. Verdict: whether a difference is shown and, if not, whether all differences of interest are
-   excluded (`interp.statistics.decisions`).
+7. Verdict: whether a difference is shown and, if not, whether all differences large enough to
+   matter are excluded (`interp.statistics.decisions`).
 
-benchmarks/controls counts how often these tests reject true and false null hypotheses in
-simulated studies. The standard error matters if groups of clusters differ in number and spread. One
-simulation compared 148 clusters of 60 trials (correlation 0.05) with 91 clusters of 20 trials
-(0.9), whose true shares are equal: tests without the standard error rejected equality in 11.2% of
-1,000 studies, but tests with it did so in only 4.1%. For 147 clusters of 6 trials (0.05) and 30
-clusters of 4 trials (1.0), the rates were 24.6% and 6.3%. For 12 clusters of one outcome each
-against 147, the rate is 10.2% even with the standard error.
+In simulated studies, benchmarks/controls counts how often these tests reject true and false null
+hypotheses. Dividing by the standard error matters if the groups of clusters differ in size and
+spread. One simulation compared 148 clusters of 60 trials (correlation 0.05) with 91 clusters of 20
+trials (0.9), whose true shares are equal: tests without the standard error rejected equality in
+11.2% of 1,000 studies, but tests with it did so in only 4.1%. For 147 clusters of 6 trials (0.05)
+and 30 clusters of 4 trials (1.0), the rates were 24.6% and 6.3%. For 12 clusters of one outcome
+each, compared with 147, the rate is 10.2% even with the standard error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Difference:
     width.
     """
     excluded_below: float = np.nan
-    """Smaller differences are excluded by a one-sided 5% test (`interp.statistics.decisions`)."""
+    """A one-sided 5% test excludes smaller differences (`interp.statistics.decisions`)."""
     excluded_above: float = np.nan
     share_a: float = np.nan
     share_b: float = np.nan
@@ -154,7 +154,7 @@ def _sums(rows: pd.DataFrame, cluster: str) -> pd.DataFrame:
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
-    """The difference between two shares, from tables of hits and trials indexed by cluster."""
+    """The difference between two shares, from tables of hits and trials by cluster."""
     paired, fewest = _counted(a, b)
     shares = _share(a), _share(b)
     found = Difference(
@@ -181,14 +181,14 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
 
 
 def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
-    """Whether clusters have both levels, and their number (at the rarer level if they do not)."""
+    """Whether clusters have both levels, and their number (if not, at the rarer level)."""
     fewest = min(len(a), len(b))
     paired = 2 * len(a.index.intersection(b.index)) > fewest
     return paired, len(a.index.union(b.index)) if paired else fewest
 
 
 def _power(clusters: int) -> float:
-    """The surplus over half the interval that gives 80% power, as a share of that half."""
+    """How far a difference must exceed half the interval for 80% power, as a share of that half."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
@@ -209,10 +209,10 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
 
 
 def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """The p-value from permuting the shares over clusters, which keep their level and trials.
+    """The p-value from permuting shares among clusters, which keep their levels and trials.
 
-    The trials do not move with the shares, because they may weigh more at one level. Shares may
-    also vary more at one level, so differences are divided by their standard errors.
+    Trials do not move with the shares, because clusters may have more trials at one level. Shares
+    may also vary more at one level, so each difference is divided by its standard error.
     """
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)
@@ -259,7 +259,7 @@ def _over_errors(
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
-    """The contrast of the best and the worst of at least two levels, and their difference.
+    """The contrast between the best and the worst of at least two levels, and their difference.
 
     Extremes differ because they were selected, so p is the share of random orders of the levels
     within clusters whose extremes are as far apart. The interval extends to either side by the 95%
@@ -274,7 +274,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
         return f"{best} - {worst}", plain
     widths = _widths(of_level)
     half, limit = (float(np.quantile(widths, level)) for level in (LEVEL, 2 * ONE_SIDED - 1))
-    # If all answers agree, random orders have no width, but clusters yet to be seen may differ.
+    # If all answers agree, random orders have no spread, but unseen clusters may differ.
     low, high = min(plain.difference - half, plain.low), max(plain.difference + half, plain.high)
     below = min(plain.difference - limit, plain.excluded_below)
     above = max(plain.difference + limit, plain.excluded_above)

@@ -2,10 +2,10 @@
 
 1. Correction: the p-values of one family of tests are corrected by Holm's step-down method.
 2. Limits: two one-sided tests, each at 5% (Schuirmann, 1987, Journal of Pharmacokinetics and
-   Biopharmaceutics 15). One test excludes all differences below the lower end of the 90% interval,
-   and the other excludes all differences above its upper end.
+   Biopharmaceutics 15). One test excludes all differences below the lower end of the 90% interval;
+   the other, all those above its upper end.
 3. Verdict: if both limits lie within the smallest difference of interest, any true difference
-   matters little. Otherwise the data leave the question open.
+   matters little. Otherwise, the question remains open.
 
 Limits are not corrected for the number of comparisons.
 """
@@ -78,8 +78,8 @@ def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST)
 
     Args:
         p: two-sided p-value, corrected if there are several comparisons.
-        below: the limit below which differences are excluded.
-        above: the limit above which differences are excluded.
+        below: differences below this limit are excluded.
+        above: differences above this limit are excluded.
         smallest: the smallest difference of interest, in the units of the limits.
     """
     if np.isnan(p):
@@ -96,7 +96,7 @@ def verdicts(table: pd.DataFrame, *, p: str = "p_holm", smallest: float = SMALLE
 
 
 def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SMALLEST) -> str:
-    """A sentence about comparisons where no difference is shown; empty if there are none.
+    """A sentence about the comparisons in which no difference is shown; empty if there are none.
 
     For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
     0.1 or more is not excluded for b (−0.150 to +0.210)". The range in brackets is not excluded.

@@ -1,4 +1,4 @@
-"""How well a model distinguishes the two sides of a pair, regardless of a bias towards one answer.
+"""How well a model distinguishes the two sides of a pair, regardless of any bias to one answer.
 
 Paired accuracy depends both on how far apart a model sees the sides and on where it draws the line
 between them. These measures separate the two.
@@ -20,7 +20,7 @@ from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 @dataclass(frozen=True)
 class Discrimination:
-    """Discrimination of positive and negative prompts; undefined values are NaN, with a note."""
+    """How distinct positive and negative prompts are; undefined values are NaN, with a note."""
 
     auroc: float = NAN
     """The probability that a positive prompt has a higher score than a negative one, ties counting
@@ -158,7 +158,7 @@ def _below(
     others: Float[np.ndarray, " m"],
     weights: Float[np.ndarray, " m"],
 ) -> Float[np.ndarray, " n"]:
-    """The weight of the other values below each value, plus half the weight of its ties."""
+    """For each value, the weight of the other values below it, plus half the weight of its ties."""
     order = np.argsort(others)
     heights = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (
@@ -170,7 +170,7 @@ def _below(
 def _sums(
     trials: pd.DataFrame, yes: str, is_positive: np.ndarray, cluster: str, weight: str
 ) -> Float[np.ndarray, "clusters 6"]:
-    """Weight of Yes, total weight and number, by cluster, for negative and positive prompts."""
+    """By cluster: the weight of Yes, total weight and number of negative and positive prompts."""
     weights, said = (trials[name].to_numpy(dtype=float) for name in (weight, yes))
     sides = np.column_stack([~is_positive, is_positive]).astype(float)
     columns = np.column_stack([(said * weights)[:, None] * sides, weights[:, None] * sides, sides])

@@ -8,15 +8,15 @@ Direct and indirect effects; Imai, Keele and Yamamoto 2010, Statistical Science 
     direct = y(x, t) - y(x', t)        through = y(x, t) - y(x, t')
     direct_other = y(x, t') - y(x', t')    through_other = y(x', t) - y(x', t')
 
-The total is direct + through_other = through + direct_other. The two orders of the decomposition
-differ if x and t interact.
+The total is direct + through_other = through + direct_other. The two decompositions differ if x and
+t interact.
 
-Effects of units may have either sign, so they are compared by products. The mediated share is the
-slope of the effect through the mediator on the total effect,
+A unit's effects may have either sign, so they are compared by their products. The mediated share is
+the slope of the effect through the mediator on the total effect,
 
     share = sum over units of E[through] E[total] / sum over units of E[total]^2,
 
-that is, the mean of the units' own shares, weighted by the squares of their total effects.
+that is, the mean of the shares of individual units, weighted by their squared total effects.
 """
 
 from dataclasses import dataclass, replace
@@ -73,8 +73,8 @@ def effects_of_draws(
 def product_of_means(one: Draws, other: Draws) -> float:
     """An unbiased estimate of E[one] E[other], from draws whose pairs may be dependent.
 
-    It is the mean product of each draw in `one` with the draws in `other` at all other positions. A
-    single draw counts as exact, as for a deterministic mediator.
+    It is the mean product of each draw in `one` with every draw in `other` at a different position.
+    A single draw counts as exact, as for a deterministic mediator.
     """
     count = len(one)
     if count == 1:

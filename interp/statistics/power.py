@@ -1,11 +1,11 @@
-"""The smallest differences that a set of prompts can show, by simulated studies.
+"""The smallest differences that a set of prompts can show, found by simulating studies.
 
-1. Assume a share of right answers and the correlations of two answers about one cluster, at one
-   level of the factor and at two levels, or estimate them from a pilot's answers.
+1. Assume a share of right answers, and correlations of two answers about one cluster (at the same
+   level of the factor, and at different levels), or estimate these from a pilot's answers.
 2. Simulate studies of these prompts, with a difference between the levels and with these
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
-   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is the same at all levels or
-   is drawn again (Lunn and Davies, 1998, Biometrika 85).
+   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is either the same at all levels
+   or drawn again for each (Lunn and Davies, 1998, Biometrika 85).
 3. Test each study as `interp.statistics.contrasts` does, but by Student's t, not by permutations.
 4. Search for the smallest difference that 80% of the studies detect.
 """
@@ -65,7 +65,7 @@ class Trials:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
-        """The trials at the contrast's levels; if models are compared, each answers all pairs."""
+        """The trials at the contrast's levels; when comparing models, each answers all pairs."""
         if contrast.factor == MODEL:
             pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
         names = contrast.levels or tuple(map(str, pairs[contrast.factor].unique()))
@@ -92,7 +92,7 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """The number of clusters that a test of two levels counts, as in `contrasts.difference`."""
+        """The number of clusters behind a test of two levels, as in `contrasts.difference`."""
         has = self.sums(self.counts.astype(float)) > 0
         counted = []
         for a, b in combinations(has.T, 2):
@@ -105,7 +105,7 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     """The share and the intraclass correlations of a pilot's answers.
 
     A correlation is the weighted mean product of two answers' standardized deviations from their
-    level's share. Levels of a spread have few answers each, so they share one correlation.
+    level's share. The levels of a spread each have few answers, so they share one correlation.
 
     Args:
         answered: one row per pair, or per model and pair if models are compared, with paired
@@ -149,7 +149,7 @@ def _correlation(products: float, mass: float, *, unknown: float) -> float:
 
 
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
-    """A single share whose means over clusters vary as much as those of the given shares.
+    """One share that stands for all: its cluster means vary as much as those of the given shares.
 
     It lies on the same side of 0.5 as the mean of the given shares. Levels count by their
     correlation, since correlated answers make up most of a mean's variance.
@@ -199,7 +199,7 @@ def of_pilot(
 
 
 def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
-    """The contrasts within a model and between two, without a pilot.
+    """The contrasts within a model and between two models, without a pilot.
 
     Two answers about one cluster have this correlation at one level, half of it at two levels of a
     factor, and zero if they come from two models.
@@ -273,7 +273,7 @@ def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
     Args:
         trials: the pairs of the study.
         awaited: the expected answers.
-        tests: the number of tests by which the 5% level is divided.
+        tests: the number of tests, by which the 5% level is divided.
     """
     if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
@@ -304,7 +304,7 @@ def _extremes_differ(
     asked: Float[np.ndarray, "clusters levels"],
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
-    """Whether the best level and the worst differ, by study.
+    """For each study, whether the best level and the worst differ.
 
     The standard error is that of levels in random order within clusters, as `contrasts.spread`
     draws them.
@@ -325,7 +325,7 @@ def _two_differ(
     fewest: int,
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
-    """Whether the t test of `contrasts.difference` finds that two levels differ, by study."""
+    """For each study, whether the t test of `contrasts.difference` finds that two levels differ."""
     total, clusters = asked.sum(axis=0), len(asked)
     shares = hits.sum(axis=1) / total
     added = (hits - shares[:, None] * asked) / total

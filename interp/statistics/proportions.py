@@ -1,4 +1,4 @@
-"""Intervals of proportions whose trials come in clusters, and shrunken proportions to rank groups.
+"""Intervals of proportions for trials in clusters, and shrunken proportions for ranking groups.
 
 Each end is a quantile of the share over random weights of the clusters (exponential, as in the
 Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added. This cluster has
@@ -106,7 +106,7 @@ def _sums(
 
 
 def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
-    """The numbers of one measure, from its clusters."""
+    """The share, interval and counts of one measure, from its clusters."""
     hits, trials = (cell[name].to_numpy(dtype=float) for name in ("hits", "trials"))
     n, share = int(cell["n"].sum()), float(hits.sum() / trials.sum())
     clusters, note = len(cell), ""
@@ -125,7 +125,7 @@ def _clustered(
 ) -> tuple[float, float]:
     """Both ends of the interval, from the hits and trials of each cluster."""
     weights, (added, _) = _weights(len(hits))
-    # Size of the cluster that an average trial is in.
+    # The mean, over trials, of the size of a trial's cluster.
     added = added * (trials**2).sum() / trials.sum()
     drawn, all_ = weights @ hits, weights @ trials + added
     low, _ = percentile_interval(drawn / all_)
@@ -147,7 +147,7 @@ def _weights(
 def difference_interval(
     a: pd.DataFrame, b: pd.DataFrame, *, paired: bool, upper: float
 ) -> tuple[float, float]:
-    """The interval of a difference of two shares a - b, within -1 to 1.
+    """The interval of the difference between two shares, a - b, from -1 to 1.
 
     It is computed as for one share. A cluster with trials of both shares has the same weight in
     both. For the lower end, the cluster added to `a` has no hits and the cluster added to `b` has
@@ -157,7 +157,7 @@ def difference_interval(
     In 600 simulated samples of each of 20 kinds (11 to 147 clusters, paired or not, shares from 0
     to 0.97), the 95% interval covered the true difference in 95.8% to 100.0% of the samples,
     depending on the kind. Student's interval on the scale of Fisher's z covered it in 70.5% to
-    97.7% of them, because it is far too narrow if a share is near 0 or 1. Each end of the 90%
+    97.7% of them, because it is much too narrow if a share is near 0 or 1. Each end of the 90%
     interval was wrong in at most 5.8% of the samples.
 
     Args:
@@ -176,7 +176,7 @@ def difference_interval(
         totals.append(weights @ trials + further[-1])
     low = drawn[0] / totals[0] - (drawn[1] + further[1]) / totals[1]
     high = (drawn[0] + further[0]) / totals[0] - drawn[1] / totals[1]
-    # Rounding, or a share that all clusters have, may put the ends past the difference itself.
+    # With rounding, or equal shares in all clusters, an end may pass the difference itself.
     here = float(a["hits"].sum() / a["trials"].sum() - b["hits"].sum() / b["trials"].sum())
     return min(float(np.quantile(low, 1 - upper)), here), max(float(np.quantile(high, upper)), here)
 
@@ -186,7 +186,7 @@ def wilson(
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Wilson's interval (1927) of shares of this many trials, for quantiles of any distribution."""
+    """Wilson's interval (1927) of shares of this many trials, with any distribution's quantiles."""
     shrink = quantile**2 / trials
     centre = (share + shrink / 2) / (1 + shrink)
     half = quantile * np.sqrt(share * (1 - share) / trials + shrink / trials / 4) / (1 + shrink)
@@ -200,7 +200,7 @@ def shrunken_shares(
 
     `share` is the plain mean over the group's cells, and `trials` is the sum of n. `estimate` is
     the shrunken mean, with a 95% posterior interval that treats the variance between groups as
-    known. If groups differ no more than by chance, all estimates are the same.
+    known. If groups differ no more than chance would explain, all estimates are equal.
 
     Args:
         cells: one row per group and model.

@@ -1,7 +1,7 @@
 """Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
 
 Each row is a unit that is drawn as a whole, such as a pair or a cluster. Draws depend only on the
-number of rows, so statistics of the same rows are resampled together.
+number of rows, so all statistics of a set of rows are resampled alike.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 """Relative change that rounding can cause in a statistic."""
 
 _DRAWN_AT_ONCE = 200
-"""Number of resamples held in memory as 64-bit numbers at a time."""
+"""Number of resamples that are held in memory as 64-bit numbers at a time."""
 
 
 def apart(a: float, b: float) -> float:
@@ -63,8 +63,8 @@ def share_as_far(
     Args:
         resampled: the statistic of each draw.
         observed: the statistic of the data.
-        rounding: largest statistic that rounding by itself may produce; zero if true differences
-            may be equally small.
+        rounding: largest statistic that rounding alone may produce; zero if true differences may be
+            as small.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -81,7 +81,7 @@ def _products(
 
 @lru_cache(maxsize=4)
 def bootstrap_counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
-    """Number of times that each row is drawn."""
+    """How often each row is drawn in each resample."""
     chance, shares = np.random.default_rng(0), np.full(rows, 1 / rows)
     return _in_parts(
         lambda size: chance.multinomial(rows, shares, size=size).astype(np.int8), resamples

@@ -53,7 +53,7 @@ def table_by(
         frame: the rows to group.
         by: the columns whose combinations of values are the groups.
         kind: the dataclass; its fields are columns even if there are no rows.
-        of: computes an instance of the dataclass from the rows of a group.
+        of: function that computes an instance of the dataclass from a group's rows.
         constant: columns with a single value each.
     """
     rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]

@@ -1,4 +1,4 @@
-"""Attention methods: raw attention, rollout, and norms of attention-weighted values."""
+"""Attention methods: plain attention, rollout, and norms of attention-weighted values."""
 
 import torch
 from jaxtyping import Float
@@ -12,7 +12,7 @@ from interp.models.sites import check_sites
 
 
 class Attention(AnyModel):
-    """Attention of the last prompt token, which predicts the answer: mean over heads and layers.
+    """Mean attention, over heads and layers, of the last prompt token, which predicts the answer.
 
     Layers count equally, because each layer's weights on the prompt's tokens are divided by their
     sum. This sum is 1 unless the model has attention sinks (gpt-oss).
@@ -56,7 +56,7 @@ class AttentionRollout:
 
 
 def refuse_encoder(name: str, model: Model) -> None:
-    """Reject an encoder, whose tokens attend to later tokens, for a method that requires heads."""
+    """Reject encoders, whose tokens attend to later tokens, for a causal attention method."""
     if not model.architecture.causal:
         raise UserError(
             f"the method {name} is not defined for encoders such as {model.name}: it "
@@ -67,7 +67,7 @@ def refuse_encoder(name: str, model: Model) -> None:
 
 
 class ValueWeightedNorm:
-    """Norms of the contributions of each token to the last one, mean over heads, then layers.
+    """Norms of each token's contributions to the last token, averaged over heads, then layers.
 
     A head's contribution is its attention to the token times the token's value, projected into the
     residual stream. It excludes the norm that some architectures apply to the sum of all

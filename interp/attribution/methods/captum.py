@@ -36,8 +36,8 @@ share most tokens.
 """
 
 LONG_STEPS = 200
-"""Number of points on the path from the mean embedding, which is far from the prompt. With captum's
-default of 50, the completeness gap on the organisms is up to 3.7 of 12 logits.
+"""Number of points on the path from the mean embedding: many, since it is far from the prompt. With
+captum's default of 50, the completeness gap on the organisms is up to 3.7 of 12 logits.
 """
 
 SAMPLES = 32
@@ -82,7 +82,7 @@ class MeanIntegratedGradients(_FromMean):
 def _integrated(
     explained: ExplainedPrompt, baseline: Embeddings, *, steps: int, start: int = 0
 ) -> TokenScores:
-    """Scores of tokens; those in the columns before `start`, which have no difference, are zero."""
+    """Scores of tokens; columns before `start`, where prompt and baseline agree, score zero."""
     with explained.after(start):
         scores = captum.attr.IntegratedGradients(explained.values).attribute(
             explained.embeddings[:, start:].clone().requires_grad_(),
@@ -157,7 +157,7 @@ class Lime(AnyModel):
 
 
 def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
-    """Weights of segments by captum, from random coalitions seeded by the prompt's id."""
+    """Weights that captum assigns to segments, from random coalitions seeded by the prompt's id."""
     game = explained.game
 
     def value(masks: Tensor) -> Tensor:
@@ -198,14 +198,14 @@ class _Module(nn.Module):
 def token_scores(
     attributions: Any, explained: ExplainedPrompt, baseline: Embeddings
 ) -> TokenScores:
-    """Scores of tokens from attributions of each dimension, with their completeness gap."""
+    """Scores of tokens, summed over the dimensions' attributions, with the completeness gap."""
     scores: Tensor = attributions.detach().float().sum(-1)
     (found,) = TokenScores.of(scores, explained.batch)
     return replace(found, completeness_gap=explained.gap(scores, baseline))
 
 
 def mean_embedding(model: Model) -> Float[Tensor, " size"]:
-    """The mean of the vocabulary's embeddings, as the model scales them."""
+    """The mean of the vocabulary's embeddings, after the model's own scaling."""
     vocabulary = torch.arange(model.hf.config.get_text_config().vocab_size, device=model.device)
     chunks = torch.split(vocabulary, VOCABULARY_ROWS)
     embed = reader_of(model).embed

@@ -13,7 +13,7 @@ from interp.reading.tokens import TokenizedPrompt
 
 
 class ByDonor(AnyModel):
-    """The target minus its mean over donors that replace one segment (Li et al. 2016)."""
+    """The target minus its mean over donors with one segment replaced (Li et al. 2016)."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed scores, in the target's unit; their sum need not be the target."""
@@ -63,7 +63,8 @@ class Shapley(AnyModel):
 
 
 MASKS = 32
-"""Number of random coalitions to which the surrogate is fitted; each segment is in about half."""
+"""Number of random coalitions to which the surrogate is fitted; about half contain a given
+segment."""
 
 PENALTY = 0.01
 """Weight of the penalty on absolute coefficients, for standardised masks."""

@@ -1,4 +1,4 @@
-"""The matrices of a mixed model, from a table and the names of its terms."""
+"""The matrices of a mixed model, built from a table and the names of the model's terms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from interp.errors import UserError
 
 
 class RankError(UserError):
-    """The rows cannot distinguish the coefficients."""
+    """The data cannot distinguish the coefficients."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class MixedFormula:
     slope: str | None = None
     """Covariate whose slope varies by group; if None, only intercepts vary."""
     varying: tuple[str, ...] = ()
-    """Factors whose effects vary by group: each level deviates in each group, with one variance per
-    factor. Without them, tests of these effects do not generalise to groups that were not measured
-    (Barr et al., 2013, Journal of Memory and Language 68).
+    """Factors whose effects vary by group: each level has a deviation in each group, with one
+    variance per factor. Without them, tests of these effects do not generalise to groups that were
+    not measured (Barr et al., 2013, Journal of Memory and Language 68).
     """
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class Design:
         return chosen
 
     def rows(self, frame: pd.DataFrame) -> Float[np.ndarray, "rows columns"]:
-        """Rows of factors and covariates, encoded in the columns of the fixed effects."""
+        """Encode rows of factors and covariates in the columns of the fixed effects."""
         return np.asarray(build_design_matrices([self.info], _categories(frame, self.levels))[0])
 
 
@@ -156,7 +156,7 @@ def _levels(column: pd.Series) -> tuple[str, ...]:
 
 
 def _categories(frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """The table as the formula reads it: factors with their levels, in order."""
+    """The table in the form the formula requires: factors with ordered levels."""
     factors = {
         name: pd.Categorical(frame[name].astype(str).to_numpy(dtype=object), list(found))
         for name, found in levels.items()

@@ -5,12 +5,12 @@
 1. For given beta and sigma, find the most probable u by Newton steps.
 2. Integrate u out around that point (Laplace), with the exact gradient in beta and sigma.
 3. Maximise that likelihood over beta and sigma.
-4. Read the standard errors off its curvature at the maximum.
+4. Compute the standard errors from its curvature at the maximum.
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
-of Statistical Software 67(1)), and the tests compare the two. The likelihood is even in each sigma,
-so a sigma of zero needs no bound. There, the gradient is zero, and the curvature shows whether the
-point is a maximum.
+of Statistical Software 67(1)); this project's tests compare the two. The likelihood is even in each
+sigma, so a sigma of zero needs no bound. There, the gradient is zero, and the curvature shows
+whether the point is a maximum.
 """
 
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from scipy.special import expit
 
 MAX_MODE_STEPS = 100
 MODE_TOLERANCE = 1e-10
-"""The search for the mode ends below this Newton step, in standard deviations of u."""
+"""The search for the mode ends at a Newton step below this, in standard deviations of u."""
 
 SEARCH_TOLERANCE = 1e-6
 """Largest gradient, in nats per row, at which Newton's method takes over from the first search."""
 
 MAX_REFINEMENTS = 10
 DECREMENT_TOLERANCE = 1e-8
-"""The log-likelihood counts as maximal if another Newton step is expected to gain less."""
+"""The log-likelihood counts as maximal if another Newton step is expected to add less than this."""
 
 DIFFERENCE = 1e-4
 """Step of the finite differences of the gradient that yield the curvature."""
@@ -87,7 +87,7 @@ def fit_laplace(
 def _refine(
     likelihood: "_Likelihood", point: Float[np.ndarray, " parameters"]
 ) -> tuple[Float[np.ndarray, " parameters"], Float[np.ndarray, "parameters parameters"] | None]:
-    """Phases 3 and 4: the point that Newton steps reach, and its covariance if it is a maximum."""
+    """Phases 3 and 4: the point reached by Newton steps, and its covariance if it is a maximum."""
     for _ in range(MAX_REFINEMENTS):
         gradient = likelihood(point)[1]
         covariance = _inverse(likelihood.curvature(point))
@@ -102,7 +102,7 @@ def _newton_step(
     point: Float[np.ndarray, " parameters"],
     step: Float[np.ndarray, " parameters"],
 ) -> Float[np.ndarray, " parameters"]:
-    """The point after the step, which is halved until it leads downhill."""
+    """The point after the step, which is halved until the loss decreases."""
     value = likelihood(point)[0]
     for _ in range(20):
         if likelihood(point - step)[0] <= value:
@@ -138,7 +138,7 @@ class _Likelihood:
         self.sizes = np.asarray(levels.max(axis=0, initial=-1) + 1)
         """Number of levels of each grouping, (groupings,)."""
         self.grouping = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        """The grouping that each level belongs to, with levels numbered across all groupings."""
+        """The grouping of each level, with levels numbered across all groupings."""
         self.members = np.asarray(levels + np.cumsum(self.sizes) - self.sizes)
         """The levels of each row, numbered across all groupings, (rows, groupings)."""
         pairs = self.members[:, :, None] * len(self.grouping) + self.members[:, None, :]
@@ -173,7 +173,7 @@ class _Likelihood:
     def _mode(
         self, fixed: Float[np.ndarray, " rows"], scale: Float[np.ndarray, " levels"]
     ) -> Float[np.ndarray, " levels"]:
-        """Phase 1: the most probable u, by Newton steps that are halved until they improve."""
+        """Phase 1: the most probable u, by Newton steps, halved until they improve the fit."""
 
         def loss(u: Float[np.ndarray, " levels"]) -> float:
             return _loss(fixed + self._per_row(scale * u), self.outcomes) + float(u @ u) / 2
@@ -202,9 +202,9 @@ class _Likelihood:
         gram: Float[np.ndarray, "levels levels"],
         factor: tuple[Float[np.ndarray, "levels levels"], bool],
     ) -> Float[np.ndarray, " parameters"]:
-        """Phase 2: the derivatives at fixed u, and through the mode, which the parameters move."""
+        """Phase 2: the gradient: derivatives at fixed u, plus the effect of the mode's shift."""
         weights = p * (1 - p)
-        # How the log-odds change with each parameter for fixed u.
+        # The derivatives of the log-odds with respect to each parameter, for fixed u.
         change = np.column_stack([self.design, u[self.members]])
         # Half the log-determinant changes with the weights, and the weights change with the
         # log-odds.

@@ -7,12 +7,12 @@
 2. Reduce the rows of each group to sums of products, so later costs do not grow with the rows.
 3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given
    this factor, coefficients and variances have a closed form (`profiled`).
-4. Read off estimates, their covariance and the most probable random effects.
+4. Compute the estimates, their covariance and the most probable random effects.
 
-The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1)),
-and the tests compare the two. Unlike the search of statsmodels' `MixedLM`, this one may end at a
-variance of zero, which is often right for a model with few groups. With fewer than `MIN_GROUPS`
-groups their spread cannot be estimated, and the groups become fixed effects.
+The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1));
+this project's tests compare the two. Unlike the search in statsmodels' `MixedLM`, this search may
+end at a variance of zero, which is often right for a model with few groups. With fewer than
+`MIN_GROUPS` groups, the spread between groups cannot be estimated, so groups become fixed effects.
 
 For statements about groups in general, the number of observations is the number of groups, not of
 rows, so estimates are tested by Student's t with one degree of freedom fewer than there are groups.
@@ -31,7 +31,7 @@ from interp.statistics.mixed.design import Design, MixedFormula, make_design
 from interp.statistics.mixed.profiled import ProfiledFit, fit_profiled
 
 MIN_GROUPS = 3
-"""Smallest number of groups with random effects. With fewer groups, group intercepts are fixed
+"""Smallest number of groups for random effects. With fewer groups, the groups' intercepts are fixed
 effects, because the spread of two groups has one degree of freedom, so a 95% interval by Student's
 t extends 12.7 standard errors to either side.
 """
@@ -48,9 +48,9 @@ class MixedModel:
     groups: tuple[str, ...]
     """Values of the grouping, in the order of `fit.random_effects`."""
     note: str
-    """Limits of this fit: a fallback, a variance of zero, omitted rows."""
+    """Limitations of this fit: a fallback, a variance of zero, omitted rows."""
     clusters: int | None = None
-    """Number of clusters to which the errors of the fallback are robust; None without clusters."""
+    """Number of clusters, if the fallback's standard errors are cluster-robust; otherwise None."""
 
     @property
     def equation(self) -> str:
@@ -63,8 +63,8 @@ class MixedModel:
     def freedom(self) -> int:
         """Degrees of freedom of the tests.
 
-        They are groups - 1, or clusters - 1 in the fallback. Without groups or clusters, rows -
-        coefficients.
+        They are groups - 1, or clusters - 1 in the fallback. Without groups or clusters, they are
+        rows - coefficients.
         """
         if self.design.random_columns:
             return len(self.groups) - 1
@@ -192,7 +192,7 @@ def fit_mixed_model(
 def _robust(
     design: Design, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "columns columns"]:
-    """The covariance of coefficients if rows of one cluster are correlated."""
+    """The covariance of the coefficients if rows within a cluster are correlated."""
     residuals = design.response - design.fixed @ fit.coefficients
     rows, columns = design.fixed.shape
     count = int(clusters.max()) + 1

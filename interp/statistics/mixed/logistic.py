@@ -1,17 +1,17 @@
-"""Predictors of an outcome, by mixed-effects logistic regression or a documented fallback.
+"""Predictors of an outcome, by mixed-effects logistic regression or the fallback described below.
 
 1. Keep the rows without missing values, standardise the covariates, and write the terms as a
    matrix.
-2. Omit what cannot be estimated, with a note: constant terms and groupings of one level.
+2. Omit, with a note, what cannot be estimated: constant terms and groupings with one level.
 3. Stop with a note if no estimate exists, because the outcome is constant, or the terms depend on
    each other or separate the outcomes.
 4. Fit the mixed model by the Laplace approximation. A term that is constant within every level of a
-   grouping has only as many observations as there are levels; the degrees of freedom of its errors
-   and its test reflect this.
-5. If there is no maximum, or one grouping decides nearly every outcome, the levels of the first
+   grouping has only as many observations as there are levels; the degrees of freedom of its
+   standard error and test reflect this.
+5. If there is no maximum, or one grouping determines nearly every outcome, the levels of the first
    grouping become the observations of a quasi-binomial regression on the terms that are constant
    within each level. Terms that vary within levels are then undefined, because hardly any level has
-   two outcomes to compare.
+   both outcomes to compare.
 """
 
 import re
@@ -33,7 +33,8 @@ from interp.statistics.summaries import UPPER, grouped
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""Separating directions smaller than this are rounding errors (log-odds, standardised predictors).
+"""Separating directions smaller than this (log-odds per standardised predictor) are due to
+rounding.
 """
 
 NAN = float("nan")
@@ -71,8 +72,9 @@ class MixedLogistic:
     log_likelihood: float
     """Log-likelihood of the mixed model, in nats; NaN if it has no estimate."""
     r_squared: RSquared
-    """R squared on the log-odds scale, on which the outcome has a variance of pi squared over 3
-    (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not estimated.
+    """R squared on the log-odds scale, on which the residual variance of the outcome is pi squared
+    over 3 (Nakagawa and Schielzeth, 2013, Methods in Ecology and Evolution 4); NaN if not
+    estimated.
     """
 
 
@@ -81,10 +83,10 @@ def mixed_logistic(
 ) -> MixedLogistic:
     """The log-odds of an outcome by factors, standardised covariates and their products.
 
-    Each grouping has random intercepts, crossed with those of the others; estimates maximise the
-    Laplace approximation of the likelihood, and their errors come from its curvature (see
-    `interp.statistics.mixed.laplace`). The fallback is a regression over the levels of the first
-    grouping that has two levels.
+    Each grouping has random intercepts, crossed with those of all other groupings; estimates
+    maximise the Laplace approximation of the likelihood, and their errors come from its curvature
+    (see `interp.statistics.mixed.laplace`). The fallback is a regression over the levels of the
+    first grouping that has two levels.
 
     Args:
         frame: one row per observation; rows with a missing value are omitted.
@@ -161,7 +163,7 @@ class _Fit:
     estimates: pd.DataFrame
     """estimate, se and df by coefficient."""
     sds: Mapping[str, float]
-    """Standard deviation of the random intercepts of each grouping that has random intercepts."""
+    """Standard deviation of the random intercepts, for each grouping that has them."""
     converged: bool
     fitted: str
     undefined: str = ""
@@ -210,10 +212,10 @@ def _names(design: Design) -> list[str]:
 def _separated(
     design: Float[np.ndarray, "rows terms"], outcomes: Float[np.ndarray, " rows"]
 ) -> bool:
-    """Whether a direction is wrong for no row and right for some (Albert and Anderson, 1984).
+    """Whether a direction is wrong for no row but right for some (Albert and Anderson, 1984).
 
     The linear programme of Konis (2007) finds the direction that moves rows furthest to their own
-    side on average, but moves none to the other side.
+    side on average without moving any to the other side.
     """
     signed = (2 * outcomes - 1)[:, None] * design
     solution = linprog(
@@ -257,10 +259,10 @@ def _freedom(
 ) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
     """Degrees of freedom of each coefficient, and the factor of its standard error.
 
-    If the columns explain k differences of G levels, G - k are left for a column that is the
-    same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
-    Journal of Statistical Computation and Simulation 37). Maximum likelihood errors divide by G,
-    whereas those of least squares divide by G - k. A column that is the same within the levels of
+    If the columns explain k differences between G levels, G - k degrees remain for a column that is
+    the same within every level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
+    Journal of Statistical Computation and Simulation 37). Maximum-likelihood standard errors divide
+    by G, whereas least-squares ones divide by G - k. A column that is the same within the levels of
     several groupings gets the fewest degrees of freedom among them; for a column that varies within
     all groupings they are infinite.
     """
@@ -293,7 +295,7 @@ def _fit_levels(
     hits, sizes = np.bincount(codes, outcomes), np.bincount(codes)
     if len(firsts) <= len(columns):
         return _nothing(f"{len(firsts)} levels of {name} are too few; mixed model: {mixed.fitted}")
-    # Each level has two rows for its outcomes, which differ if both outcomes occur.
+    # Each level has two outcome rows, which differ if both outcomes occur.
     both = np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
     if _separated(np.repeat(of_levels, 2, axis=0), both):
         return _nothing(SEPARATES)
@@ -324,7 +326,7 @@ def _terms(fit: _Fit, formula: MixedFormula) -> pd.DataFrame:
     """The coefficients with their tests; terms omitted from the design are undefined."""
     # The name without levels: "modality:x" for "modality[T.box]:x".
     terms = {name: re.sub(r"\[[^\]]*\]", "", name) for name in [INTERCEPT, *fit.estimates.index]}
-    # A factor omitted from the design has no levels, so the name of the factor is listed instead.
+    # A factor omitted from the design has no levels, so the factor itself is listed instead.
     terms |= {term: term for term in formula.fixed if term not in terms.values()}
     order = [INTERCEPT, *formula.fixed]
     names = sorted(terms, key=lambda name: order.index(terms[name]))

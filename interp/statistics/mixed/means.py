@@ -1,18 +1,18 @@
-"""Marginal means of a mixed model's factors, tests of them, and estimates pooled over models.
+"""Marginal means of a mixed model's factors, their tests, and estimates pooled over models.
 
 `pool` treats each model as one observation:
 
-1. The mean over models, with Student's interval and test. Errors that differ between models only
-   widen the interval (Bakirov and Szekely, 2005, Zapiski Nauchnykh Seminarov POMI 328), and no
-   estimate of the spread between models is needed.
+1. The mean over models, with Student's interval and test. Unequal errors of the models only widen
+   the interval (Bakirov and Szekely, 2005, Zapiski Nauchnykh Seminarov POMI 328), and no estimate
+   of the spread between models is needed.
 2. The interval for a further model: Student's prediction interval for one more estimate.
-3. The spread of the true values, tau, given the errors within models (Paule and Mandel, 1982).
+3. The spread of the true values, tau, given each model's error (Paule and Mandel, 1982).
 
 In settings of 2 to 20 models with unequal errors and a spread of 0 to 5 times the errors, with
 2,000 simulated studies each (`benchmarks/controls/logical_forms.py`), the interval covered the mean
 in 94.0% to 96.6% of the studies, and the interval for a further model covered its true value in
-94.9% to 100.0% of them. If true values have a skewness of 1, the first range is 92.4% to 96.2%, and
-the second is 93.8% to 100.0%.
+94.9% to 100.0% of them. For true values with a skewness of 1, the first range is 92.4% to 96.2%,
+and the second 93.8% to 100.0%.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from interp.statistics.summaries import UPPER, table_by
 NAN = float("nan")
 
 ROUNDING = 1e-12
-"""Differences and errors up to this share of the response are rounding errors."""
+"""Differences and standard errors up to this share of the response are due to rounding."""
 
 
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
@@ -68,8 +68,8 @@ def pairwise_tests(
 
     `difference` is the marginal mean of the first minus that of the second, and low and high are
     the ends of its 95% interval. p, standard_error, t and df belong to the two-sided test by
-    Student's t with the model's degrees of freedom. The pairs form one family for Holm's
-    correction, p_holm. Tests exclude differences below excluded_below and above excluded_above
+    Student's t with the model's degrees of freedom. p_holm is corrected by Holm's method, with all
+    pairs as one family. Tests exclude differences below excluded_below and above excluded_above
     (`interp.statistics.decisions`). A difference within rounding error is 0; a standard error
     within rounding error is undefined, as is the test.
 
@@ -116,7 +116,7 @@ def pairwise_tests(
 
 
 def _averages(model: MixedModel, factor: str) -> Float[np.ndarray, "levels columns"]:
-    """The average row of the design for each level, over the grid of the other factors."""
+    """For each level, the design's row averaged over the grid of the other factors."""
     levels, means = model.design.levels, model.design.means
     if factor not in levels:
         raise UserError(
@@ -149,7 +149,7 @@ class Pooled:
     """Lower end of the 95% interval of the mean over models."""
     high: float = NAN
     excluded_below: float = NAN
-    """Smaller means are excluded by a one-sided 5% test (`interp.statistics.decisions`)."""
+    """A one-sided 5% test excludes smaller means (`interp.statistics.decisions`)."""
     excluded_above: float = NAN
     standard_error: float = NAN
     t: float = NAN
@@ -175,7 +175,7 @@ class Pooled:
 
 
 def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " models"]) -> Pooled:
-    """The mean of one estimate per model, for models in general.
+    """Pool one estimate per model into a mean for models in general.
 
     Args:
         estimates: one for each model.

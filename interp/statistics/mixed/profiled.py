@@ -3,11 +3,11 @@
 The random effects of a group are an intercept and a slope, which may be correlated, and blocks of
 independent effects that share a variance, such as the levels of a factor.
 
-1. Subtract the least-squares fit, so sums of squares do not cancel; scale the columns, and
+1. Subtract the least-squares fit, to avoid cancellation in sums of squares; scale the columns, and
    centre the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
-3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes
-   C'C from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
+3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes C'C
+   from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
 4. Minimise the remaining deviance over the elements of L, from several starting points.
 """
 
@@ -22,10 +22,11 @@ STARTS = (1.0, 0.1)
 """Relative standard deviations of the random effects at which the search starts."""
 
 TOLERANCE = 1e-9
-"""Parameter step, and change of the deviance in nats, below which the search ends."""
+"""The search ends when the parameter step, and the change in the deviance in nats, fall below
+these."""
 
 BOUNDARY = 1e-4
-"""Relative standard deviation below which a random effect counts as not varying."""
+"""Relative standard deviation below which a random effect is considered not to vary."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class ProfiledFit:
     random_covariance: Float[np.ndarray, "effects effects"]
     residual_variance: float
     random_effects: Float[np.ndarray, "groups effects"]
-    """The most probable deviation of each group, without columns if there are no random effects."""
+    """The most probable deviation of each group; no columns if there are no random effects."""
     deviance: float
     """Minus twice the log-likelihood or the restricted log-likelihood."""
     singular: bool
@@ -138,7 +139,7 @@ def _sums(
 def _factor(
     values: Float[np.ndarray, " elements"], correlated: int, blocks: tuple[int, ...]
 ) -> Float[np.ndarray, "effects effects"]:
-    """The lower triangle filled by the first elements, and a diagonal with one value per block."""
+    """A lower triangle of the first elements, followed by a diagonal with one value per block."""
     triangle = np.zeros((correlated, correlated))
     own, shared = np.split(values, [len(values) - len(blocks)])
     triangle[np.tril_indices(correlated)] = own
@@ -148,7 +149,7 @@ def _factor(
 def _search(
     sums: _Sums, *, correlated: int, blocks: tuple[int, ...], reml: bool
 ) -> tuple[Float[np.ndarray, "effects effects"], bool]:
-    """The best relative Cholesky factor, and whether its search converged."""
+    """The best relative Cholesky factor, and whether the search for it converged."""
     if not correlated:
         return np.zeros((0, 0)), True
     on_diagonal = np.equal(*np.tril_indices(correlated))
