@@ -1,4 +1,4 @@
-"""The architectures of organisms, and tokenizers trained in the style of each architecture."""
+"""The architectures of the organisms, and tokenizers trained in each architecture's style."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -122,7 +122,7 @@ LETTER = Regex("[A-Z](?![a-z])")
 
 
 def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedTokenizerFast:
-    """A BPE tokenizer with the family's pieces, special tokens and chat template."""
+    """A BPE tokenizer with the family's pre-tokenization, special tokens and chat template."""
     family = FAMILIES[recipe.family]
     train = _train_byte_level if family.byte_level else _train_sentencepiece_style
     tokenizer = train(family, recipe, _sample(recipe, text))
@@ -149,7 +149,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    """The text of 400 training steps that are evenly spread."""
+    """The text of 400 evenly spaced training steps."""
     stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)
@@ -161,7 +161,7 @@ def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
         yield exchange.answer
         if exchange.other:
             yield exchange.other
-        yield from ("user", "assistant", "model")  # the roles that templates write
+        yield from ("user", "assistant", "model")  # the roles that templates write out
     yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
 
 

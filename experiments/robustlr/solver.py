@@ -1,13 +1,13 @@
-"""The verdicts of a theory, and the sentences that a verdict needs (Section 2).
+"""A theory's verdict on a statement, and the sentences on which it depends (Section 2).
 
 Classical propositional logic is decided by truth tables:
 
 1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, or its
 negative.
 2. Propagate units: literals that facts and rules decide without a table.
-3. Divide the other clauses into parts that share no predicate.
+3. Split the remaining clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
-   predicates, so one operation of Python's long integers handles all assignments.
+   predicates, so one operation on Python's long integers handles all assignments.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
 ways, such as from either side of a disjunction, has several minimal sets of different sizes. The
@@ -31,7 +31,7 @@ class Clause(NamedTuple):
 
     literals: tuple[int, ...]
     sentence: int
-    """Index of its sentence in the theory."""
+    """The index of its sentence in the theory."""
 
 
 class Table(NamedTuple):
@@ -52,11 +52,11 @@ class Worlds:
     """All assignments that make a theory true."""
 
     numbers: Mapping[Predicate, int]
-    """The number of each predicate of the theory, from 1."""
+    """Each predicate's number in the theory, starting from 1."""
     known: Mapping[int, Clause]
     """Literals that follow by unit propagation, in the order found, each with its clause."""
     tables: Mapping[int, Table]
-    """The table of each predicate that propagation does not decide."""
+    """The table for each predicate that propagation leaves undecided."""
     consistent: bool
     """Whether any assignment makes the theory true."""
 
@@ -108,7 +108,7 @@ def verdict(theory: Theory, statement: Literal) -> Verdict:
 
 
 def clauses_of(theory: Theory, numbers: Mapping[Predicate, int]) -> list[Clause]:
-    """The theory in conjunctive normal form, each clause with the number of its sentence."""
+    """The theory in conjunctive normal form, each clause with the index of its sentence."""
     return [
         Clause(literals, place)
         for place, sentence in enumerate(theory.sentences)
@@ -196,7 +196,7 @@ def table(clauses: Sequence[Clause]) -> Table:
 
 @lru_cache(maxsize=MOST_PREDICATES + 1)
 def columns(predicates: int) -> tuple[int, ...]:
-    """The column of each predicate in a truth table: bit b of column i is bit i of b."""
+    """Each predicate's column in a truth table: bit b of column i is bit i of b."""
     made = []
     for place in range(predicates):
         width = 1 << place
@@ -217,7 +217,7 @@ MOST_TRIED = 500
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences with the theory's verdict; empty if it is Unknown.
 
-    If there are several sets, the search starts from the sentences that unit propagation uses, and
+    If there are several sets, the search starts from the sentences that unit propagation uses and
     drops those that are not needed, facts before rules.
 
     Raises:

@@ -54,7 +54,7 @@ class RuleBenchStudy(Study):
         """Texts under each setting: direct answers, with demonstrations, and chains of thought.
 
         Raises:
-            UserError: the data cannot be read, or have broken items.
+            UserError: the data cannot be read or have broken items.
         """
         from interp_experiments.rulebench.results import ATTRIBUTION, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
