@@ -18,7 +18,7 @@ DEFAULT_LIMIT = 1440
 that rules are compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
-"""Maximum number of pairs whose residual stream is stored, with a vector per layer and position."""
+"""Maximum number of pairs whose residual stream is stored, one vector per layer and position."""
 
 
 class RulebreakersStudy(Study):

@@ -17,7 +17,8 @@ INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
 SPORTS = ("martial art", "racket sport")
 
 FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
-"""Types that share their verbs. The wrong type of an instance is drawn from the same family."""
+"""Families of types that share their verbs. An instance's wrong type is drawn from the same
+family."""
 
 CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
 
@@ -64,7 +65,7 @@ class Reasoning(NamedTuple):
 def render(
     *, rule: str, group: str, name: str, pronoun: str, verb: str, entity_a: str, entity_b: str
 ) -> Reasoning:
-    """Write one instance from its parts (paper, Table 1).
+    """Write the sentences of one instance from its parts (paper, Table 1).
 
     Args:
         rule: "mt" or "ds".
@@ -78,7 +79,7 @@ def render(
         entity_b: the city, or the bare instance ("zither"); its article is added here.
 
     Raises:
-        UserError: the rule, group or pronoun is unknown, the group does not take the verb, or a
+        UserError: the rule, group or pronoun is unknown, the verb is not one of the group's, or a
             field is empty.
     """
     for field, got, expected in (
@@ -132,7 +133,7 @@ _VOWEL_SOUND = re.compile(
 
 
 def indefinite_article(noun: str) -> str:
-    """The article "a" or "an", by the noun's first sound."""
+    """The article "a" or "an", depending on the noun's first sound."""
     return "an" if _VOWEL_SOUND.match(noun) else "a"
 
 
