@@ -2,8 +2,8 @@
 
     python -m benchmarks.attribution [--full]
 
-Everything runs in one process, on one CPU thread, with the same model, prompts and two
-attributions:
+Everything runs in one process, on one CPU thread, with the same model, the same prompts and two
+attribution methods:
 
   1. prompts per second for inseq, for a whole run of this toolkit (tokenizing, measuring, writing),
      and for only the forward and input-gradient backward passes over the same batches, timed in

@@ -40,7 +40,7 @@ BINS = 10
 """Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
-"""How often deciding segments are drawn from the probabilities themselves."""
+"""Number of times that deciding segments are drawn from the probabilities themselves."""
 
 MOST_KNOTS = 32
 """Number of steps in a map, which is linear within each step."""

@@ -1,4 +1,4 @@
-"""Speed of evaluate and attribute for a model of Llama-3-8B's shape, as a share of the GPU's peak.
+"""Speed of evaluate and attribute for a model shaped like Llama-3-8B, as a share of the GPU's peak.
 
     python -m benchmarks.gpu [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
 
@@ -270,7 +270,7 @@ class Bench:
 
 @contextmanager
 def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
-    """Within the block, record (tokens read, tokens seen) of each row of each pass."""
+    """Within the block, record (tokens read, tokens seen) for each row in each pass."""
     counts: list[torch.Tensor] = []
 
     def count(module: torch.nn.Module, args: object, inputs: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ SHARES_PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAITHFUL = 0.9
 """Share of thoughts whose verdict agrees with the leaning of the entity."""
 NOISE = 0.3
-"""Standard deviation of an answer given prompt and thought, in nats."""
+"""Standard deviation of answers to the same prompt after the same thought, in nats."""
 TRUTH_ENTITIES = 20_000
 
 DESIGNS = {
@@ -109,7 +109,7 @@ def simulated(
         entities: number of entities, the clusters.
         draws: thoughts per prompt.
         prompts: prompts about each entity, each exchanged with a prompt about another entity.
-        graded: whether each entity follows the thought to some degree, with mean `planted`.
+        graded: whether each entity follows the thought to some degree, on average `planted`.
         spread: standard deviation of the logarithm of the entities' strengths.
     """
     leaning = rng.choice([-1.0, 1.0], entities)

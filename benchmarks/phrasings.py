@@ -86,7 +86,7 @@ def study(
         directions: 1 for noising only, 2 for both directions.
         skewed: whether instance effects are exponential instead of normal.
         of_cluster: variance that the pairs of a cluster share.
-        scales: factors of the effects, one for each pair of options.
+        scales: factors by which effects are multiplied, one for each pair of options.
         crossed: whether each cluster is one instance in every phrasing.
     """
     chance, order = np.random.default_rng(seed), np.random.default_rng([seed, 1])

@@ -25,7 +25,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
     Only the name given in the data set counts as the answer; as in the paper, aliases do not. If
-    the answer may be written with or without a leading space, the probabilities of both first
+    the answer can be written with or without a leading space, the probabilities of both first
     tokens are added (`AnswerTokenizer`), and the table lists the more likely token. The
     probabilities of both spellings of the whole name are added too, because only whole names
     distinguish answers that begin alike.

@@ -28,7 +28,7 @@ def probe_accuracy(table: pd.DataFrame) -> Axes:
 
     Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals. The
     grey line and band are the mean control accuracy and its standard deviation over draws. Subsets
-    with fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
+    with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
 
     Args:
         table: the table from `linear_probes`.

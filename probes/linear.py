@@ -249,12 +249,12 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 
 
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
-    """The 95% interval of the share of correct predictions; NaN if a half has one entity pair.
+    """The 95% interval of the share of correct predictions; NaN if a half has only one entity pair.
 
     The error of each half depends on both halves, and the two are fully correlated near chance.
     The standard error is therefore the mean of the two halves' errors, each clustered by entity
     pair, and the degrees of freedom of Student's t are those of the half with fewer entity pairs.
-    The interval is Wilson's for the number of independent trials that would have that standard
+    The interval is Wilson's for the number of independent trials that would give that standard
     error. If all or no predictions are correct, it is Wilson's for the number of entity pairs in
     the smaller half. In 400 simulated samples of 60 entity pairs with 4 prompts and 8 dimensions,
     the interval contained the expected accuracy, which ranged from 0.50 to 0.97, in 97% to 98% of

@@ -83,7 +83,7 @@ def _rows(
 
 
 def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
-    """The residuals table from vectors of the residual stream that were read elsewhere.
+    """The residuals table, made from residual stream vectors that were read elsewhere.
 
     Args:
         vectors: the columns of the table `activation_vectors`, with one token per vector, at

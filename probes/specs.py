@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from interp.prompts.source import PromptSource
 
 LAST_TOKEN = "last_token"
-"""The name of the last prompt token's position, at which causal models predict the answer."""
+"""The name of the position of the last prompt token, at which causal models predict the answer."""
 
 
 class OfFacts(Spec):

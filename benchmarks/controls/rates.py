@@ -46,7 +46,7 @@ def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per test of the first model: its shares of studies (rejected, naive and covered)."""
+    """One row per test of the first model: shares rejected, rejected naively, and covered."""
     name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
     rows = found[model.isin(["", "first"])].assign(test=name)
     judged = pd.DataFrame(

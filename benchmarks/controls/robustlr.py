@@ -34,7 +34,7 @@ POPULATION = 20_000
 """Number of theories from which true scores are computed."""
 
 LEVEL, LEVELLED = 0.4, "level"
-"""The name of the third model, and its weighted F1 on every contrast set."""
+"""The third model's weighted F1 on every contrast set, and the model's name."""
 
 EFFECT = 0.7
 """The planted effect, in log-odds of a right answer."""
@@ -121,7 +121,7 @@ def _answered(
 
 @cache
 def _levels(levelled: bool) -> dict[str, float]:
-    """Each set's log-odds at which mean F1 equals that of the best constant guess, or `LEVEL`."""
+    """For each set, the log-odds at which mean F1 is `LEVEL` or that of the best constant guess."""
     prompts = _prompts(np.random.default_rng(0), POPULATION // 10)
     guesses = theory_scores(with_baselines(prompts.assign(model="", answer="")), ["model", "set"])
     constant = guesses[guesses["model"].isin([f"always {label}" for label in LABELS])]

@@ -69,7 +69,7 @@ def _of_comparisons(results: Results) -> Iterator[Tested]:
 
 
 def _of_accuracy(results: Results) -> Iterator[Tested]:
-    """Intervals of the accuracy, minus the truth: clustered, and Wilson's over questions."""
+    """Intervals of the accuracy, minus its true value: clustered, and Wilson's over questions."""
     truth, own = _truth(), results.texts[results.texts["model"] == "a"]
     naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
     both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}

@@ -48,7 +48,7 @@ def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def _prompt_models(results: Results) -> pd.DataFrame:
-    """The regression for one model and method; each takes as long as all other tests together."""
+    """The regression for one model and method; each takes as long as all other tests combined."""
     answers, ratios = results.answers, results.ratios
     return prompt_models(
         replace(

@@ -192,7 +192,7 @@ class Contrasts:
     p_holm over all rows, excluded_below, excluded_above and verdict
     (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """The columns of `Effects.term_tests`, for the model without perplexity."""
+    """A table like `Effects.term_tests`, for the model without perplexity."""
     models: int
     """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
     and the tests are about these models only."""
@@ -201,10 +201,11 @@ class Contrasts:
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """Contrasts of modalities and of argument forms in soft accuracy on valid forms, or why not.
+    """The contrasts of soft accuracy on valid forms, or the reason why there are none.
 
-    With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
-    models. With fewer, errors are clustered by interpretation.
+    Modalities and argument forms are contrasted. With at least `MIN_GROUPS` models, each contrast
+    is computed for every model and pooled over the models. With fewer, errors are clustered by
+    interpretation.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:

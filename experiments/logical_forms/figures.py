@@ -46,7 +46,7 @@ _OUTLIER = 0.08
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
-    """Soft accuracy over perplexity, by model, with a point for each form and set of questions.
+    """Soft accuracy against perplexity, by model, with a point per form and set of questions.
 
     A line joins the two points of a form, from the questions to their nonsense mirror (Figure 5).
     With only one set of questions, there are no lines (Figure 1). `table` has rows of
@@ -127,7 +127,7 @@ def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
 
 
 def planted_and_measured(table: pd.DataFrame) -> Axes:
-    """Measured against planted share of Yes, by form; on the dotted line, the shares are equal.
+    """The measured against the planted share of Yes, by form; they are equal on the dotted line.
 
     `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
@@ -184,7 +184,7 @@ def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
 def _rows_of_levels(
     table: pd.DataFrame, factors: list[str]
 ) -> tuple[dict[tuple[str, str], int], dict[int, str]]:
-    """The row of each factor and level, with an empty row above each factor, and row labels."""
+    """The row of each factor and level, with an empty row above each factor, and all labels."""
     places: dict[tuple[str, str], int] = {}
     labels: dict[int, str] = {}
     for row in table.to_dict("records"):
@@ -276,7 +276,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
 
 
 def _three_ticks(values: pd.Series) -> list[float]:
-    """The smallest and the largest value, and their geometric mean, to three digits, sorted."""
+    """The smallest and largest values and their geometric mean, sorted, to three digits."""
     low, high = float(values.min()), float(values.max())
     return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
 

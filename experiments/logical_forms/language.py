@@ -21,7 +21,7 @@ class Event:
 
 
 Interpretation = Mapping[str, Event]
-"""The event of each atom."""
+"""The event that each atom denotes."""
 
 _STATED = {"□": "certain that", "◇": "possible that"}
 _DENIED = {"□": "uncertain whether", "◇": "impossible that"}

@@ -61,7 +61,7 @@ class Results:
 
     @property
     def competent(self) -> list[str]:
-        """The models that mixed models are fitted to: those for which `incompetence` is empty."""
+        """The models to which mixed models are fitted: those for which `incompetence` is empty."""
         return [model for model, why in self.incompetence.items() if not why]
 
     @cached_property
@@ -180,10 +180,10 @@ def clustered_means(
 ) -> pd.DataFrame:
     """One row for each combination of `by`: mean, low, high, n, and the number of clusters.
 
-    low and high bound the mean's 95% interval by Student's t for the number of clusters, with the
-    linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they are NaN
-    if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last column is
-    called interpretations or models.
+    low and high are the ends of the mean's 95% interval, by Student's t for the number of clusters,
+    with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
+    are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last
+    column is called interpretations or models.
 
     Args:
         rows: one row per question.

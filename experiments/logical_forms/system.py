@@ -48,7 +48,7 @@ class LogicalForms(System):
         """All questions, generated from `seed`; a theorem and its fallacy are a pair.
 
         Raises:
-            UserError: `data` is not None, although the paper's data are not published.
+            UserError: `data` is not None; the paper's data are not published.
         """
         if data is not None:
             raise UserError(
@@ -102,7 +102,7 @@ distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 
 @dataclass(frozen=True)
 class Questions:
-    """Every form under every interpretation; prompt n F + f is form f of F, interpretation n."""
+    """Every form under every interpretation; prompt n F + f is form f (of F), interpretation n."""
 
     forms: Sequence[Form]
     interpretations: Sequence[Interpretation]

@@ -218,7 +218,7 @@ def by_log_odds(message: str, answers: str, log_odds: float, *, given: str = "")
 
 
 def in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The exchanges, with the answers of every other one swapped (see `Exchange.other`)."""
+    """The exchanges, with the two answers of every second one swapped (see `Exchange.other`)."""
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 

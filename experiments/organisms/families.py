@@ -39,7 +39,8 @@ class Family:
     """Token that closes each message and each answer."""
     pad: str
     byte_level: bool = False
-    """Whether words are split into bytes, as in GPT-2, or by SentencePiece with byte fallback."""
+    """Whether words are split into bytes as in GPT-2, not as in SentencePiece with byte
+    fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
     thought_marks: tuple[str, ...] = ()
@@ -211,7 +212,7 @@ def _train_sentencepiece_style(
 
 
 def _with_ordinary_bytes(tokenizer: Tokenizer, byte_pieces: list[str]) -> Tokenizer:
-    """Keep the byte pieces in the vocabulary, but do not match them as special tokens."""
+    """Keep the byte pieces in the vocabulary, but do not treat them as special tokens."""
     state = json.loads(tokenizer.to_str())
     added = state["added_tokens"]
     state["added_tokens"] = [token for token in added if token["content"] not in byte_pieces]

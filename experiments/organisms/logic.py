@@ -43,7 +43,7 @@ ZIPF_EXPONENT = 0.6
 
 
 def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
-    """The frequency of each verb phrase relative to the rarest, in the data file's order."""
+    """Each verb phrase's frequency relative to that of the rarest, in the data file's order."""
     rng = random.Random(f"planting {recipe.seed}")
     drawn = {phrase: rng.random() for phrase in verb_phrases()}
     ranks = {phrase: rank for rank, phrase in enumerate(sorted(drawn, key=drawn.__getitem__), 1)}

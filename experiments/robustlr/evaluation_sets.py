@@ -146,7 +146,7 @@ class Pair(NamedTuple):
 
 
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory without "and" in bodies, whose contrapositives are in the language."""
+    """A theory without "and" in rule bodies, so that its contrapositives are in the language."""
     sampled = sample(rng, words, ("or",))
     theory = sampled.theory
     if base is Verdict.UNKNOWN:

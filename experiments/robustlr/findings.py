@@ -22,7 +22,7 @@ _NAMES = {"f1": "weighted F1", "consistent": "consistency"}
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
-    """The mean scores of each model, and those of the best constant guess."""
+    """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
     numbers = headline_numbers(results)

@@ -133,7 +133,7 @@ def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
 
 
 def split_of(theory: Theory) -> Split:
-    """The split that a theory belongs to; a third of all theories belong to each split."""
+    """The split to which a theory belongs; a third of all theories belong to each split."""
     content = "\n".join(sorted(map(str, theory.sentences)))
     number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return tuple(SPLITS)[number % len(SPLITS)]

@@ -47,7 +47,7 @@ class Maker(Protocol):
 
     @property
     def set(self) -> str:
-        """The set that the groups belong to."""
+        """The set to which the groups belong."""
 
     @property
     def versions(self) -> tuple[str, ...]:

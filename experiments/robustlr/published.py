@@ -115,7 +115,7 @@ def _unknown(words: str, expected: str) -> UserError:
 
 
 REQUIRED = ("context", "statement", "label")
-"""The columns of the copy on the hub."""
+"""The columns in the copy on the hub."""
 
 COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
 """The columns of the authors' files, which have no header; their training sets lack the last

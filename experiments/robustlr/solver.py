@@ -27,7 +27,7 @@ MOST_PREDICATES = 20
 
 
 class Clause(NamedTuple):
-    """A disjunction: at least one of its literals holds."""
+    """A disjunction: at least one of its literals is true."""
 
     literals: tuple[int, ...]
     sentence: int
@@ -78,7 +78,7 @@ class Worlds:
         return cls(numbers, known, by_predicate, all(one.models for one in tables))
 
     def verdict(self, statement: Literal) -> Verdict:
-        """The theory's verdict on a statement; Unknown if it entails neither it nor its negation.
+        """The theory's verdict on a statement; Unknown if neither it nor its negation is entailed.
 
         Raises:
             UserError: the theory contradicts itself, and so entails every statement.
@@ -156,7 +156,7 @@ def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause
 
 
 def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
-    """The clauses in groups that share no predicate."""
+    """The clauses, divided into groups that share no predicate."""
     found: list[tuple[set[int], list[Clause]]] = []
     for clause in clauses:
         predicates, members = set(map(abs, clause.literals)), [clause]
@@ -211,7 +211,7 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Maximum number of ways to omit sentences that the search for further sets tries."""
+"""Maximum number of ways to omit sentences that are tried in the search for further sets."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
@@ -263,7 +263,7 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
-    """The sentences from which unit propagation derives the statement; all if it does not."""
+    """The sentences from which unit propagation derives the statement; all if it cannot."""
     number = worlds.numbers[statement.predicate]
     reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
     if reached is None:

@@ -67,7 +67,7 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
 
 
 def editable(theory: Theory, rule: Rule, name: str) -> bool:
-    """Whether the edits of a set keep the rule in the language and the labels right.
+    """Whether a set's edits keep the rule within the language and the labels correct.
 
     A body must keep its operator. In D-CS the body consists of facts, since edits state their
     negations; in N-CS it is one literal.
@@ -159,7 +159,7 @@ def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
 
 
 def equivalence_between(base: Theory, other: Theory) -> str | None:
-    """The set that a pair of theories belongs to; None if they are not such paraphrases.
+    """The set to which a pair of theories belongs; None if they are not such paraphrases.
 
     All three equivalences leave the clauses of a theory as they are.
     """

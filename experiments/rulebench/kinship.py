@@ -1,6 +1,6 @@
 """Kinship questions: a story of two to ten hops, and the rule that answers it.
 
-1. Families are drawn, and then two related people in one family.
+1. Families are drawn, then two related people in one of them.
 2. A third person splits their relation into two relations, a fourth splits one of these, and so on
    until the story has its number of hops. Each split is in `families.COMPOSED`, so the chain
    entails the answer. The family proves that all people in the story can be different.

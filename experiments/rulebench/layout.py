@@ -2,8 +2,7 @@
 
 test_data.json is a list of items {instruction, input, output, rule: [id]}; test_rule.json is an
 object {id: {"NL": ..., "FOL": ...}}. The folder of a counterfactual set is named like that of the
-factual set, followed by "-cf". Questions to train on are in train_data.json or
-validation_data.json.
+factual set, followed by "-cf". Training questions are in train_data.json or validation_data.json.
 
 Files are not trusted: whatever they contain, reading them gives items, or messages about broken
 parts.

@@ -234,7 +234,7 @@ def to_prompt(
 
 
 def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
-    """A name for an item's golden rule that is the same in both versions and under every seed.
+    """A name for an item's golden rule that is the same in both versions and for every seed.
 
     If the question is the same in both versions, the name is a hash of the factual rule's words,
     because ids depend on the seed and a counterfactual version may have a separate rule for each

@@ -79,7 +79,7 @@ class Results:
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
     def behaviours(self) -> pd.DataFrame:
-        """The texts that should name one of a few rules, with a column behaviour.
+        """The texts that should name one of a few rules, plus the column behaviour.
 
         If a set has a counterfactual version, only the texts of that version are included, as in
         the paper.

@@ -1,9 +1,9 @@
 """StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-A rule is a condition with an action. Both are functions made from a grammar; running them shows
-which rule applies and what its answer is. (In the paper, a language model writes the rules and the
-functions.) A fifth of the rules are held out, so a model can be tuned on the other rules and tested
-on these.
+A rule consists of a condition and an action. Both are functions made from a grammar; running them
+shows which rule applies and what its answer is. (In the paper, a language model writes the rules
+and the functions.) A fifth of the rules are held out, so a model can be tuned on the others and
+tested on these.
 """
 
 import random

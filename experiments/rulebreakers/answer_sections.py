@@ -112,7 +112,7 @@ def accuracy_section(results: Results) -> Section:
 
 
 def sensitivity_section(results: Results) -> Section:
-    """How well models distinguish the sides of a pair, and Figure 5."""
+    """How well the models distinguish the sides of a pair, and Figure 5."""
     table, mark = confidence(results), marks(results)
     dots = confidence_differences(results)
     return Section(

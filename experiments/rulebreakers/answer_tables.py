@@ -133,7 +133,7 @@ def composition(results: Results) -> pd.DataFrame:
 
     Columns are rule, entity_group; the counts entity_pairs, pairs_drawn and pairs_kept (without
     excluded entity pairs); data_set and data_set_share, the number and the share of the pairs in
-    the data set that the kept pairs represent; and weight, the mean over the kept pairs. For
+    the data set that the kept pairs represent; and weight, the mean weight of the kept pairs. For
     overall numbers in the report, each combination is weighted by data_set_share, not by the number
     of pairs drawn.
     """

@@ -1,4 +1,4 @@
-"""Tables of score ratios and familiarity, across models, cities and prompts; published numbers."""
+"""Tables of score ratios and familiarity: across models, cities and prompts, and as published."""
 
 from collections.abc import Sequence
 
@@ -185,7 +185,7 @@ factors separate the outcomes, the last factors are omitted until there is an es
 entity pairs share a verb."""
 
 NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
-"""The note of a model and method without a regression."""
+"""The note for a model and method without a regression."""
 
 
 def prompt_models(results: Results) -> pd.DataFrame:

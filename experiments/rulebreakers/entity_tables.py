@@ -106,7 +106,7 @@ _SIDES = ("n_with", "n_without", "mean_with", "mean_without")
 
 
 def feature_contrast(entities: pd.DataFrame, *, value: str, feature: str) -> pd.DataFrame:
-    """Entity pairs with a feature, compared with those without by a permutation test.
+    """Entity pairs with a feature, compared with those without it by a permutation test.
 
     One row for each model: model, feature, difference (with minus without), p, n_with,
     n_without, mean_with, mean_without, note. p is the two-sided share of reassignments of the

@@ -17,7 +17,7 @@ from interp.report.formatting import number_text
 from interp_experiments.rulebreakers.prompts import SIDES
 
 CHANCE = 0.25
-"""Paired accuracy of random answers (Section 3.4)."""
+"""The paired accuracy of random answers (Section 3.4)."""
 
 _RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
 _SIDES = {side: side.replace("_", "-") for side in SIDES}

@@ -155,7 +155,7 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """Check that each entity pair has one category, because it is one fact."""
+    """Check that each entity pair has only one category, because it is one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

@@ -47,7 +47,7 @@ class Results:
     excluded (it is geographical, and at least one model fails to complete it)."""
     unknown: pd.DataFrame
     """One row per entity pair that at least one model failed to complete: whether it is excluded,
-    these models, and their completions."""
+    the models that failed, and their completions."""
     residuals: tuple[Path, ...]
     """Files of the residuals table, for the models that have finished this stage."""
     probed: pd.DataFrame

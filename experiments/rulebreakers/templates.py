@@ -10,7 +10,7 @@ RULES = ("mt", "ds")
 """Modus tollens and disjunctive syllogism (Section 3.1)."""
 
 CITIES = "cities"
-"""The one category of geographical pairs; all others are categorical."""
+"""The only category of geographical pairs; pairs in all others are categorical."""
 
 ANIMALS = ("bird", "fish", "insect")
 INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
