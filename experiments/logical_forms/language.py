@@ -17,7 +17,7 @@ class Event:
 
     name: str
     phrase: str
-    """Present progressive, such as "watching a show"."""
+    """The present progressive, such as "watching a show"."""
 
 
 Interpretation = Mapping[str, Event]

@@ -1,4 +1,4 @@
-"""The measurements of the study of LogicalForms. Imports no torch, so `--help` is fast."""
+"""The measurements in the study of LogicalForms. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar

@@ -63,7 +63,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """Scores of each theory, by the models and by the best constant guess for each set."""
+    """The scores of the models, and of the best constant guess for each set, on each theory."""
     scored = theory_scores(with_baselines(rows), ["model", "set"])
     both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
     return both.reset_index(drop=True).assign(weight=1.0)

@@ -199,8 +199,8 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """Scores on all contrast sets and on all equivalence sets, by size of the training set.
 
-    A model is included only if another one has the same start and training set, but of a different
-    size.
+    A model is included only if another one has the same start and the same training set in a
+    different size.
 
     Args:
         rows: rows of the evaluation sets.

@@ -223,7 +223,7 @@ def _where(folder: Path, part: Part, position: str) -> str:
 
 
 def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
-    """The number of broken parts of the data, and a list of the first ones."""
+    """The number of broken parts in the data, and a list of the first ones."""
     if len(problems) == 1:
         return problems[0]
     more = len(problems) - SHOWN

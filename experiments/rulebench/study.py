@@ -1,4 +1,4 @@
-"""The measurements of the study of RuleBench. Imports no torch, so `--help` is fast."""
+"""The measurements in the study of RuleBench. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -218,7 +218,7 @@ def probe_section(results: Results) -> Section:
 
 
 EXAMPLE_PAIRS = 8
-"""Number of pairs among which each model's first failure is found, to show it token by token."""
+"""Number of pairs among which each model's first failure is sought, to be shown token by token."""
 
 
 def example_section(results: Results) -> Section:

@@ -36,7 +36,7 @@ NEGATIONS = {
     "is good at": "is not good at",
     "is competing in": "is not competing in",
 }
-"""The negation of each verb, in the paper's order."""
+"""Each verb's negation, in the paper's order."""
 
 VERBS: dict[str, tuple[str, ...]] = {
     CITIES: (
