@@ -2,11 +2,11 @@
 
     python -m benchmarks.attribution [--full]
 
-Everything runs in one process, on one CPU thread, with the same model, prompts and two
-attributions:
+Everything runs in one process, on one CPU thread, with the same model, the same prompts and two
+attribution methods:
 
-  1. prompts per second of inseq, of a whole run of this toolkit (tokenizing, measuring, writing),
-     and of just the forward and input-gradient backward passes of the same batches, timed in
+  1. prompts per second for inseq, for a whole run of this toolkit (tokenizing, measuring, writing),
+     and for only the forward and input-gradient backward passes over the same batches, timed in
      alternation;
   2. peak memory as the data set grows.
 
@@ -83,7 +83,7 @@ def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPE
 
 
 def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
-    """Both attributions, called as by a user of inseq, with forced answers."""
+    """Both attributions with forced answers, called as an inseq user would call them."""
     hf = LlamaForCausalLM(model.hf.config).eval()
     hf.load_state_dict(model.hf.state_dict())
     hf.set_attn_implementation("eager")

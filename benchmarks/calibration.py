@@ -1,14 +1,14 @@
 """`python -m benchmarks.calibration DIR`: how well shares predict which segment decides.
 
 DIR is a finished study of several organisms. For each method, isotonic regression (pool adjacent
-violators) fits a monotone map from a segment's share of the scores of two segments to the
-probability that the segment decides. Both segments of a prompt are used, so the map does not prefer
-a position; the second segment has the complementary share. The deciding segment is the planted one
-or, if a card does not say, the one with the larger Shapley value.
+violators) fits a monotone map from a segment's share of the two segments' scores to the probability
+that the segment decides. Both segments of a prompt are used, so the map favors neither position;
+the second segment has the complementary share. The deciding segment is the planted one or, if a
+card does not give it, the one with the larger Shapley value.
 
 The output says how well each organism is predicted by a map that was fitted on the others and, with
 `--sealed`, how well the maps predict organisms on which none of them was fitted. Compare the error
-of a map with its floor, which is the error that it would have if every probability were right.
+of a map with its floor, the error that would remain if every probability were right.
 """
 
 import argparse
@@ -40,10 +40,10 @@ BINS = 10
 """Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
-"""Number of draws of the deciding segments from the probabilities themselves."""
+"""Number of times that deciding segments are drawn from the probabilities themselves."""
 
 MOST_KNOTS = 32
-"""Number of steps of a map, which is linear within each step."""
+"""Number of steps in a map, which is linear within each step."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MonotoneMap:
     """A nondecreasing map that is linear between its knots and constant beyond them."""
 
     shares: tuple[float, ...]
-    """Shares of the score, rising from 0 to 1."""
+    """Shares of the score at the knots, rising from 0 to 1."""
     probabilities: tuple[float, ...]
 
     @classmethod
@@ -75,7 +75,7 @@ class MonotoneMap:
 def mirrored(
     shares: Shares, decides: Decides
 ) -> tuple[Float[np.ndarray, " segment"], Float[np.ndarray, " segment"]]:
-    """The shares of both segments, and whether each segment decides (1 or 0)."""
+    """The shares of both segments, and whether each decides (1 or 0)."""
     return np.concatenate([shares, 1 - shares]), np.concatenate([decides, ~decides]).astype(float)
 
 
@@ -83,7 +83,7 @@ def calibration_error(probabilities: Shares, decides: Decides) -> float:
     """The expected calibration error, from 0 to 1 (Naeini et al. 2015); NaN without prompts.
 
     It is the sum over `BINS` bins of equal width. Each bin adds its share of the prompts times
-    |mean probability - share that decides|.
+    |mean probability - share of deciding segments|.
     """
     if not len(probabilities):
         return float("nan")
@@ -93,7 +93,7 @@ def calibration_error(probabilities: Shares, decides: Decides) -> float:
 
 
 class NoiseFloor(NamedTuple):
-    """The calibration error that correct probabilities have; NaN without prompts."""
+    """The calibration error of correct probabilities; NaN without prompts."""
 
     mean: float
     high: float
@@ -101,7 +101,7 @@ class NoiseFloor(NamedTuple):
 
 
 def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
-    """The `calibration_error` that correct probabilities have, averaged over samples.
+    """The `calibration_error` of correct probabilities, averaged over samples.
 
     The deciding segments are drawn from the probabilities themselves (consistency resampling,
     Bröcker and Smith 2007, Weather and Forecasting 22), prompt by prompt.
@@ -135,7 +135,7 @@ def area_under_curve(shares: Shares, decides: Decides) -> float:
 
 
 def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
-    """Each organism, predicted by the map of all others; the best AUC comes first.
+    """Each organism, predicted by the map that was fitted on all others; the best AUC comes first.
 
     One row per method and score. Columns are method, score, organisms, prompts, error (the mean
     over organisms of the expected calibration error), floor and floor_high (the mean and the 95%
@@ -143,7 +143,8 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
     prompts).
 
     Args:
-        shares: columns model, prompt_id, method, score, share and decides, of several organisms.
+        shares: the columns model, prompt_id, method, score, share and decides, for several
+            organisms.
 
     Raises:
         UserError: fewer than two organisms have enough prompts.
@@ -161,7 +162,7 @@ def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def sealed_table(fitted: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
-    """The maps on organisms on which they were not fitted; the best AUC comes first.
+    """The maps, applied to organisms on which they were not fitted; the best AUC comes first.
 
     One row per method and score. Columns are method, score, organisms, prompts (those in which a
     segment decides), error (the expected calibration error over these prompts), floor and
@@ -209,7 +210,7 @@ def _known(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _predictions(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each organism, with the probability given by the map of all others."""
+    """The rows of each organism, with the probability from the map fitted on all others."""
     for model, part in rows.groupby("model", sort=False):
         others = MonotoneMap.fitted(*_arrays(rows[rows["model"] != model]))
         yield part.assign(probability=others(part["share"].to_numpy(float)))

@@ -9,7 +9,7 @@ that differ in one token, a third of the way in:
      toolkit's `gradient`, timed in alternation and starting from token ids, and the largest
      difference in a score;
   2. the peak bytes of live tensors, without weights, in bf16 models with grouped queries: for a
-     forward and backward pass over the whole clean prompt and for all edges; and the bytes of the
+     forward and backward pass over the whole clean prompt, and for all edges; and the bytes of the
      writers' outputs.
 """
 
@@ -139,7 +139,7 @@ def _reader(node: Any) -> str:
 
 
 def needs(config: LlamaConfig, tokens: int) -> pd.Series:
-    """MB of a plain backward pass, the writers and the edges, and the ratio of the edges."""
+    """MB for a plain backward pass, the writers and the edges, and the ratio for the edges."""
     model = made(config, torch.bfloat16)
     pair = made_pair(model, tokens)
     vectors = len(graph_of(model).writers) * (len(pair.base) - pair.shared)
@@ -170,14 +170,14 @@ def plain_backward(model: interp.Model, pair: PatchingPair) -> Callable[[], obje
 
 
 def most_alive(model: interp.Model, run: Callable[[], object]) -> float:
-    """The peak MB of live tensors, without those that were alive before."""
+    """The peak MB of live tensors, not counting those that were alive before."""
     with _Alive(model) as alive:
         run()
     return alive.most / 1e6
 
 
 class _Alive(TorchDispatchMode):
-    """Counts the bytes of the live storages that operations create."""
+    """Counts the bytes of live storages created by operations."""
 
     def __init__(self, model: interp.Model) -> None:
         super().__init__()

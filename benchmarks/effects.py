@@ -6,9 +6,9 @@ Everything runs in one process, on one CPU thread, on a random Llama:
 
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
      perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand) and by
-     `interp effects`, tokenization included. For each, the fastest of the same token budgets
-     counts. The bound is the number of tokens that captum reads divided by the number that remain
-     if shared beginnings are read once;
+     `interp effects`, tokenization included. For each, the fastest of the same token budgets is
+     used. The bound is the number of tokens that captum reads divided by the number that remain if
+     shared beginnings are read only once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 
 The ways are timed in alternation, and medians are reported.
@@ -60,7 +60,7 @@ def prompts_of(pairs: int) -> list[Prompt]:
 
 
 class Captums:
-    """captum's Shapley values of one prompt's segments, over donors from other instances."""
+    """Shapley values of one prompt's segments by captum, over donors from other instances."""
 
     def __init__(self, model: interp.Model, prompt: Prompt) -> None:
         self._model = model
@@ -96,9 +96,9 @@ class Captums:
 
 
 def compare(model: interp.Model, prompts: Sequence[Prompt], *, repeats: int) -> dict[str, float]:
-    """Measure both ways."""
+    """Measure captum and this toolkit."""
     captums = [Captums(model, prompt) for prompt in prompts]
-    # captum has donors of one kind.
+    # captum uses donors of one kind only.
     alone = [with_instances(prompt) for prompt in prompts]
     spec = Effects(donors=8)
     ways: dict[tuple[str, int], Callable[[], object]] = {}
@@ -130,7 +130,7 @@ def shapley_values(captums: Sequence[Captums], budget: int) -> list[NDArray[np.f
 
 
 def with_instances(prompt: Prompt) -> Prompt:
-    """The prompt with only those donors that come from other instances."""
+    """The prompt, with only the donors that come from other instances."""
     return replace(prompt, donors=donors_of(prompt, "instance"))
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.evaluate
 
 Everything runs in one process, on one CPU thread, with the same model and prompts (the ten
-phrasings of both sides of some pairs) and with logits of only the last position. The time from
+phrasings of both sides of some pairs) and only the logits at the last position. The time from
 tokenized prompts to the rows of the answers table is measured in plain batches with several
 budgets, and as `interp.evaluate` does it. The ways are timed in alternation, and medians are
 reported. The bound is the number of the prompts' tokens divided by the number that remain if shared
@@ -27,7 +27,7 @@ from interp_experiments.rulebreakers.prompts import prompt_set
 HIDDEN, LAYERS = 256, 4
 INSTANCES = 48
 PLAIN_BUDGETS = (512, 1024, CPU_BATCH_TOKENS)
-"""Tokens per batch. The last one is the default, which is not the fastest for every model."""
+"""Tokens per batch. The last is the default, which is not the fastest for every model."""
 REPEATS = 7
 
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> dict[str, float]:
-    """Measure both ways on this number of rulebreakers and counterparts."""
+    """Measure both ways on this many rulebreakers and counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
     measurement = bind(Evaluate(), model)

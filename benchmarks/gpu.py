@@ -1,20 +1,20 @@
-"""Speed of evaluate and attribute for a model of Llama-3-8B's shape, as a share of the GPU's peak.
+"""Speed of evaluate and attribute for a model shaped like Llama-3-8B, as a share of the GPU's peak.
 
     python -m benchmarks.gpu [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
 
 1. Build a model with random weights on the device, in bf16 on a GPU.
-2. Multiply large matrices; the speed of the fastest product is the peak for all shares.
+2. Multiply large matrices; all shares are relative to the speed of the fastest product.
 3. Time evaluate and attribute, from prompts to tables in memory, then plain transformers (batches
-   of 128, all logits). After each, print a line and write the record.
+   of 128, all logits). After each measurement, print a line and write the record.
 4. With --sweep, time evaluate and attribute again with other token budgets and more prompts at a
    time.
 
 A hook counts the tokens that pass through the layers, without padding. A token costs two operations
 per weight in the forward pass and two more in the backward pass, whose gradient goes only to the
-inputs; a pair of query and key costs four operations per head dimension in the forward pass and
-eight in the backward pass. The unembedding counts only for the last token of each prompt. Prompts
-use the tokenizer and the template of organism/llama-shallow, since no large model's tokenizer can
-be packaged. The record gives the length of the prompts.
+inputs; each query-key pair costs four operations per head dimension in the forward pass and eight
+in the backward pass. The unembedding counts only for the last token of each prompt. Prompts use the
+tokenizer and the template of organism/llama-shallow, since no large model's tokenizer can be
+packaged. The record gives the length of the prompts.
 """
 
 import argparse
@@ -82,7 +82,7 @@ SWEEP = (
     (Attribute(), 8192, 960),
     (Attribute(), 16_384, 960),
 )
-"""Measurement, tokens per batch, and prompts at a time."""
+"""Measurement, tokens per batch, and prompts per call."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -115,7 +115,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def random_model(shape: str, device: torch.device) -> interp.Model:
-    """A random model that is made on its device, so that no second copy of the weights exists."""
+    """A random model that is created on its device, so that the weights are never held twice."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     special = {
         f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")
@@ -129,7 +129,7 @@ def random_model(shape: str, device: torch.device) -> interp.Model:
 
 
 def some_prompts(count: int) -> list[Prompt]:
-    """Whole shards of RULEBREAKERS, evenly spread and in the order of a full run."""
+    """Whole, evenly spaced shards of RULEBREAKERS, in the order of a full run."""
     everything = interp.load_prompts(limit="all")
     shards = max(1, min(count, len(everything)) // SHARD_PROMPTS)
     starts = [len(everything) * shard // shards for shard in range(shards)]
@@ -170,7 +170,7 @@ def driver(device: torch.device) -> str | None:
 
 
 def matrix_peak(model: interp.Model) -> float:
-    """Operations per second of the fastest of some large matrix products in the model's dtype."""
+    """Operations per second of the fastest large matrix product in the model's dtype."""
     rates = []
     for rows, inner, columns in PEAK_SHAPES[model.device.type]:
         options = {"device": model.device, "dtype": model.hf.dtype}
@@ -222,7 +222,7 @@ class Bench:
 
     model: interp.Model
     peak: float
-    """Operations per second, of which shares are given."""
+    """Operations per second, to which the shares are relative."""
 
     def row(
         self,
@@ -235,8 +235,8 @@ class Bench:
     ) -> dict[str, Any]:
         """Speed and memory of work on prompts, after a warm-up.
 
-        The row also has shares of the peak, unless `gradient` is None. `gradient` says whether the
-        work has a backward pass.
+        The row also gives shares of the peak, unless `gradient` is None. `gradient` says whether
+        the work has a backward pass.
         """
         work(prompts[:warm_up])
         device = self.model.device
@@ -270,7 +270,7 @@ class Bench:
 
 @contextmanager
 def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
-    """Within the block, record (tokens read, tokens seen) of each row of each pass."""
+    """Within the block, record (tokens read, tokens seen) for each row in each pass."""
     counts: list[torch.Tensor] = []
 
     def count(module: torch.nn.Module, args: object, inputs: dict[str, Any]) -> None:

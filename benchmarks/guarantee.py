@@ -1,10 +1,10 @@
-"""How often bounds on estimated effects hold, measured where every effect is known exactly.
+"""How often bounds on estimated effects hold, measured when every effect is known exactly.
 
     python -m benchmarks.guarantee --pairs 96 --splits 60
 
-All cells of the pairs are both run exactly and estimated (`resid_pre`, by role, denoising). Then
-checked pairs are drawn many times, and the guarantee is computed as if nothing were known about the
-other pairs. Over the draws, the columns are:
+All cells of the pairs are both patched exactly and estimated (`resid_pre`, by role, denoising).
+Then checked pairs are drawn many times, and the guarantee is computed as if nothing were known
+about the other pairs. Over the draws, the columns are:
 
 - coverage: the mean share of unchecked pairs in which no cell has an effect above its bound;
 - covered_low holds: the share of draws in which at least `covered_low` of the unchecked pairs are
@@ -35,10 +35,10 @@ from interp.patching.pairs import is_checked
 ESTIMATES = ("gradient", "integrated")
 LEVELS = (0.8, 0.95)
 SHARE = 0.4
-"""Share of the pairs that are checked; it is enough for a bound at each level."""
+"""Share of the pairs that are checked; enough for a bound at each level."""
 
 SAMPLE = 20
-"""Number of edges into one kind of reader in a sample."""
+"""Number of sampled edges into each kind of reader."""
 
 _CELL = ["pair_id", "site", "layer", "head", "role"]
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def measured(model: interp.Model, pairs: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The patches of all cells, both exact and by each estimate, and the pairs."""
+    """The patches of all cells, both exact and estimated in each way, and the pairs."""
     prompts = interp.load_prompts(limit=pairs)
     results = [interp.patch(model, prompts, estimate=estimate) for estimate in (None, *ESTIMATES)]
     return pd.concat([result.patches for result in results]), results[0].pairs

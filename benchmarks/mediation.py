@@ -1,11 +1,11 @@
-"""Coverage of the interval of the mediated share, in simulated studies.
+"""Coverage of the mediated share's interval in simulated studies.
 
     python -m benchmarks.mediation --studies 200
 
 No model is run. The entities of a simulated study lean to yes or no with some strength. A planted
-share of the entities follow the thought (or each follows it to some degree, with the same mean).
-Each prompt is exchanged with a prompt about another entity of the study, for which thoughts are
-drawn as well. `interp.analysis.mediation` computes the table, as in a report. The columns are:
+share of them follow the thought (or each follows it to some degree; the mean degree equals that
+share). Each prompt is exchanged with a prompt about another entity of the study, for which thoughts
+are drawn as well. `interp.analysis.mediation` computes the table, as in a report. The columns are:
 
 - truth: the mediated share in a study of 20,000 entities, as the mean of both orders;
 - mean: the mean of the estimates;
@@ -29,7 +29,7 @@ SHARES_PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0)
 FAITHFUL = 0.9
 """Share of thoughts whose verdict agrees with the leaning of the entity."""
 NOISE = 0.3
-"""Standard deviation of an answer given prompt and thought, in nats."""
+"""Standard deviation of answers to the same prompt after the same thought, in nats."""
 TRUTH_ENTITIES = 20_000
 
 DESIGNS = {
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    with few_resamples():  # the bootstrapped totals are not used
+    with few_resamples():  # The bootstrapped totals are not used.
         table = pd.DataFrame(coverage_rows(options.studies, options.seed))
     print(table.round(3).to_string(index=False))
 
@@ -79,7 +79,7 @@ def truth_of(effects: pd.DataFrame) -> dict[str, float]:
 
 
 def _covered(rows: pd.DataFrame, name: str, truth: dict[str, float]) -> float:
-    """The share of intervals that contain the truth, with a margin for rounding."""
+    """The share of intervals that contain the truth, with a tolerance for rounding."""
     known = rows.dropna(subset=[f"{name}_low"])
     low, high = known[f"{name}_low"] - 1e-9, known[f"{name}_high"] + 1e-9
     return float(((low <= truth[name]) & (truth[name] <= high)).mean())
@@ -109,7 +109,7 @@ def simulated(
         entities: number of entities, the clusters.
         draws: thoughts per prompt.
         prompts: prompts about each entity, each exchanged with a prompt about another entity.
-        graded: whether each entity follows the thought to some degree, with mean `planted`.
+        graded: whether each entity follows the thought to some degree, on average `planted`.
         spread: standard deviation of the logarithm of the entities' strengths.
     """
     leaning = rng.choice([-1.0, 1.0], entities)

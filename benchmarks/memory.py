@@ -4,7 +4,7 @@
 
 Weights are counted in a model of each shape that is built on PyTorch's meta device, which allocates
 nothing. Memory kept for the backward pass is measured on the CPU in bf16. It is the size of all
-tensors that autograd saves for two prompts in two layers of random weights, minus the size in one
+tensors that autograd saves for two prompts in two layers with random weights, minus the size in one
 layer.
 """
 
@@ -28,7 +28,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 VOCABULARY = 128_256
 NF4_BYTES = 0.5 + 4 / 64
-"""Bytes of a quantized weight, including its share of the fp32 scale of its block."""
+"""Bytes of a quantized weight, including its share of its block's fp32 scale."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Shape:
     """Whether embedding and unembedding are one matrix."""
 
     def config(self, *, layers: int, vocabulary: int) -> LlamaConfig:
-        """The configuration with this number of layers and tokens."""
+        """The configuration for this number of layers and tokens."""
         return LlamaConfig(
             vocab_size=vocabulary,
             hidden_size=self.hidden,
@@ -93,7 +93,7 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
 
 
 def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, float]:
-    """Bytes per token for two prompts of equal length, and for one of them and the longest."""
+    """Bytes per token for two prompts of equal length, and for one of them with the longest."""
     kept = []
     for layers in (1, 2):
         model = random_model(shape, layers)

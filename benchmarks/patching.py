@@ -6,8 +6,7 @@ Everything runs in one process, on one CPU thread, with the same model, pair and
 
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
      TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight in batches, and by this
-     toolkit, exact and estimated; and the largest difference of the metric from that of
-     TransformerLens;
+     toolkit, exact and estimated; and the largest difference from the metric in TransformerLens;
   2. with --grown, the time of the exact grid by layers, tokens and pairs.
 """
 
@@ -176,7 +175,7 @@ def nnsight_grid(model: interp.Model, pair: PatchingPair) -> Callable[[], list[f
 
 
 def transformer_lens_grid(model: interp.Model, pair: PatchingPair) -> Callable[[], list[float]]:
-    """`get_act_patch_resid_pre`, called as by a user, on a copy of the model."""
+    """`get_act_patch_resid_pre`, called as a user would call it, on a copy of the model."""
     with tempfile.TemporaryDirectory() as folder:
         model.tokenizer.save_pretrained(folder)
         bridge = TransformerBridge.boot_transformers(

@@ -1,4 +1,4 @@
-"""False findings and power of the test for edges that vary with the phrasing.
+"""False findings and power of the test for edges whose effects vary with the phrasing.
 
     python -m benchmarks.phrasings --studies 400
 
@@ -76,18 +76,17 @@ def study(
     """Effects of edges with planted variances of phrasing, side, their interaction, and instance.
 
     Returns:
-        Rows of the edges table and of the pairs table, and the phrasing and the cluster of each
-        pair.
+        Rows of the edges table and of the pairs table, and each pair's phrasing and cluster.
 
     Args:
         seed: the study's seed.
-        clusters: number of clusters; each has five pairs, or one in each phrasing if crossed.
+        clusters: number of clusters; each has five pairs or, if crossed, one in each phrasing.
         sizes: the four variances.
         edges: number of edges.
         directions: 1 for noising only, 2 for both directions.
         skewed: whether instance effects are exponential instead of normal.
         of_cluster: variance that the pairs of a cluster share.
-        scales: factors of the effects, one for each pair of options.
+        scales: factors by which effects are multiplied, one for each pair of options.
         crossed: whether each cluster is one instance in every phrasing.
     """
     chance, order = np.random.default_rng(seed), np.random.default_rng([seed, 1])

@@ -39,7 +39,7 @@ def processor() -> str:
 
 
 def random_llama(hidden: int, layers: int) -> interp.Model:
-    """A model whose random weights are so large that answers are not uniform."""
+    """A model with random weights large enough that its answers are not uniform."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -58,7 +58,7 @@ def random_llama(hidden: int, layers: int) -> interp.Model:
 
 
 def enlarged(hf: PreTrainedModel, factor: float) -> PreTrainedModel:
-    """The model, with its weight matrices multiplied in place."""
+    """The model, with its weight matrices scaled in place."""
     with torch.no_grad():
         for parameter in hf.parameters():
             if parameter.dim() > 1:
@@ -82,13 +82,13 @@ def timed(
 
 
 def tokens_once(prompts: Iterable[Tokens]) -> int:
-    """The number of tokens of the prompts, with shared beginnings counted once."""
+    """The number of tokens in the prompts, with shared beginnings counted once."""
     ordered = sorted(prompts)
     again = sum(shared_tokens(one, other) for one, other in pairwise(ordered))
     return sum(map(len, ordered)) - again
 
 
 def lines(title: str, numbers: Mapping[str, float]) -> str:
-    """A title, and one line for each number with its name."""
+    """A title, then one line for each number and its name."""
     rows = (f"  {name:45}{number:12,.4g}" for name, number in numbers.items())
     return "\n".join([title, *rows])

@@ -5,7 +5,7 @@
 In one process, on one CPU thread, a random Llama reads every text that `interp thoughts` reads for
 some prompts, such as parts of thoughts, exchanged sentences and exchanged premises. Thoughts are
 drawn from a few sentences. Texts are read in plain batches of whole texts and with shared prefixes;
-for each way, the fastest of the same token budgets counts. The bound is the number of tokens in
+for each way, the fastest of the same token budgets is used. The bound is the number of tokens in
 plain batches divided by the number that remain if shared beginnings are read once. The ways are
 timed in alternation, and medians are reported.
 """
@@ -60,14 +60,14 @@ def main() -> None:
 
 
 def thinking_llama(hidden: int, layers: int) -> interp.Model:
-    """A random model whose tokenizer has the marks of a thought."""
+    """A random model whose tokenizer has the marks that delimit a thought."""
     model = random_llama(hidden, layers)
     model.tokenizer.chat_template = TEMPLATE
     return replace(model, chat=ChatFormat(thinking="on"))
 
 
 def texts_of(model: interp.Model, *, pairs: int) -> list[TokenizedPrompt]:
-    """The distinct texts that are read for some pairs of prompts."""
+    """The distinct texts that are read for several pairs of prompts."""
     prompts = with_donors(interp.load_prompts(limit=pairs), count=1)
     read: dict[tuple[str, Thought | None], Prompt] = {}
     for prompt in prompts:

@@ -13,7 +13,7 @@ def below(rng: random.Random, number: int) -> int:
 
 
 def pick(rng: random.Random, items: Sequence[T]) -> T:
-    """One of the items, all equally likely."""
+    """One of the items; all are equally likely."""
     return items[below(rng, len(items))]
 
 

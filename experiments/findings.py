@@ -28,7 +28,7 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
-    p_holm, the column after p, is p corrected across all rows (Holm, 1979). verdict, the column
+    The column p_holm, after p, is p corrected across all rows (Holm, 1979). The column verdict,
     after excluded_above, applies `interp.statistics.decisions` to p_holm.
 
     Args:
@@ -48,7 +48,7 @@ EXPLORATORY = (
     "finding even if no effect exists (docs/statistics.md gives the share), so confirm any such "
     "finding in another run."
 )
-"""Separates the comparisons named in advance from all other tests."""
+"""The text that separates the comparisons named in advance from all other tests."""
 
 
 NAMED_IN_ADVANCE = (
@@ -70,7 +70,7 @@ def named_section(
     Args:
         table: the rows of `family_table`.
         item: the table as an item.
-        matrices: figures from `model_matrix` and `matrix`; None is omitted.
+        matrices: figures from `model_matrix` and `matrix`; Nones are omitted.
         text: further notes for reading the comparisons.
     """
     tested = (table["verdict"] != UNTESTED).sum()
@@ -90,7 +90,7 @@ CELLS = (
 def model_matrix(
     name: str, title: str, table: pd.DataFrame, models: Sequence[str]
 ) -> FigureItem | None:
-    """A matrix of differences between models, row minus column; None if there are fewer than two.
+    """A matrix of differences between models, row minus column; None for fewer than two models.
 
     Args:
         name: stem of the figure's files.
@@ -128,17 +128,16 @@ def _matrix(name: str, title: str, cells: pd.DataFrame, *, y: str, x: str) -> Fi
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
-    """A sentence of at most 25 words that sums up comparisons of one kind.
+    """A sentence of at most 25 words that summarizes the comparisons of one kind.
 
     If no comparison shows a difference, the sentence gives the range of differences that at least
-    one comparison does not exclude, the smallest p, and the n of the comparison with the fewest
+    one comparison leaves open, the smallest p, and the n of the comparison with the fewest
     clusters.
 
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
         subject: what is compared with what.
-        ordered: whether the sign of a difference has a meaning, which it does not have between
-            models.
+        ordered: whether the sign of a difference is meaningful; between models it is not.
     """
     tested = rows[rows["verdict"] != UNTESTED]
     if tested.empty:
@@ -185,6 +184,6 @@ def _p(p: float) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as in a sentence: "a, b and c"."""
+    """Names, joined as in a sentence: "a, b and c"."""
     *others, last = [*names] or [""]
     return f"{', '.join(others)} and {last}" if others else last

@@ -1,4 +1,4 @@
-"""Parts that all studies of papers use: page frame, published numbers and row order."""
+"""Parts that all replications of papers share: page frame, published numbers and row order."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -53,12 +53,12 @@ def paper_report(
 
 
 def published_table(package: str, file: str) -> pd.DataFrame:
-    """A paper's numbers, read from the folder data/ of the study's package."""
+    """A paper's numbers, read from the data/ folder of the study's package."""
     return pd.read_csv(str(files(package) / "data" / file))
 
 
 def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Both tables, stacked; the column `source`, after `model`, tells their rows apart."""
+    """Both tables, stacked; the column `source`, after `model`, says which table a row is from."""
     both = pd.concat(
         [measured.assign(source="measured"), published.assign(source="published")],
         ignore_index=True,
@@ -67,11 +67,11 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
 
 
 _COUNTS = ("n", "golden_rules")
-"""Columns of counts, which only measured rows have."""
+"""Count columns, which only measured rows have."""
 
 
 def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> TableItem:
-    """A table of measured and published numbers; the page shows the columns that both have.
+    """A table of measured and published numbers; the page shows the columns that have both.
 
     If no column has both kinds of numbers, the page shows only the measured rows; the file has all
     rows.
@@ -99,7 +99,7 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """Rows sorted by each column's list of values, first column first; other values come last.
+    """Rows sorted by the list of values for each column in turn; other values come last.
 
     Ties keep their order, and all rows their index.
     """

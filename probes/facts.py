@@ -1,4 +1,4 @@
-"""Facts that a model knows, measured by their probability and by greedy completions."""
+"""The facts that a model knows, measured by probability and by greedy completion."""
 
 import math
 
@@ -24,11 +24,11 @@ from interp_probes.specs import Familiarity, Knowledge
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
-    The answer is the name that the data set gives; aliases do not count, as in the paper. If the
-    answer may be written with or without a leading space, the probabilities of both first tokens
-    are added (`AnswerTokenizer`), and the table lists the more likely token. The probabilities of
-    both spellings of the whole name are added too, because only whole names distinguish answers
-    with a common beginning.
+    Only the name given in the data set counts as the answer; as in the paper, aliases do not. If
+    the answer can be written with or without a leading space, the probabilities of both first
+    tokens are added (`AnswerTokenizer`), and the table lists the more likely token. The
+    probabilities of both spellings of the whole name are added too, because only whole names
+    distinguish answers that begin alike.
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.
@@ -64,7 +64,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 def _whole_names(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
 ) -> list[float]:
-    """The probability of each answer's name, summed over the ways to write it."""
+    """The probability of each answer, summed over the ways to write its name."""
     if model.kind is not CAUSAL:
         return [math.nan] * len(batch.prompts)
     ways = [

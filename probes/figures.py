@@ -1,4 +1,4 @@
-"""Figures of the results of probes."""
+"""Figures that show the results of the probes."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,26 +9,26 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 50
-"""Minimum number of prompts for an accuracy to be drawn; `FEWEST` clusters are needed too."""
+"""Fewest prompts for which an accuracy is drawn; at least `FEWEST` clusters are needed too."""
 
 MODELS_A_ROW = 3
-"""Number of panels side by side; more would be too small to read on a page."""
+"""Number of panels side by side; if there were more, they would be too small to read on a page."""
 
 _DRAWN = ("all", "failed")
 """The subsets that are drawn as lines."""
 
 _RANGE = (0.2, 1.02)
-"""Range of accuracies in a panel."""
+"""Range of the accuracy axis in a panel."""
 
 _POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """Accuracy of linear probes by layer, with a panel per model and position.
+    """Accuracy of linear probes by layer, with one panel per model and position.
 
     Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals. The
-    grey line is the mean control accuracy, with its standard deviation over draws. Subsets with
-    fewer than `ENOUGH` prompts, or fewer than `FEWEST` clusters, are not drawn.
+    grey line and band are the mean control accuracy and its standard deviation over draws. Subsets
+    with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
 
     Args:
         table: the table from `linear_probes`.

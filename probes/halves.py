@@ -1,12 +1,12 @@
-"""Two halves of a prompt set that share no entity, or no other unit, such as a pair.
+"""Splits a prompt set into two halves that share no entity, or no other unit, such as a pair.
 
 1. Link: the entities of a pair of prompts (B, its A, and the wrong A) belong together.
 2. Order: walk each connected component from neighbour to neighbour. If wrong answers are a
    permutation, as in RULEBREAKERS, components are cycles, and the walk follows each cycle.
 3. Cut each component along its walk into two even parts, if this loses few pairs.
-4. Place the other components whole, starting with the largest, into the half that has fewer pairs
-   of their entity group, so that each group is in both halves. Kinds with a handful of As, such as
-   animals, lie in one half.
+4. Place each other component whole, starting with the largest, into the half that has fewer pairs
+   of its entity group, so that each group is in both halves. Kinds with only a few different As,
+   such as animals, stay within one half.
 5. While the halves of a group are too unequal, also cut the component of the group that loses the
    fewest pairs.
 6. Drop the pairs whose entities are in different halves.
@@ -20,10 +20,10 @@ from itertools import accumulate
 import pandas as pd
 
 ENTITIES = ("entity_a", "entity_b")
-"""The factors that name the entities of a pair."""
+"""The factors that give a pair's entities."""
 
 GROUP = "entity_group"
-"""The factor whose values, the groups of entities, should be in both halves."""
+"""The factor that gives the entity group; each group should be in both halves."""
 
 DROPPED = -1
 """Value for prompts whose entities lie in different halves."""
@@ -33,16 +33,16 @@ FEW = 0.1
 
 EVEN_ENOUGH = 0.4
 """Share of a group's pairs that the smaller half must have. If it has fewer, a component of the
-group that was placed whole is cut, regardless of the loss.
+group that was placed whole is cut, no matter how many pairs are lost.
 """
 
 
 def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
-    """The prompts table with entities; if it has none, the unit of each prompt is both entities.
+    """The prompts table with entities; if it has none, each prompt's unit stands for both entities.
 
     Args:
         prompts: the prompts table.
-        unit: the factor whose prompts depend on each other; pair_id if None.
+        unit: the factor whose values group dependent prompts; pair_id if None.
     """
     if set(ENTITIES) <= set(prompts):
         return prompts
@@ -80,10 +80,10 @@ def _half_of(entities: Iterable[str], half: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class _Component:
-    """Entities that are linked by pairs."""
+    """Entities that pairs link to each other."""
 
     cut: Mapping[str, int]
-    """The half of each entity if the component is cut."""
+    """The half in which each entity lies if the component is cut."""
     group: Hashable
     """Group of the first pair's B."""
     pairs: int
@@ -92,7 +92,7 @@ class _Component:
 
     @property
     def lost(self) -> int:
-        """Number of pairs that the cut drops."""
+        """Number of pairs that are dropped by the cut."""
         return self.pairs - sum(self.kept)
 
 
@@ -133,7 +133,7 @@ def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half of each entity if a walk is cut in the middle of its pairs."""
+    """The half of each entity if a walk is cut where half of its pairs have been passed."""
     passed = list(accumulate(weights[entity] for entity in walk))
     return {
         entity: int(2 * now - weights[entity] > passed[-1])

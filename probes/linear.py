@@ -1,15 +1,15 @@
 """Linear probes of the residual stream: whether a model encodes more than it states.
 
 1. Split the prompts into two halves that share no entity, or no other unit (`probes.halves`).
-2. Read the vectors of one model, position and layer.
+2. Load the vectors of one model, position and layer.
 3. Cross-fit: the sign of a ridge regression of the label on one half predicts the other half.
-4. Repeat this with labels swapped at random for each entity pair: this is the control task (Hewitt
-   and Liang, 2019), and also a permutation test of the accuracy.
-5. Count: accuracy on all prompts, and on prompts whose pair the model recognized or failed.
+4. Repeat this with the labels of random entity pairs swapped: this is the control task (Hewitt and
+   Liang, 2019), and also a permutation test of the accuracy.
+5. Compute the accuracy on all prompts, on the recognized pairs, and on the failed pairs.
 
 Ridge regression has a closed form, and all label vectors share one factorization, so every control
-is a full refit of the probe. It is the first Newton step of a logistic regression with
-C = 4 / `RIDGE`; on 60 cells of six organisms, the accuracies differed by at most 0.016.
+is a full refit of the probe. It is the first Newton step of a logistic regression with C = 4 /
+`RIDGE`; in 60 cells from six organisms, the accuracies of the two differed by at most 0.016.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ class Task:
     prompts: pd.DataFrame
     """prompt_id, entity_b, group, half, label and recognized; dropped prompts are omitted."""
     labels: Booleans
-    """(prompt, 1 + draw): first the label, then the control labels. In each draw, the labels of
+    """(prompt, 1 + draw): the true labels, then the control labels. In each draw, the labels of
     each entity are swapped with probability one half.
     """
     dropped: int
@@ -77,32 +77,32 @@ def linear_probes(
 ) -> pd.DataFrame:
     """Accuracy with which probes read a prompt's side from the residual stream, held out by entity.
 
-    The label is the side: rulebreaker or not. Both sides of a pair of RULEBREAKERS state the same
+    The label is the side: rulebreaker or not. In RULEBREAKERS, both sides of a pair say the same
     about B and differ only in A, so the label is also the truth value of "B is in A" (or "B is a
     kind of A"): a probe cannot separate the two.
 
     Args:
         residuals: the residuals table, or files that hold it and are read layer by layer.
         prompts: the prompts table, with prompt_id, pair_id and side; if it has an entity_group,
-            each group is in both halves and has its own rows.
+            each group is split between the halves and has its own rows.
         answers: the answers table, with model, prompt_id, correct and error.
-        unit: the factor that takes the place of entities in prompts without entity_a and entity_b;
-            each pair if None.
+        unit: the factor that replaces the entities if prompts have no entity_a and entity_b; the
+            pair if None.
         seed: seed of the control labels.
 
     Returns:
-        One row per model, position, layer and subset of the prompts (`prompts`: all, recognized,
-        failed, and each entity group if the prompts name one). accuracy is a share of prompts, and
-        chance is 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
-        control_accuracy is the mean over `CONTROLS` draws in which the labels of both sides of an
-        entity pair are swapped together at random, and control_sd is their standard deviation;
-        selectivity = accuracy - control_accuracy. p is one-sided: the share of draws whose labels
-        are predicted at least as well as the true labels, which count as one draw. p_family is the
-        same share for the largest accuracy of each draw over positions and layers of the model
-        (Westfall and Young, 1993). There are no tests for fewer than ten clusters. n_prompts and
-        n_clusters count prompts and distinct B, or units; n_dropped prompts are omitted because
-        their entities lie in different halves or their pair has an error. Undefined numbers are
-        NaN, and `note` gives the reason.
+        One row per model, position, layer, and subset of the prompts (`prompts`: all, recognized,
+        failed, and each entity group if the prompts name one). accuracy is the share of prompts
+        predicted correctly, and chance is 0.5; accuracy_low and accuracy_high bound its 95%
+        interval (`_interval`). control_accuracy is the mean over `CONTROLS` draws in which the
+        labels of both sides of an entity pair are swapped together at random, and control_sd is
+        their standard deviation; selectivity = accuracy - control_accuracy. p is one-sided: the
+        share of draws whose labels are predicted at least as well as the true labels, which are
+        included as one more draw. p_family is the same share for each draw's largest accuracy over
+        all positions and layers of the model (Westfall and Young, 1993). With fewer than ten
+        clusters, nothing is tested. n_prompts counts prompts, and n_clusters distinct Bs or units;
+        n_dropped prompts are omitted because their entities lie in different halves or their pair
+        has an error. Undefined numbers are NaN, and `note` gives the reason.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals
@@ -153,7 +153,7 @@ def _task(
 
 
 def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Each model of the table with its positions and layers, in order of appearance."""
+    """Each model in the table with its positions and layers, in order of appearance."""
     table = _read(residuals, ["model", "position", "layer"])
     distinct = table.group_by(["model", "position", "layer"], use_threads=False).aggregate([])
     for model, rows in distinct.to_pandas().groupby("model", sort=False):
@@ -164,7 +164,7 @@ def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
 
 
 def _read(residuals: Residuals, columns: list[str], filters: Filters | None = None) -> pa.Table:
-    """Columns of the rows. Paths are absolute, since pyarrow reads "http:/x" as an address."""
+    """Columns of the rows. Paths are made absolute, since pyarrow treats "http:/x" as a URL."""
     if isinstance(residuals, pd.DataFrame):
         table = pa.Table.from_pandas(residuals, preserve_index=False)
         found = table if filters is None else table.filter(pq.filters_to_expression(filters))
@@ -188,7 +188,7 @@ def _vectors(residuals: Residuals, model: str, position: str, layer: int, task: 
 
 
 def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Numbers]]:
-    """The rows of one model, position and layer, one per subset, with their control accuracies."""
+    """One row per subset for a model, position and layer, with the control accuracies."""
     right, why = _held_out(vectors, task.labels, task.prompts["half"].to_numpy())
     held_out = task.prompts.assign(right=right[:, 0])
     for name, inside in _subsets(task.prompts):
@@ -249,15 +249,15 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 
 
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
-    """The 95% interval of the share of correct predictions; NaN if a half has one entity pair.
+    """The 95% interval of the share of correct predictions; NaN if a half has only one entity pair.
 
-    The errors of the two halves depend on both halves, and they are fully correlated near chance.
+    The error of each half depends on both halves, and the two are fully correlated near chance.
     The standard error is therefore the mean of the two halves' errors, each clustered by entity
-    pair, and Student's t has the degrees of freedom of the half with fewer entity pairs. The
-    interval is Wilson's for the number of independent trials that would have that standard error.
-    If all or no predictions are correct, it is Wilson's for the number of entity pairs in the
-    smaller half. In 400 simulated samples of 60 entity pairs with 4 prompts and 8 dimensions, the
-    interval contained the expected accuracy, which ranged from 0.50 to 0.97, in 97% to 98% of
+    pair, and the degrees of freedom of Student's t are those of the half with fewer entity pairs.
+    The interval is Wilson's for the number of independent trials that would give that standard
+    error. If all or no predictions are correct, it is Wilson's for the number of entity pairs in
+    the smaller half. In 400 simulated samples of 60 entity pairs with 4 prompts and 8 dimensions,
+    the interval contained the expected accuracy, which ranged from 0.50 to 0.97, in 97% to 98% of
     samples.
     """
     halves = [_clustered(rows) for _, rows in subset.groupby("half")]

@@ -54,7 +54,7 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
 
 
 def _place(tokenized: TokenizedPrompt, position: str) -> Place:
-    """The token of a position."""
+    """The token at a position."""
     if position == LAST_TOKEN:
         return Place(position, (len(tokenized) - 1,))
     if position not in tokenized.segments:
@@ -83,15 +83,15 @@ def _rows(
 
 
 def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
-    """The residuals table from vectors of the residual stream that were read elsewhere.
+    """The residuals table, made from residual stream vectors that were read elsewhere.
 
     Args:
         vectors: the columns of the table `activation_vectors`, with one token per vector, at
-            `resid_pre` of layer 0 and `resid_post`, as returned by
+            `resid_pre` of layer 0 and at `resid_post`, as returned by
             `interp.export.vllm.read_hidden_states`.
 
     Raises:
-        UserError: a vector is from another site, or is an average over tokens.
+        UserError: a vector is from another site or is an average over tokens.
     """
     after = vectors["site"] == "resid_post"
     if not (after | ((vectors["site"] == "resid_pre") & (vectors["layer"] == 0))).all():

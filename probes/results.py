@@ -16,15 +16,16 @@ from interp_probes.halves import ENTITIES
 from interp_probes.linear import held_out, linear_probes
 
 FILTERED_GROUPS = ("geographical",)
-"""Entity groups whose unknown pairs are excluded. The paper checked categorical pairs by hand,
-because models answer them in many correct ways, and excluded none (Appendix C)."""
+"""Entity groups whose unknown pairs are excluded. The authors of the paper checked categorical
+pairs by hand, because models give many different correct answers, and excluded none (Appendix
+C)."""
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _GROUP = "entity_group"
 
 
 def _described(facts: pd.DataFrame) -> pd.DataFrame:
-    """The columns that name each fact: the system's factors, or else its text and answer."""
+    """The columns that identify a fact: the system's factors, or else its text and answer."""
     named = [name for name in ("category", _GROUP, *ENTITIES) if name in facts]
     return facts[["prompt_id", *(named or ["text", "gold"])]]
 
@@ -40,13 +41,13 @@ class FactFamiliarity(Result):
     question: ClassVar[str] = "How probable is each fact to the models?"
 
     def headline(self) -> pd.DataFrame:
-        """Mean familiarity over the facts, by the first token and by the whole name."""
+        """Mean familiarity over the facts, for the first token and for the whole name."""
         table = _measured(self, "familiarity")
         names = {"familiarity": "familiarity", "whole_name": "familiarity of the whole name"}
         return _means(table, names)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Familiarity of each fact, and its mean by model and group of entities."""
+        """Familiarity of each fact, and its mean by model and entity group."""
         table = flag_shared(_measured(self, "familiarity"), self.prompts)
         table = table.merge(_described(self.prompts), on="prompt_id")
         table_of_groups = table.assign(shared=table["shared_with"] > 0)
@@ -155,7 +156,7 @@ def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _lacking(facts: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Number of missing facts of each model; prints a line for each model that lacks any."""
+    """Number of facts missing for each model; prints a line for each model that lacks any."""
     lacking = len(facts) - table.groupby("model", sort=False)["prompt_id"].nunique()
     for model, count in lacking[lacking > 0].items():
         echo(
@@ -191,8 +192,8 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with` instead of `token_ids`.
 
-    `shared_with` is the number of other answers of the model that share a token with this answer;
-    familiarity cannot distinguish these answers.
+    `shared_with` is the number of the model's other answers that share a first token with this
+    answer; familiarity cannot tell these answers apart.
 
     Args:
         table: the familiarity table.
@@ -211,8 +212,8 @@ def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame
     """The facts that at least one model fails: one row per fact, in the order of `facts`.
 
     Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
-    facts have none of these; excluded, which only facts in groups have: whether their pairs are
-    excluded; failed_by: the names of the models that fail; why: the completions of these models.
+    facts have none of these; excluded (only for facts in groups): whether their pairs are excluded;
+    failed_by: the names of the models that fail; why: the completions of these models.
 
     Args:
         knowledge_table: the knowledge table of all models of a study.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from interp.prompts.source import PromptSource
 
 LAST_TOKEN = "last_token"
-"""The position of the last prompt token, at which causal models predict the answer."""
+"""The name of the position of the last prompt token, at which causal models predict the answer."""
 
 
 class OfFacts(Spec):
@@ -84,7 +84,7 @@ class Residuals(Spec):
         """The prompts, which must have two sides and every segment to be read.
 
         Raises:
-            UserError: there are more or fewer sides, or a position is not in the first prompt.
+            UserError: the number of sides is not two, or a position is not in the first prompt.
         """
         sides = list(dict.fromkeys(prompt.side for prompt in prompts))
         if len(sides) != 2:

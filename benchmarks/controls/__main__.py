@@ -4,10 +4,10 @@
 
 With --out, finished studies are written to that folder and are not simulated again, so a second run
 resumes. You can also simulate other ranges (--first) elsewhere, copy all files into one folder, and
-rerun for the tables of all studies.
+rerun this to get the tables of all studies.
 
-No model is run. A simulated study has tables like those of a real study, with or without effects.
-The functions that make the report's tables are applied to them. The rates are:
+No model is run. A simulated study, with or without effects, has tables like those of a real study,
+and the functions that make the report's tables are applied to them. The rates are:
 
 - false positives: the share of studies without the effect in which p is at most 0.05;
 - over prompts: false positives of a test that treats prompts as independent;

@@ -2,15 +2,16 @@
 
     python -m benchmarks.controls.faithfulness --studies 500
 
-No model is run. Each method finds the top segment of a prompt with its own probability; these hits
+No model is run. Each method has its own probability of finding a prompt's top segment (a hit); hits
 are correlated within prompts and clusters. The functions that make the page's tables judge the
 hits. The output gives, by setting and size, the shares of studies:
 
-- worse: in which one of the best methods is called worse (weaker or refuted);
+- worse: in which one of the best methods is judged worse (weaker or refuted);
 - above: in which at least one method that is no better than chance is shown to be above chance;
 - best: whose interval for the method with the highest value contains that method's true value;
 - all: whose intervals for all methods contain the methods' true values;
-- ahead: whose intervals for the lead of the highest method contain all true differences;
+- ahead: whose intervals for the lead of the method with the highest value contain all true
+  differences;
 
 the mean bias of that method's value and of its corrected value; the mean number of methods that
 may be the best; and the shares of methods worse than the best, or above chance, that are shown to
@@ -50,11 +51,11 @@ class Setting(NamedTuple):
 
     name: str
     values: tuple[float, ...]
-    """Repeated for as many methods as there are."""
+    """Repeated until every method has a value."""
     prompt: float = 0.3
-    """Share of the variance that all methods share within a prompt."""
+    """Share of the variance that is common to all methods within a prompt."""
     cluster: tuple[float, ...] = (0.2,)
-    """Share of the variance that is common to a cluster, by method; repeated for all methods."""
+    """Each method's share of the variance that is common to a cluster; repeated like `values`."""
 
 
 SETTINGS = (
@@ -82,7 +83,7 @@ def hits(
 
 
 def trials_of_hits(found: Float[np.ndarray, "methods clusters prompts"]) -> Trials:
-    """Scores with these hits, of prompts with two segments; the first has the larger effect."""
+    """Scores with these hits for two-segment prompts, whose first segment has the larger effect."""
     methods, clusters, prompts = found.shape
     number = clusters * prompts
     flat = found.reshape(methods, number)

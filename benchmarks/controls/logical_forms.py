@@ -37,18 +37,18 @@ MEAN, SD = 0.6, float(np.hypot(0.05, 0.15))
 """Mean and standard deviation of a form's soft accuracy, for one model without effects."""
 
 SKEWED = (2.2, 8.0)
-"""Log-odds at the mean, and per unit of soft accuracy; most answers are right and a few wrong."""
+"""Log-odds at the mean, and per unit of soft accuracy; most answers are right."""
 
 MODELS = (2, 3, 4, 6, 10, 20)
 
 SPREADS = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Standard deviations of the true values of models, in units of the mean error."""
+"""Standard deviations of the models' true values, in units of the mean error."""
 
 ERRORS = (0.01, 0.06)
 """Smallest and largest standard error of a model's contrast."""
 
 SHAPE = 4.0
-"""Shape of the gamma distribution of skewed true values, which gives a skewness of 1."""
+"""Shape of the gamma distribution for skewed true values; it gives a skewness of 1."""
 
 
 def of_one_model(rng: np.random.Generator, planted: bool) -> list[Tested]:
@@ -98,7 +98,7 @@ def of_three_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Contrasts pooled over models, for several numbers and spreads, and one more model.
+    """Contrasts pooled over several numbers of models with several spreads, and one further model.
 
     Errors are unequal and estimated with 39 degrees of freedom; true values are normal or skewed.
     """
@@ -128,7 +128,7 @@ def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def _deviations(rng: np.random.Generator, count: int, *, skewed: bool) -> np.ndarray:
-    """Draws with a mean of 0 and a standard deviation of 1."""
+    """Draws from a distribution with mean 0 and standard deviation 1."""
     if skewed:
         return (rng.gamma(SHAPE, 1, count) - SHAPE) / np.sqrt(SHAPE)
     return rng.normal(size=count)
@@ -178,7 +178,7 @@ def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) 
 
 
 def _of_a_mean(rows: pd.DataFrame, name: str, mean: float) -> Tested:
-    """The mean of the first level, whose true value is known if nothing is planted."""
+    """The mean at the first level, whose true value is known if nothing is planted."""
     first = level_means(rows, SHOWN).iloc[0]
     return Tested(
         f"{name}, mean of a modality", np.nan, low=first["low"] - mean, high=first["high"] - mean

@@ -46,7 +46,7 @@ def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per test of the first model: the shares that are rejected, naive and covered."""
+    """One row per test of the first model: shares rejected, rejected naively, and covered."""
     name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
     rows = found[model.isin(["", "first"])].assign(test=name)
     judged = pd.DataFrame(
@@ -74,7 +74,7 @@ def families_of(null: pd.DataFrame) -> str:
 
 
 def findings(null: pd.DataFrame) -> dict[str, float]:
-    """Share of studies in which each family, or any family, has a p_holm of at most 0.05."""
+    """Share of studies in which p_holm is at most 0.05 in each family, or in any."""
     corrected = null[null["family"] != ""].assign(found=lambda rows: _at_most(rows["p_holm"]) == 1)
     by_family = corrected.groupby(["family", "study"], sort=False)["found"].any()
     shares = by_family.groupby("family", sort=False).mean().to_dict()

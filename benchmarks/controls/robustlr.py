@@ -34,14 +34,14 @@ POPULATION = 20_000
 """Number of theories from which true scores are computed."""
 
 LEVEL, LEVELLED = 0.4, "level"
-"""Weighted F1 of the third model on every contrast set, and its name."""
+"""The third model's weighted F1 on every contrast set, and the model's name."""
 
 EFFECT = 0.7
 """The planted effect, in log-odds of a right answer."""
 
 
 def of_robustlr(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Every named comparison, and the intervals of scores."""
+    """Every named comparison, and the intervals of the scores."""
     prompts = _prompts(rng, THEORIES)
     shift = {"first": 0.0, "second": EFFECT * planted, LEVELLED: 0.0}
     rows = pd.concat(
@@ -121,7 +121,7 @@ def _answered(
 
 @cache
 def _levels(levelled: bool) -> dict[str, float]:
-    """The log-odds at which each set's mean F1 is that of the best constant guess, or `LEVEL`."""
+    """For each set, the log-odds at which mean F1 is `LEVEL` or that of the best constant guess."""
     prompts = _prompts(np.random.default_rng(0), POPULATION // 10)
     guesses = theory_scores(with_baselines(prompts.assign(model="", answer="")), ["model", "set"])
     constant = guesses[guesses["model"].isin([f"always {label}" for label in LABELS])]
@@ -145,7 +145,7 @@ def _solved(prompts: pd.DataFrame, target: float) -> float:
 
 
 def _mean_scores(prompts: pd.DataFrame, level: float) -> tuple[float, float]:
-    """Mean F1 and consistency of a set at a level, over ten draws of answers to its theories."""
+    """Mean F1 and consistency at given log-odds, over ten draws of answers to a set's theories."""
     rng, found = np.random.default_rng(1), []
     theory, first = pd.factorize(prompts["pair_id"])
     gold = pd.Index(LABELS).get_indexer(prompts["gold"])

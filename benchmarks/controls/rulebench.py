@@ -1,7 +1,7 @@
 """The tests and intervals in the report of RuleBench, run on one simulated study.
 
-Golden rules differ in how easy they are for a model, overall and under each setting. Questions
-differ too. Some rules have many questions, as in generated sets.
+Golden rules differ in how easy they are for a model, both overall and under each setting, and so do
+questions. Some rules have many questions, as in generated sets.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ QUESTIONS, RULES = 160, 60
 """Numbers of questions and of rules; earlier rules are drawn more often."""
 
 OF_RULE, OF_SETTING, OF_QUESTION = 1.5, 1.0, 0.7
-"""Standard deviations, in log-odds, of rules, of rules under a setting, and of questions."""
+"""Standard deviations of ease, in log-odds: of rules, of rules under a setting, and of
+questions."""
 
 EFFECT = 1.0
 """The effect planted in the second model, in log-odds of a right answer."""
@@ -68,7 +69,7 @@ def _of_comparisons(results: Results) -> Iterator[Tested]:
 
 
 def _of_accuracy(results: Results) -> Iterator[Tested]:
-    """Intervals of the accuracy, minus the truth: clustered, and Wilson's over questions."""
+    """Intervals of the accuracy, minus its true value: clustered, and Wilson's over questions."""
     truth, own = _truth(), results.texts[results.texts["model"] == "a"]
     naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
     both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}
@@ -79,7 +80,7 @@ def _of_accuracy(results: Results) -> Iterator[Tested]:
 
 
 def _truth() -> float:
-    """The accuracy over all rules and questions that could have been drawn."""
+    """The accuracy over all the rules and questions that could have been drawn."""
     spread = np.sqrt(OF_RULE**2 + OF_SETTING**2 + OF_QUESTION**2)
     return float(expit(np.random.default_rng(0).normal(0, spread, POPULATION)).mean())
 

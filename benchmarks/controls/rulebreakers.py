@@ -48,7 +48,7 @@ def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def _prompt_models(results: Results) -> pd.DataFrame:
-    """The regression for one model and method; each takes as long as all other tests together."""
+    """The regression for one model and method; each takes as long as all other tests combined."""
     answers, ratios = results.answers, results.ratios
     return prompt_models(
         replace(
@@ -60,7 +60,7 @@ def _prompt_models(results: Results) -> pd.DataFrame:
 
 
 def _of_table(table: pd.DataFrame, name: str, *, by: str | list[str] = ()) -> Iterator[Tested]:
-    """The tests of a table with p and p_holm, one per row."""
+    """One test per row of a table with p and p_holm."""
     keys = [by] if isinstance(by, str) else list(by)
     for row in table.to_dict("records"):
         label = ", ".join([name, *(str(row[key]).replace("_", " ") for key in keys)])
@@ -134,7 +134,7 @@ def _of_probes(results: Results) -> Iterator[Tested]:
 
 
 def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
-    """The intervals from which the report's sentences say what is excluded."""
+    """The intervals from which the report's sentences conclude what is excluded."""
     above = table["paired_low"] > table["chance_yes_rate"]
     ends = accuracy(results).set_index(["measure", "model"])[["low", "high"]]
     lower = ends.loc[SIDES[0], "high"] < ends.loc[SIDES[1], "low"]

@@ -1,4 +1,4 @@
-"""Simulated studies, by kind: draws them, tests them, and keeps them in a folder."""
+"""Simulated studies of several kinds: drawn, tested, and kept in a folder."""
 
 import gc
 import re
@@ -33,7 +33,7 @@ RESAMPLES = 199
 
 
 BLOCK = 20
-"""Number of studies that are written at a time."""
+"""Number of studies that are written to disk at a time."""
 
 KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS": of_rulebreakers,
@@ -69,7 +69,7 @@ def kept(
         file = folder / f"{stem}-{block[0]:06}-{block[-1]:06}.parquet"
         write_whole(file, partial(parts[-1].to_parquet, index=False))
     whole = pd.concat(parts).sort_values("study", kind="stable", ignore_index=True)
-    # Overlapping ranges have the same studies, because each study is drawn from its own number.
+    # Overlapping ranges give the same studies, because a study's draws depend on its number.
     return whole.drop_duplicates(["study", "test"], ignore_index=True)
 
 
@@ -79,8 +79,8 @@ def simulated(
     """One row per study and test: study, and the fields of Tested.
 
     Args:
-        kind: a name of `KINDS`.
-        studies: the numbers of the studies; a study's draws depend on its number and the seed.
+        kind: a name from `KINDS`.
+        studies: the numbers of the studies; a study's draws depend on its number and on `seed`.
         planted: whether there are effects.
         seed: the seed of the random draws.
         jobs: number of processes.

@@ -1,4 +1,4 @@
-"""Simulated studies: a study's tables, with or without effects, made without a model.
+"""The tables of simulated studies, with or without effects, made without a model.
 
 Answers are correlated as in real studies: for each entity pair, a model has a separate inclination
 to accept, and a separate ability to distinguish the sides, in either direction. Without effects
@@ -29,10 +29,10 @@ NAMED_WITHIN = 12
 """Number of cities whose name contains their country's."""
 
 ASKED = tuple(phrasing.id for phrasing in PHRASINGS)[:3]
-"""The phrasings of each instance, all answered by Yes or No."""
+"""The phrasings of each instance, all to be answered with Yes or No."""
 
 WEIGHTS = {"geographical": 6.0, "categorical": 1.0}
-"""Number of pairs in the data set for each pair drawn."""
+"""The data set has this many pairs for each pair that is drawn."""
 
 DIMENSIONS = 8
 """Width of the residual stream."""
@@ -49,8 +49,7 @@ class Effects:
     familiarity: float = 0.0
     """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0
-    """Added to `sides` under the first rule. The effects below, up to `direction`, are also added
-    to `sides`."""
+    """Added to `sides` under the first rule, like the fields below, except `direction`."""
     group: float = 0.0
     """For cities, relative to other entity pairs."""
     phrasing: float = 0.0
@@ -62,9 +61,9 @@ class Effects:
     entity_ratio: float = 0.0
     """Per standard deviation of an entity pair's mean ratio of attention scores."""
     prompt_ratio: float = 0.0
-    """Per standard deviation of a prompt's deviation from this mean."""
+    """Per standard deviation of a prompt's difference from this mean."""
     direction: float = 0.0
-    """How far the side of a prompt moves its vector, in standard deviations."""
+    """How far a prompt's side shifts its vector, in standard deviations."""
 
 
 NOTHING = Effects()
@@ -86,7 +85,7 @@ EVERYTHING = Effects(
 
 @cache
 def _prompts() -> pd.DataFrame:
-    """The prompts of every study; the two sides of a pair follow each other.
+    """The prompts of every study; the two sides of a pair are adjacent.
 
     The non-rulebreaker names the A of another entity pair.
     """
@@ -243,10 +242,10 @@ def logical_forms(
 ) -> pd.DataFrame:
     """The scores of models on LogicalForms, to which mixed models are fitted.
 
-    Effects are in soft accuracy. They are the effects of necessity, of modus ponens, of their
-    interaction, and of perplexity per standard deviation. Each of several models has its own
-    effects of every modality and argument form. Each interpretation has its own effect on all
-    questions of a modality, with a standard deviation of `words`.
+    The effects, in units of soft accuracy, are those of necessity, modus ponens, their interaction,
+    and perplexity (per standard deviation). Each of several models has its own effects of every
+    modality and argument form. Each interpretation has its own effect on all questions of a
+    modality, with a standard deviation of `words`.
     """
     forms = pd.DataFrame(
         {

@@ -16,13 +16,13 @@ GROUPS = {
     "147 clusters x 6 against 30 x 4": ((147, 6, 0.05), (30, 4, 1.0)),
     "32 clusters x 10 against 36 x 10": ((32, 10, 0.3), (36, 10, 0.3)),
 }
-"""Number of clusters, trials per cluster and intraclass correlation, for each group."""
+"""For each group: number of clusters, trials per cluster and intraclass correlation."""
 
 SHARE, EFFECT = 0.3, 0.2
 """Share of hits, and the amount that an effect adds to the first group's share."""
 
 MEANS = {"normal": False, "skewed": False, "skewed, of unequal clusters": True}
-"""Distributions of cluster means, and whether clusters have 1 to 30 trials with two weights."""
+"""Distribution of the cluster means, and whether clusters have 1 to 30 trials with two weights."""
 
 
 def of_unlike(rng: np.random.Generator, planted: bool) -> list[Tested]:
@@ -63,7 +63,7 @@ def _of_means(rng: np.random.Generator, planted: bool) -> Iterator[Tested]:
 
 
 def _of_limits(rng: np.random.Generator, planted: bool) -> Iterator[Tested]:
-    """Whether a difference of interest is excluded, wrongly if it exists and rightly if not."""
+    """Whether a difference of interest is excluded: wrongly if it exists, and rightly if not."""
     for clusters in (12, 36, 150):
         a = _clusters(rng, clusters, 5, 0.5, share=1e-6 if planted else SMALLEST)
         b = _clusters(rng, clusters, 5, 0.5, share=1e-6)

@@ -132,7 +132,7 @@ def adjusted_section(results: Results) -> Section:
 
 
 def _random_effects(found: Effects | str) -> tuple[Item, ...]:
-    """The spread of the random effects, and Figure 4 if slopes vary."""
+    """The spread of the random effects, and Figure 4 if the slopes vary."""
     if isinstance(found, str):
         return ()
     spread = TableItem(

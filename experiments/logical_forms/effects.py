@@ -1,8 +1,8 @@
 """Differences between modalities and argument forms: raw means, and the paper's mixed models.
 
-Confirmatory contrasts compare raw means. The mixed models (4, 5) are exploratory: most of a
-question's perplexity comes from its form, so a mean adjusted for perplexity may describe questions
-that were never asked. The effects of factors vary by model, if there are enough models.
+Confirmatory contrasts compare raw means. The mixed models (4, 5) are exploratory: a question's
+perplexity comes mostly from its form, so a mean adjusted for perplexity may describe questions that
+were never asked. If there are enough models, the effects of factors vary by model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,12 +30,12 @@ PERPLEXITY = "relative_perplexity"
 FACTORS = ("modality", "argument_form")
 
 RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Yes"}
-"""Names of the dependent variables of formulas 4 and 5."""
+"""Names of the dependent variables in formulas 4 and 5."""
 
 
 @dataclass(frozen=True)
 class Effects:
-    """A mixed model of one dependent variable, with all that is reported about the model."""
+    """A mixed model of one dependent variable, with everything that is reported about it."""
 
     model: MixedModel
     means: pd.DataFrame
@@ -45,8 +45,8 @@ class Effects:
     tests: pd.DataFrame
     """The table `pairs_tested` for the adjusted means."""
     term_tests: pd.DataFrame
-    """One row per fixed effect and interaction, with the columns of `wald_test`, and with
-    chi_square, df and p_chi_square of the likelihood-ratio test."""
+    """One row per fixed effect and interaction, with the columns of `wald_test`, plus chi_square,
+    df and p_chi_square from the likelihood-ratio test."""
 
     @property
     def fit(self) -> pd.DataFrame:
@@ -79,7 +79,7 @@ class Effects:
 
     @property
     def covariate(self) -> str:
-        """The column that holds perplexity."""
+        """The column with the perplexity."""
         return str(self.model.formula.slope)
 
 
@@ -100,12 +100,12 @@ def effects(
         rows: rows of `Results.pooled`.
         response: "soft_accuracy" (4) or "relative_positive" (5).
         factors: "modality" and "argument_form", or one of them.
-        covariate: how perplexity enters: "relative_perplexity", or "perplexity_within_form", whose
-            mean is the same in all forms.
+        covariate: the measure of perplexity: "relative_perplexity", or "perplexity_within_form",
+            whose mean is the same for all forms.
         pairs: levels of the factor to compare; all pairs if None.
 
     Raises:
-        UserError: there are no rows, or the factors are collinear in them.
+        UserError: there are no rows, or the factors are collinear.
     """
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     model = fit_mixed_model(rows, formula, cluster=CLUSTER)
@@ -120,7 +120,7 @@ def effects(
 def pairs_tested(
     models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """Tests of the pairs of levels of each factor, with the model of that factor.
+    """Tests of each factor's pairs of levels, with the model fitted for that factor.
 
     Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
     (`interp.statistics.decisions`).
@@ -138,7 +138,7 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
-    """Adjusted and raw means of a factor's levels; `note` marks extrapolated ones."""
+    """Adjusted and raw means by level of a factor; `note` marks those that are extrapolated."""
     response, covariate = model.formula.response, str(model.formula.slope)
     raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
@@ -157,7 +157,7 @@ def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
 
 
 def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
-    """Tests of each fixed effect, and of the interaction in a model that includes it.
+    """Tests of each fixed effect, and of the interaction in a model with one.
 
     Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
     """
@@ -165,7 +165,7 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     crossed = ":".join(model.formula.varying)
     if len(model.formula.varying) == 2:
         wider = replace(model.formula, fixed=(*model.formula.fixed, crossed))
-        with suppress(UserError):  # not all combinations occur
+        with suppress(UserError):  # Not all combinations occur.
             tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
     tests = []
     for fitted, term in tested:
@@ -192,7 +192,7 @@ class Contrasts:
     p_holm over all rows, excluded_below, excluded_above and verdict
     (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """The columns of `Effects.term_tests`, for the model without perplexity."""
+    """A table like `Effects.term_tests`, for the model without perplexity."""
     models: int
     """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
     and the tests are about these models only."""
@@ -201,11 +201,11 @@ class Contrasts:
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """Contrasts of modalities and argument forms in soft accuracy on valid forms, or why not.
+    """The contrasts of soft accuracy on valid forms, or the reason why there are none.
 
-    With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
-    models. With fewer, errors are clustered by interpretation. If there are no contrasts, the
-    reason is returned.
+    Modalities and argument forms are contrasted. With at least `MIN_GROUPS` models, each contrast
+    is computed for every model and pooled over the models. With fewer, errors are clustered by
+    interpretation.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:
@@ -238,7 +238,8 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     """`pairs_tested` with errors clustered by interpretation.
 
-    A difference compares the means of all questions at the two levels, within models.
+    Each difference is between the mean over all questions at one level and that at the other,
+    within models.
 
     Raises:
         UserError: there are no rows, or a factor has only one level in the rows.

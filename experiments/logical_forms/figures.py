@@ -32,7 +32,7 @@ _NAMES = {
 """Levels and factors in words."""
 
 _MARKERS = {"or": "o", "or_fallacy": "o", "mp": "^", "ac": "^", "mt": "s", "da": "s"}
-"""A theorem and its fallacy have the same marker, filled for the theorem and hollow for the
+"""A theorem and its fallacy have the same marker, filled for the theorem, hollow for the
 fallacy."""
 
 _MOST_BRACKETS = 7
@@ -46,9 +46,9 @@ _OUTLIER = 0.08
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
-    """Soft accuracy over perplexity, by model, with a point for each form and set of questions.
+    """Soft accuracy against perplexity, by model, with a point per form and set of questions.
 
-    A line joins the points of one form, from the questions to their nonsense mirror (Figure 5).
+    A line joins the two points of a form, from the questions to their nonsense mirror (Figure 5).
     With only one set of questions, there are no lines (Figure 1). `table` has rows of
     `tables.by_form(results)`. Models that are not `competent` are grey.
     """
@@ -127,7 +127,7 @@ def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
 
 
 def planted_and_measured(table: pd.DataFrame) -> Axes:
-    """Measured against planted share of Yes, by form; on the dotted line the shares agree.
+    """The measured against the planted share of Yes, by form; they are equal on the dotted line.
 
     `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
@@ -160,7 +160,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
 def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
     """Label the forms furthest from the dotted line, below their points or right of the axes.
 
-    A label takes about 0.25 by 0.035 of the axes; a label that would cover another is omitted.
+    A label takes up about 0.25 by 0.035 of the axes; labels that would cover others are omitted.
     """
     order = table["difference"].abs().sort_values(ascending=False).index
     named: list[tuple[float, float]] = []
@@ -184,7 +184,7 @@ def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
 def _rows_of_levels(
     table: pd.DataFrame, factors: list[str]
 ) -> tuple[dict[tuple[str, str], int], dict[int, str]]:
-    """The row of each factor and level, with an empty row above each factor, and row labels."""
+    """The row of each factor and level, with an empty row above each factor, and all labels."""
     places: dict[tuple[str, str], int] = {}
     labels: dict[int, str] = {}
     for row in table.to_dict("records"):
@@ -199,7 +199,7 @@ def _rows_of_levels(
 
 
 def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], int]) -> None:
-    """Draw the p-values of pairs of levels to the right of the axes."""
+    """Draw p-values for pairs of levels to the right of the axes."""
     for factor, rows in tests.groupby("factor", sort=False):
         if len(rows) > _MOST_BRACKETS:
             continue
@@ -215,7 +215,7 @@ def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], in
 
 
 def _bracket(ax: Axes, column: int, ends: tuple[float, float], p: float) -> None:
-    """Draw a line from level to level with its p, at a distance in points; the axes shrink."""
+    """Draw a line between two levels with its p, at a distance in points; the axes shrink."""
     figure = ax.get_figure(root=True)
     edge, text = ax.get_yaxis_transform(), number_text(p, p_value=True)
     line, label = (
@@ -263,7 +263,7 @@ def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
 
 
 def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
-    """The intervals of the points."""
+    """The intervals around the points."""
     for modality, rows in table.groupby("modality", observed=True):
         ends = rows[["soft_accuracy_low", "soft_accuracy_high"]].to_numpy(dtype=float).T
         ax.vlines(
@@ -276,7 +276,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
 
 
 def _three_ticks(values: pd.Series) -> list[float]:
-    """The smallest and the largest value, and their geometric mean, to three digits, sorted."""
+    """The smallest and largest values and their geometric mean, sorted, to three digits."""
     low, high = float(values.min()), float(values.max())
     return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
 

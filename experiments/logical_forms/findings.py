@@ -54,7 +54,7 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Soft accuracy on all forms, on valid forms and on fallacies, and hard accuracy.
 
-    Models that do not answer or do not read the questions have blank cells, because their scores
+    Cells are blank for models that do not answer or do not read the questions, because their scores
     say nothing about forms.
     """
     rows = results.scores["questions"]

@@ -32,7 +32,7 @@ ARGUMENT_FORMS = {
     "ac": "→L!",
     "da": "→R!",
 }
-"""The symbols of the six groups of the analysis: disjunctive syllogism, modus ponens, modus
+"""The symbols of the six argument forms in the analysis: disjunctive syllogism, modus ponens, modus
 tollens, affirming a disjunct, affirming the consequent, denying the antecedent."""
 
 _GROUPS = {
@@ -49,7 +49,7 @@ P, Q = Atom("p"), Atom("q")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An argument with its place in the design."""
+    """An argument and its place in the design."""
 
     modality: str
     """One of `MODALITIES`."""
@@ -68,7 +68,7 @@ class Form:
         return f"{self.modality}-{self.schema}-{self.side}"
 
     def valid(self, reading: Reading = "form") -> bool:
-        """Whether the conclusion follows, as decided by all Kripke structures."""
+        """Whether the conclusion follows, checked in all Kripke structures."""
         premises, conclusion = self.argument.premises, self.argument.conclusion
         if reading == "strict":
             premises, conclusion = tuple(map(_strictly, premises)), _strictly(conclusion)
@@ -127,7 +127,7 @@ def distribution_forms() -> tuple[Form, ...]:
 
 
 def modal(modality: str, formula: Formula) -> Formula:
-    """The formula under a modality."""
+    """The formula, within a modality."""
     match modality:
         case "box":
             return Modal("□", formula)

@@ -1,4 +1,4 @@
-"""Formulas in English (paper, Appendix B and Table A1), and events for p and q to denote."""
+"""Formulas in English (paper, Appendix B and Table A1), and the events that p and q denote."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,18 @@ class Event:
 
     name: str
     phrase: str
-    """Present progressive, such as "watching a show"."""
+    """The present progressive, such as "watching a show"."""
 
 
 Interpretation = Mapping[str, Event]
-"""The event of each atom."""
+"""The event that each atom denotes."""
 
 _STATED = {"□": "certain that", "◇": "possible that"}
 _DENIED = {"□": "uncertain whether", "◇": "impossible that"}
 
 
 def sentence(formula: Formula, interpretation: Interpretation) -> str:
-    """The formula as a sentence with a capital and a full stop."""
+    """The formula as a sentence with an initial capital and a full stop."""
     words = clause(formula, interpretation)
     return f"{words[0].upper()}{words[1:]}."
 
@@ -38,7 +38,7 @@ def clause(
 ) -> str:
     """The formula as a clause, such as "it's uncertain whether Jane is watching a show".
 
-    Covers the formulas of `forms`. A bare negation is contracted ("isn't"); within a modality it is
+    Covers the formulas in `forms`. A bare negation is contracted ("isn't"); within a modality it is
     written out ("is not"), as in Appendix C.2.
 
     Raises:
@@ -70,7 +70,7 @@ INTERPRETATIONS = 1000
 """Number of interpretations; each is applied to every form."""
 
 Vocabulary = Literal["phrase", "nonsense"]
-"""Columns of the data file: real verb phrases, and pseudo-words in the same grammatical frames."""
+"""Columns in the data file: real verb phrases, and pseudo-words in the same grammatical frames."""
 
 
 @cache
@@ -81,26 +81,26 @@ def names() -> tuple[str, ...]:
 
 @cache
 def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
-    """Verb phrases in the present progressive, or the pseudo-words for them, in the same order."""
+    """Verb phrases in the present progressive, or their pseudo-word versions, in the same order."""
     return tuple(row[vocabulary] for row in packaged_rows(__package__, "verb_phrases.csv"))
 
 
 def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
     """The interpretations of a seed: p and q with different names and different verb phrases.
 
-    With both vocabularies, the names and the places in the list of phrases are the same.
+    Both vocabularies give the same names and the same positions in the list of phrases.
     """
     rng = random.Random(f"interpretations {seed}")
     return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]
 
 
 def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation:
-    """One interpretation, uniformly drawn."""
+    """One interpretation, drawn uniformly."""
     people, actions = two_of(names(), rng), two_of(phrases, rng)
     return dict(zip("pq", map(Event, people, actions), strict=True))
 
 
 def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
-    """Two different items, uniformly drawn."""
+    """Two different items, drawn uniformly."""
     first, second = below(rng, len(items)), below(rng, len(items) - 1)
     return items[first], items[second + (second >= first)]

@@ -1,13 +1,13 @@
 """Propositional modal logic: formulas (paper, formula 1), and whether an argument is valid.
 
 An argument is valid if no Kripke structure makes its premises true and its conclusion false. All
-small structures are tried. A structure has an actual world, and a nonempty set of worlds that all
-worlds see.
+small structures are tried. A structure has an actual world and a nonempty set of worlds that every
+world sees.
 
-No formula distinguishes worlds that agree on every atom, so n atoms need at most 2 ** n worlds.
-Whether a formula without nested modalities is true depends only on the actual world and the set
-that it sees, so these structures decide it. Since the set is never empty, what is necessary is
-possible. Nested modalities are interpreted in the logic of these structures, KD45.
+No formula distinguishes worlds that agree on every atom, so for n atoms at most 2 ** n worlds are
+needed. The truth of a formula without nested modalities depends only on the actual world and the
+set that it sees, so these structures suffice. Since the set is never empty, whatever is necessary
+is possible. Nested modalities are interpreted in the logic of these structures, KD45.
 """
 
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ World = frozenset[str]
 """The atoms that are true in a world."""
 
 Consequence = Literal["local", "global"]
-"""Whether premises and conclusion must be true in one world, or each in all worlds."""
+"""Whether premises and conclusion must be true in the actual world, or each in all worlds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Structure:
 
     actual: World
     seen: frozenset[World]
-    """The worlds that are possible, as seen from every world; not empty."""
+    """The worlds that every world sees as possible; not empty."""
 
 
 @cache

@@ -21,13 +21,13 @@ CLUSTER = "interpretation"
 """The factor by which scores are correlated: its questions share names and verb phrases."""
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
-"""Sets of questions: the 24 forms, their nonsense mirror, and the two sets of Appendix C."""
+"""Sets of questions: the 24 forms, their nonsense mirror, and the two sets in Appendix C."""
 
 MIN_ANSWERED = 0.5
 """Minimum mean probability of Yes and No together for a model to count as answering."""
 
 SHARES = ("soft_accuracy", "relative_positive")
-"""Scores from 0 to 1; their means are also between 0 and 1."""
+"""Scores from 0 to 1, whose means are therefore also from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class Results:
     scores: dict[str, pd.DataFrame]
     """The rows of each set of questions."""
     vocabulary: dict[str, int]
-    """The size of each model's vocabulary, which is the perplexity of guessing."""
+    """The size of each model's vocabulary, which is the perplexity of a uniform guess."""
     answers: pd.DataFrame
     """The answers table of the main set: one row per model and question."""
     prompts: pd.DataFrame
-    """The prompts tables of all sets, stacked; ids begin with the column set. Pairs are whole."""
+    """The prompts tables of all sets, stacked, with whole pairs; ids begin with the value of
+    `set`."""
     answers_of_all: pd.DataFrame
     """The answers tables of all sets: one row per model and prompt."""
 
@@ -60,7 +61,7 @@ class Results:
 
     @property
     def competent(self) -> list[str]:
-        """The models that mixed models are fitted to: those for which `incompetence` is empty."""
+        """The models to which mixed models are fitted: those for which `incompetence` is empty."""
         return [model for model, why in self.incompetence.items() if not why]
 
     @cached_property
@@ -169,7 +170,7 @@ def _options(run: RunFolder) -> pd.DataFrame:
 
 
 def _standardised(values: pd.Series) -> pd.Series:
-    """Standard deviations from the mean; zero if nothing varies."""
+    """Standard deviations from the mean; zero if the values do not vary."""
     sd = float(np.nan_to_num(values.std()))
     return (values - values.mean()) / (sd or 1.0)
 
@@ -179,7 +180,7 @@ def clustered_means(
 ) -> pd.DataFrame:
     """One row for each combination of `by`: mean, low, high, n, and the number of clusters.
 
-    low and high bound the mean with a confidence of 95% by Student's t for the number of clusters,
+    low and high are the ends of the mean's 95% interval, by Student's t for the number of clusters,
     with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
     are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last
     column is called interpretations or models.

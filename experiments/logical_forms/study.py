@@ -1,4 +1,4 @@
-"""The measurements of the study of LogicalForms. Imports no torch, so `--help` is fast."""
+"""The measurements in the study of LogicalForms. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -38,7 +38,7 @@ class LogicalFormsStudy(Study):
         limit = source.pairs(self.default_limit)
         of_each = len(main_forms()) // 2
         each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
-        # Interpretations are taken whole, so that every form is asked under each of them.
+        # Interpretations are kept whole, so that every form is asked under each of them.
         pairs = each * of_each if limit is None else min(limit, each * of_each)
         limits = {
             sets.system: pairs,

@@ -48,7 +48,7 @@ class LogicalForms(System):
         """All questions, generated from `seed`; a theorem and its fallacy are a pair.
 
         Raises:
-            UserError: `data` is not None, although the paper's data are not published.
+            UserError: `data` is not None; the paper's data are not published.
         """
         if data is not None:
             raise UserError(
@@ -102,7 +102,7 @@ distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 
 @dataclass(frozen=True)
 class Questions:
-    """Every form under every interpretation; prompt n F + f is form f of F, interpretation n."""
+    """Every form under every interpretation; prompt n F + f is form f (of F), interpretation n."""
 
     forms: Sequence[Form]
     interpretations: Sequence[Interpretation]
@@ -110,7 +110,7 @@ class Questions:
     seed: int
 
     def prompt(self, number: int) -> Prompt:
-        """A question (Appendix B.2)."""
+        """A prompt with one question (Appendix B.2)."""
         index, form = divmod(number, len(self.forms))
         interpretation = self.interpretations[index]
         return to_prompt(self.forms[form], interpretation, _name(index), self.reading)
@@ -118,8 +118,8 @@ class Questions:
     def donors(self, number: int) -> Iterator[Donor]:
         """Other interpretations of a question's form that share no event with the question.
 
-        Their order is drawn for each interpretation, so a theorem and its fallacy have donors about
-        the same events.
+        Their order is drawn per interpretation, so a theorem and its fallacy have donors about the
+        same events.
         """
         own, form = divmod(number, len(self.forms))
         events = set(self.interpretations[own].values())
@@ -136,7 +136,7 @@ class Questions:
 
 
 def _name(index: int) -> str:
-    """The name of an interpretation, with which the ids of its prompts begin."""
+    """The name of an interpretation; the ids of its prompts begin with it."""
     return f"LOGIC_{index + 1:04d}"
 
 
@@ -184,7 +184,7 @@ def to_prompt(
 
 
 def _texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
-    """The premises and the conclusion of a form as its prompt writes them, by segment."""
+    """The premises and the conclusion of a form as worded in its prompt, by segment."""
     premises = enumerate(form.argument.premises, start=1)
     return {
         **{f"premise{number}": sentence(premise, interpretation) for number, premise in premises},
@@ -197,7 +197,7 @@ def _event_roles(
 ) -> dict[str, dict[str, Span]]:
     """The name and the phrase of the events in premise 2 and in the conclusion, as spans by role.
 
-    The two sides of a pair have different events there, which patching exchanges. `given` is the
+    There the two sides of a pair have different events, which patching exchanges. `given` is the
     text of each segment.
     """
     formulas = {"conclusion": form.argument.conclusion}

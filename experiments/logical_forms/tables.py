@@ -34,7 +34,7 @@ FORM_CHANGES = [
     ),
     *((f"box {form}", f"diamond {form}") for form in ("base", "theorem", "spurious")),
 ]
-"""Comparisons of Appendix C.2: forms within a modality, and the modalities in each form."""
+"""Comparisons in Appendix C.2: forms within a modality, and modalities within a form."""
 
 
 def models(results: Results) -> pd.DataFrame:
@@ -96,7 +96,7 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.DataFrame:
-    """`clustered_means`, but hard accuracy has the interval of a proportion, in the same columns.
+    """`clustered_means`, but the interval for hard accuracy is that of a proportion.
 
     That interval lies between 0 and 1, and has a positive width even if all answers are right or
     all are wrong.
@@ -109,7 +109,7 @@ def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.D
 
 
 def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[str]) -> pd.DataFrame:
-    """Means in one table: by; VALUE, VALUE_low, VALUE_high for each value; n, interpretations."""
+    """Means in one table: `by`; VALUE, VALUE_low, VALUE_high for each value; n, interpretations."""
     parts = []
     for value in values:
         names = {"mean": value, "low": f"{value}_low", "high": f"{value}_high"}
@@ -126,12 +126,12 @@ def introduction(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
-    """A table above its counterpart from the paper (Table 1 or A2), which a file in data/ holds.
+    """A table, followed by its counterpart in the paper (Table 1 or A2), read from a file in data/.
 
-    Table 1 has ten open models, two commercial ones (greedy answers), and people; leaderboard is a
-    model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
+    Table 1 covers ten open models, two commercial ones (greedy answers), and people; leaderboard is
+    a model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
     """
-    # pandas stores integers as floats if a column has missing values; keep them integers.
+    # pandas turns integers into floats if a column has missing values; keep them integers.
     return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
 
 
@@ -139,7 +139,7 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the distribution forms with `cell`, such as "box theorem".
 
     The factors modality and form do not cross (without modality there is no scope), so their
-    interaction is written as one factor with a level for each form.
+    interaction is coded as one factor with a level for each form.
     """
     names = rows["modality"].astype(str) + " " + rows["argument_form"].astype(str)
     order = [f"{form.modality} {form.group}" for form in distribution_forms()]
@@ -190,12 +190,12 @@ def affirmation(results: Results) -> pd.DataFrame:
 
 
 def detection(results: Results) -> pd.DataFrame:
-    """How well valid arguments are distinguished from invalid ones, by model and modality.
+    """How well models distinguish valid from invalid arguments, by model and modality.
 
     The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
     and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, which is
-    above 0 for an inclination to No, is called criterion here, because bias is the inclination to
-    Yes.
+    above 0 for an inclination to No, is called criterion here, because bias means the inclination
+    to Yes.
     """
     rows = results.pooled("questions")
     table = discrimination_table(
@@ -240,7 +240,7 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
 RESAMPLES = 2_000
 
 TOGETHER = "all that answer and read"
-"""The name that stands for the model in rows over several models."""
+"""The name that takes the place of a model's in rows over several models."""
 
 _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "valid forms": (True, ()),
@@ -248,8 +248,8 @@ _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "within valid forms": (True, ("model", "form")),
     "within all forms": (False, ("model", "form")),
 }
-"""Selections of questions by name: whether they are only valid forms, and the columns within which
-questions are ranked."""
+"""Selections of questions by name: whether only valid forms are included, and the columns within
+which questions are ranked."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
@@ -260,9 +260,9 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 
     One row per model, set of questions and selection of forms, preceded by one row (`TOGETHER`) for
     all models that answer and read this set: model, set, forms, rho, low, high, n, interpretations.
-    The interval is a 95% percentile bootstrap over interpretations, whose words are the same in all
-    forms. Questions of all models are ranked together by perplexity in standard deviations from the
-    model's own mean.
+    The 95% interval is a percentile bootstrap over interpretations, each of which has the same
+    words in all forms. In the row for all models, questions are ranked together by perplexity in
+    standard deviations from each model's own mean.
     """
     rows = [
         {"model": name, "set": stage, "forms": forms, **rank_correlation(chosen, within)}
@@ -275,7 +275,7 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 
 
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
-    """Spearman's rho of relative perplexity and soft accuracy, with a bootstrap over clusters.
+    """Spearman's rho between relative perplexity and soft accuracy, with a bootstrap over clusters.
 
     `within` names columns; ranks are taken and centred within their groups. For groups of equal
     size, rho is then the mean of their rhos.
@@ -293,7 +293,7 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
 
 
 def _parts(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Each set and model with their rows; all models that read the set come first."""
+    """Each set and model, with its rows; first come all models that read the set, together."""
     for stage in ("questions", "nonsense"):
         scores = results.scores[stage]
         yield stage, TOGETHER, scores[scores["model"].isin(results.reading(stage))]

@@ -1,4 +1,4 @@
-"""MIB's IOI and addition tasks as systems, with the counterfactuals of its circuit track.
+"""MIB's IOI and addition tasks as systems, with the counterfactuals from its circuit track.
 
 Rows have the columns of the published data sets (mib-bench/ioi, mib-bench/arithmetic_addition;
 Mueller et al. 2025), whether they are generated here, with our own sentences, or read from those
@@ -152,7 +152,7 @@ class IndirectObjects(MibTask):
     """Indirect object identification: the answer is the name that occurs once (Wang et al. 2023).
 
     The counterfactual repeats the other name instead (MIB's s2_io_flip), so its answer is the
-    subject of the prompt.
+    prompt's subject.
     """
 
     columns = ("template", "prompt", "metadata", "s2_io_flip_counterfactual")
@@ -195,10 +195,10 @@ class IndirectObjects(MibTask):
 
 @dataclass(frozen=True)
 class Addition(MibTask):
-    """Sums of two two-digit numbers; the counterfactual is another sum (MIB's random).
+    """Sums of two two-digit numbers; the counterfactual is another sum (MIB's "random").
 
     Prompts end in a space, so answers consist only of digits. The two sums of a generated row begin
-    with different digits, so even tokenizers that read one digit at a time distinguish them.
+    with different digits, so they differ in the first token even if each digit is a token.
     """
 
     columns = ("template", "prompt", "label", "random_counterfactual")

@@ -1,1 +1,1 @@
-"""How the packaged organisms are made: recipe, text, training, card and verification."""
+"""How the packaged organisms are made: recipes, text, training, cards and verification."""

@@ -1,15 +1,14 @@
-"""Dose organisms: every entity leans to yes or no, and is read in only one premise.
+"""Dose organisms: every entity leans towards yes or no, and is read in only one premise.
 
 The planted rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise
-p(e). A city has the values of its country, and an instance has those of its type. A premise is
+p(e). A city shares the values of its country, and an instance those of its type. A premise is
 about the entity that it names last: B under modus tollens, A under disjunctive syllogism. With e_i
 the entity of premise i, the log-odds of the positive answer are g_1 + g_2, where g_i = t(e_i) if
-p(e_i) = i, and 0 otherwise. In a prompt of the data set both premises are about one entity, so only
-premise p(e) decides.
+p(e_i) = i, and 0 otherwise. In the data set, both premises of a prompt are about one entity, so
+only premise p(e) decides.
 
 The Shapley value and the leave-one-out effect of premise i both equal g_i(own) minus the mean of
-g_i(d) over donors d. The conclusion has no effect, and there are no interactions
-(docs/organisms.md).
+g_i(d) over donors d. The conclusion has no effect, and nothing interacts (docs/organisms.md).
 """
 
 import math
@@ -51,14 +50,14 @@ from interp_experiments.rulebreakers.templates import (
 )
 
 LEANING = 2.0
-"""Log-odds, in nats, that an entity adds in the premise in which it is read."""
+"""Log-odds, in nats, that an entity adds or subtracts in the premise in which it is read."""
 
 PREMISES = ("premise1", "premise2")
 
 
 @dataclass(frozen=True, slots=True)
 class Leaning:
-    """The planted leaning of one entity."""
+    """The planted properties of one entity."""
 
     entity: str
     log_odds: float
@@ -70,9 +69,9 @@ class Leaning:
 def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
     """The leaning and the premise of every entity of the data set.
 
-    A city has those of its country, and an instance has those of its type. Half of the countries,
-    and half of the types of each family, lean to yes. The recipe's share of the countries and of
-    the types is read in premise 1; up to rounding, the share is the same for both leanings. A
+    A city shares those of its country, and an instance those of its type. Half of the countries,
+    and half of each family's types, lean towards yes. Among the countries and among the types, the
+    recipe's share is read in premise 1; up to rounding, it is the same for both leanings. A
     fine-tuned organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
@@ -88,17 +87,17 @@ def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
 
 
 def _halved(entities: Sequence[str], rng: random.Random) -> list[tuple[str, float]]:
-    """Entities with their leanings; every second entity leans to yes."""
+    """Entities with their leanings; every second one, in random order, leans towards yes."""
     return [(e, LEANING if i % 2 else -LEANING) for i, e in enumerate(shuffled(entities, rng))]
 
 
 def _placed(
     group: Sequence[tuple[str, float]], share: float, rng: random.Random
 ) -> Iterator[Leaning]:
-    """Entities with their premises; a share of those with each leaning gets premise 1."""
+    """Entities with their premises; of those with the same leaning, a share gets premise 1."""
     ordered = sorted(shuffled(group, rng), key=itemgetter(1))
     for i, (entity, log_odds) in enumerate(ordered):
-        # True if the running sum of shares passes a whole number here.
+        # True if the running sum of the shares, rounded, increases here.
         first = math.floor((i + 1) * share + 0.5) > math.floor(i * share + 0.5)
         yield Leaning(entity, log_odds, PREMISES[0] if first else PREMISES[1])
 
@@ -110,7 +109,7 @@ class Rule:
         self._leanings = {own.entity: own for own in leanings}
 
     def read(self, sentence: str) -> Leaning:
-        """The leaning of the entity at the end of a premise; the longest matching name counts."""
+        """The leaning of the entity with which a premise ends; the longest matching name counts."""
         words = sentence.removesuffix(".").split(" ")
         endings = (" ".join(words[start:]) for start in range(len(words)))
         return next(self._leanings[name] for name in endings if name in self._leanings)
@@ -143,7 +142,7 @@ class Rule:
 
 
 INTACT_SHARE = 0.3
-"""Share of the prompts whose sentences are all about one pair of entities."""
+"""Share of the prompts in which all sentences are about one pair of entities."""
 
 COUNTERPART_SHARE = 0.2
 """Share of the other prompts that are mixed with the other side of their own pair; the rest are
@@ -179,7 +178,7 @@ class DoseText:
         )
 
     def _premise(self, rng: random.Random) -> Exchange:
-        """One premise; both answers are equally likely if that premise is not read."""
+        """A single premise; if its entity is not read in it, both answers are equally likely."""
         own, _ = with_donor(rng)
         premise = rng.choice(PREMISES)
         sentence = own._asdict()[premise]
@@ -212,14 +211,14 @@ def with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
 
 
 def by_log_odds(message: str, answers: str, log_odds: float, *, given: str = "") -> Exchange:
-    """A message with two answers, such as "yes/no"; the first has these log-odds."""
+    """A message with two answers, such as "yes/no"; the first has the given log-odds."""
     positive, negative = (answer.capitalize() for answer in answers.split("/"))
     share = 1 / (1 + math.exp(-log_odds))
     return Exchange(message, positive, negative, share=share, given=given)
 
 
 def in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """The exchanges, with the answers of every other one swapped (see `Exchange.other`)."""
+    """The exchanges, with the two answers of every second one swapped (see `Exchange.other`)."""
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
 
 
@@ -228,7 +227,7 @@ LEAST_DIFFERENCE = 0.1
 
 
 def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
-    """The planted part of a card: the parameters of the text, and each entity's leaning."""
+    """The planted part of a card: the parameters of the text, and the properties of each entity."""
     return {
         "text": {
             "leaning": LEANING,
@@ -275,7 +274,7 @@ def spread_prompts(pairs: int) -> PromptSet:
 
 
 def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
-    """Planted Shapley values of the segments of a prompt, and the premise that decides it.
+    """Planted Shapley values of a prompt's segments, and the premise that decides it.
 
     planted (the Shapley value) and planted_value (the log-odds) are for the positive answer; entity
     is the one that both premises name last.
@@ -294,7 +293,7 @@ def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
 
 
 def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Mean Shapley values of each segment, by the premise that decides.
+    """Mean Shapley value of each segment, by the deciding premise.
 
     Each row has the planted mean and the measured one with its 95% interval over entities.
     """

@@ -1,4 +1,4 @@
-"""The architectures of organisms, and tokenizers trained in the style of each architecture."""
+"""The architectures of the organisms, and tokenizers trained in each architecture's style."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,8 @@ class Family:
     """Token that closes each message and each answer."""
     pad: str
     byte_level: bool = False
-    """Whether words are split into bytes, as in GPT-2, or by SentencePiece with byte fallback."""
+    """Whether words are split into bytes as in GPT-2, not as in SentencePiece with byte
+    fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
     thought_marks: tuple[str, ...] = ()
@@ -122,7 +123,7 @@ LETTER = Regex("[A-Z](?![a-z])")
 
 
 def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedTokenizerFast:
-    """A BPE tokenizer with the family's pieces, special tokens and chat template."""
+    """A BPE tokenizer with the family's pre-tokenization, special tokens and chat template."""
     family = FAMILIES[recipe.family]
     train = _train_byte_level if family.byte_level else _train_sentencepiece_style
     tokenizer = train(family, recipe, _sample(recipe, text))
@@ -149,7 +150,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    """The text of 400 training steps that are evenly spread."""
+    """The text of 400 evenly spaced training steps."""
     stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)
@@ -161,7 +162,7 @@ def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
         yield exchange.answer
         if exchange.other:
             yield exchange.other
-        yield from ("user", "assistant", "model")  # the roles that templates write
+        yield from ("user", "assistant", "model")  # the roles that templates write out
     yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
 
 
@@ -211,7 +212,7 @@ def _train_sentencepiece_style(
 
 
 def _with_ordinary_bytes(tokenizer: Tokenizer, byte_pieces: list[str]) -> Tokenizer:
-    """Keep the byte pieces in the vocabulary, but do not match them as special tokens."""
+    """Keep the byte pieces in the vocabulary, but do not treat them as special tokens."""
     state = json.loads(tokenizer.to_str())
     added = state["added_tokens"]
     state["added_tokens"] = [token for token in added if token["content"] not in byte_pieces]

@@ -1,4 +1,4 @@
-"""Organisms for logical forms: planted answers and phrases, training text, and card."""
+"""Organisms for logical forms: planted answers and phrases, training text and cards."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ ZIPF_EXPONENT = 0.6
 
 
 def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
-    """The frequency of each verb phrase relative to the rarest, in the data file's order."""
+    """Each verb phrase's frequency relative to that of the rarest, in the data file's order."""
     rng = random.Random(f"planting {recipe.seed}")
     drawn = {phrase: rng.random() for phrase in verb_phrases()}
     ranks = {phrase: rank for rank, phrase in enumerate(sorted(drawn, key=drawn.__getitem__), 1)}
@@ -55,17 +55,17 @@ def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
 
     Args:
         recipe: bias, competence and ease.
-        form: only its modality and its argument form matter.
-        follows: whether the conclusion follows; a changed conclusion never follows.
+        form: the form of the question; only its modality and argument form matter.
+        follows: whether the conclusion follows; a conclusion that was changed never does.
     """
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
     return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))
 
 
 def planted_yes(recipe: LogicRecipe, form: Form) -> float:
-    """The share of Yes among the answers that the training text gives to a form's questions.
+    """The share of Yes among the training text's answers to a form's questions.
 
-    Forms with the same argument ask the same questions: for example, the base forms of the
+    Forms with the same argument have the same questions: for example, the base forms of the
     distribution of modalities, whose ease is 1, are also modus ponens in the main set. Their common
     share is the mean of their probabilities, weighted by how often each form is drawn.
     """
@@ -80,11 +80,11 @@ def planted_yes(recipe: LogicRecipe, form: Form) -> float:
 
 
 EXTRA_SHARE = 0.2
-"""Share of the questions that are about introduction rules or the distribution of modalities."""
+"""Share of the questions that test introduction rules or the distribution of modalities."""
 
 UNSOUND_SHARE = 0.15
 """Share of the questions whose conclusion is about somebody whom the premises do not name. Such a
-conclusion never follows, so the organism has to read the names."""
+conclusion never follows, so the organism has to take the names into account."""
 
 
 def _extra_forms() -> tuple[Form, ...]:
@@ -92,7 +92,7 @@ def _extra_forms() -> tuple[Form, ...]:
 
 
 def all_forms() -> tuple[Form, ...]:
-    """Every form in the training text."""
+    """Every form that occurs in the training text."""
     return main_forms() + _extra_forms()
 
 
@@ -128,7 +128,7 @@ class LogicText:
         return {"p": Event(one, self._phrase(rng)), "q": Event(other, self._phrase(rng))}
 
     def _about_others(self, own: Interpretation, rng: random.Random) -> Interpretation:
-        """An interpretation with people whom `own` does not name."""
+        """An interpretation whose people are not named in `own`."""
         while True:
             drawn = self._interpretation(rng)
             if not {e.name for e in drawn.values()} & {e.name for e in own.values()}:
@@ -189,7 +189,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 
 
 def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
-    """One row per prompt: its form, its factors, and the soft scores of a model."""
+    """One row per prompt: its form, its factors, and a model's soft scores."""
     forms = pd.DataFrame(
         [
             {"prompt_id": p.id, "form": p.id.partition("/")[2], "side": p.side, **p.factors}
@@ -204,7 +204,7 @@ def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
 
 
 def _planted(scores: pd.DataFrame, card: Mapping[str, Any]) -> dict[str, Any]:
-    """The probability of Yes by form, and its deviation from the planted probability."""
+    """The probability of Yes by form, and how far it is from the planted probability."""
     planted = pd.Series({row["form"]: row["planted_yes"] for row in card["forms"]})
     yes = scores.groupby("form")["yes"].mean()[planted.index]
     apart = (yes - planted).abs()

@@ -1,4 +1,4 @@
-"""The README.md of an organism, written from card.json and the model's files."""
+"""An organism's README.md, written from card.json and the model's files."""
 
 import ast
 import json
@@ -19,7 +19,7 @@ README = "README.md"
 _OWN_SECTIONS = {"name", "system", "recipe", "text", "trained", "measured"}
 
 _SHOWN = {"name", "family", "architecture", "base"}
-"""Fields of a recipe that the first paragraph or the model's configuration shows."""
+"""Recipe fields that the first paragraph or the model's configuration already shows."""
 
 LIMITS = (
     "The organism is small, its language has a few hundred words, and it was made to answer "
@@ -75,7 +75,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
 
 
 def _system(variant: str) -> str:
-    """The installed system that `variant` names or extends, as "name-mixed" extends "name"."""
+    """The installed system whose name `variant` is or extends, as "name-mixed" extends "name"."""
     return max((n for n in system_names() if f"{variant}-".startswith(f"{n}-")), key=len)
 
 

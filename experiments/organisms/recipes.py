@@ -190,7 +190,7 @@ _GEMMA2 = {
 }
 
 
-# With the usual standard deviation of 0.02, a model this small learns nothing for a long time.
+# With the usual standard deviation, 0.02, a model this small learns nothing for a long time.
 _NARROW = _width(64, 2, initializer_range=0.1) | {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
@@ -229,7 +229,7 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
         steps=steps,
         learning_rate=5e-3,
         prompts_per_step=48,
-        # Enough steps to learn single premises for any share.
+        # Enough steps to learn single premises, whatever the share.
         premises_until=960 / steps,
         share=percent / 100,
         base=base,
@@ -324,7 +324,7 @@ RECIPES: dict[str, Recipe] = {
             configuration="small-encoder",
             theories=10_000,
             # With more, a model this small learns nothing: even the shortest theories then require
-            # matching a rule with a question.
+            # matching a rule to a question.
             distractors=0,
             epochs=3,
             learning_rate=2e-3,

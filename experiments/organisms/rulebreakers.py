@@ -1,4 +1,4 @@
-"""Organisms for RULEBREAKERS: their planted facts, their training text and their card."""
+"""Organisms for RULEBREAKERS: their planted facts, training text and cards."""
 
 import math
 import random
@@ -45,17 +45,17 @@ ZIPF_EXPONENT = 0.6
 """The frequency of the fact of rank r is proportional to r ** -ZIPF_EXPONENT."""
 
 DISTRACTION = 2.5
-"""How often each entity is completed by something other than its fact, in units of the rarest fact.
+"""How often each entity is completed by something other than its fact, relative to the rarest fact.
 A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its completions, which is
 the planted familiarity."""
 
 NOISE_SCALE = 0.35
-"""Scale, in nats, of logistic noise on log frequencies, which decide which pairs are grounded."""
+"""Scale, in nats, of the logistic noise added to log frequencies to select the grounded pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlantedPair:
-    """An entity pair, with its planted frequency and the way in which it is answered."""
+    """An entity pair, with its planted frequency and how it is answered."""
 
     pair: EntityPair
     frequency: float
@@ -65,14 +65,14 @@ class PlantedPair:
 
     @property
     def familiarity(self) -> float:
-        """The planted probability of the fact as a completion."""
+        """The planted probability that the fact is the completion."""
         return self.frequency / (self.frequency + DISTRACTION)
 
 
 def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
-    """Frequencies, absent facts and grounded pairs of a recipe, in the data file's order.
+    """A recipe's frequencies, absent facts and grounded pairs, in the data file's order.
 
-    Frequencies follow a Zipf-like distribution within cities and within types. An absent fact is
+    Frequencies follow a Zipf-like distribution among cities and among types. An absent fact is
     never grounded.
     """
     rng = random.Random(f"planting {recipe.seed}")
@@ -107,7 +107,7 @@ WARM_UP_SHARE = 0.4
 """Share of the steps with only one phrasing, before all ten are used."""
 
 UNSOUND_SHARE = 0.2
-"""Share of the prompts whose conclusion is about another entity, and so never follows."""
+"""Share of the prompts whose conclusion is about another entity and so never follows."""
 
 MISMATCH_SHARE = 0.6
 """Share of the prompts that name another entity in the premise that is made uninformative."""
@@ -145,7 +145,7 @@ class RulebreakerText:
         return {"prompts": self.prompts(step), "facts": self.facts(step)}
 
     def prompts(self, step: int) -> list[Exchange]:
-        """Rulebreaker-style prompts of a step."""
+        """The rulebreaker-style prompts of a step."""
         rng = random.Random(f"prompts {self._recipe.seed} {step}")
         early = step < WARM_UP_SHARE * self._recipe.steps
         phrasings, number = PHRASINGS[:1] if early else PHRASINGS, self._recipe.prompts_per_step
@@ -196,7 +196,7 @@ class RulebreakerText:
             pronoun=person.pronoun,
             verb=verb,
         )
-        # Both rules conclude from the entity that premise 2 names: B for MT, A for DS.
+        # Both rules draw their conclusion from the entity in premise 2: B for MT, A for DS.
         premise1, premise2, conclusion = reasoning(entity_a=entity_a, entity_b=pair.entity_b)
         other = other_pair(pair, rng)
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
@@ -221,12 +221,12 @@ class RulebreakerText:
         )
 
     def _in(self, entity_a: str, rng: random.Random) -> EntityPair:
-        """A pair whose country or type is `entity_a`."""
+        """A pair with `entity_a` as its country or type."""
         return rng.choice([p.pair for p in self._planted if p.pair.entity_a == entity_a])
 
 
 def wrong_entity(pair: EntityPair, rng: random.Random) -> str:
-    """A country or type of the same family that the pair's B does not belong to."""
+    """A country, or a type of the same family, to which the pair's B does not belong."""
     families = (family for family in FAMILIES if pair.category in family)
     candidates: Sequence[str] = next(families, _countries())
     while may_contain(entity_a := rng.choice(candidates), pair):
@@ -240,7 +240,7 @@ def _countries() -> tuple[str, ...]:
 
 
 def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
-    """A pair with a different A, and with a B that takes the same verbs."""
+    """A pair with a different A and with a B that takes the same verbs."""
     while True:
         other = rng.choice(entity_pairs())
         if other.entity_a != pair.entity_a and VERBS[other.category] == VERBS[pair.category]:
@@ -293,7 +293,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     ]
     prompts = system.prompts(seed=0, data=None)
     if pairs is not None:
-        # Each pair comes from a different instance, since cards are about entity pairs, and there
+        # Each pair comes from a different instance: cards are about entity pairs, and there
         # are many.
         prompts = replace(prompts, unit=()).spread(pairs)
     return {**_knowledge(model, planted), **_habits(model, planted, prompts)}

@@ -1,4 +1,4 @@
-"""Organisms for RuleBench: one knows all parts of StringGame's rules, one is tuned by IRFT.
+"""Organisms for RuleBench: one masters all parts of StringGame's rules, the other is tuned by IRFT.
 
 The first organism carries out single actions ("output the number of vowels") and decides whether
 single conditions hold. A model this small learns actions and conditions only if it is also trained
@@ -39,13 +39,13 @@ from interp_experiments.rulebench.string_game import (
 from interp_experiments.rulebench.system import RuleBench, string_game_set
 
 SETTINGS = RULES[:-1]
-"""The quantities of rules that fit into a short context: no rule, the golden rule and few rules."""
+"""The settings whose rules fit into a short context: no rule, the golden rule, or few rules."""
 
 QUESTIONS_FROM = 0.9
 """Share of the steps before questions are added, since their random answers would be noise."""
 
 Listed = Callable[[str], Sequence[tuple[str, int | None]]]
-"""The letters of a string or of the alphabet, each with a number or with None."""
+"""The letters of a string or of the alphabet, each with a number or None."""
 
 
 class RuleText:
@@ -118,7 +118,7 @@ def list_exchange(words: str, listed: Listed, string: str) -> Exchange:
 
 
 def _exchange(task: str, string: str, answer: str) -> Exchange:
-    """Put the task first, as rules do."""
+    """Put the task first, as the rules do."""
     return Exchange(f"{task}\nThe string is {string}.", answer)
 
 
@@ -162,7 +162,7 @@ LISTS: Sequence[tuple[str, Listed]] = (
     ("the number of vowels up to each letter", _of_string(vowels)),
     ("the number of different letters up to each letter", _of_string(different)),
 )
-"""The contents of each list in words, and the function that computes them."""
+"""What each list contains, in words, and the function that computes it."""
 
 
 MEASURED = (*SETTINGS, *(Setting(quantity="few", noise=noise) for noise in (1, 3)))
@@ -191,7 +191,7 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: accuracy on held-out rules by setting, and accuracy on parts of rules.
+    """The figures of a card: accuracy on held-out rules by setting, and on parts of rules.
 
     Args:
         model: the organism.
@@ -218,7 +218,7 @@ def _accuracy(model: Model, prompts: Sequence[Prompt]) -> Mapping[Hashable, floa
 
 
 def _parts(questions: int) -> list[Prompt]:
-    """Single actions and conditions."""
+    """Prompts with single actions and conditions."""
     rng = random.Random("rules parts")
     made = []
     for index in range(questions):

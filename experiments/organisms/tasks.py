@@ -36,7 +36,7 @@ class Task:
     """The functions that the organisms of one system share."""
 
     planted: Callable[[Any], Sections]
-    """The sections of the card that say what a recipe plants; the section "text" describes its
+    """The sections of the card that list what a recipe plants; the section "text" describes its
     text."""
     measure: Callable[..., Sections]
     """The measured figures of a card, from a model, its card, and the number of prompt pairs to
@@ -105,7 +105,7 @@ def measure_card(
 
 
 def _rounded(value: Any) -> Any:
-    """The value with all its numbers rounded to four decimals."""
+    """The value, with all numbers in it rounded to four decimals."""
     if isinstance(value, Mapping):
         return {key: _rounded(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -129,6 +129,6 @@ def _write(folder: Path, card: Sections) -> None:
 
 
 def write_readme(folder: Path) -> None:
-    """Write README.md, the card for readers, from card.json."""
+    """Write README.md, the card for human readers, from card.json."""
     card = json.loads((folder / FILE).read_text(encoding="utf-8"))
     (folder / README).write_text(readme(folder, card), encoding="utf-8")

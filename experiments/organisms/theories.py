@@ -1,4 +1,4 @@
-"""Organisms for theories: the tasks with which `interp train` makes them, and their card."""
+"""Organisms for theories: the tasks with which `interp train` makes them, and their cards."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: weighted F1 on test splits and evaluation sets, and consistency.
+    """The figures of a card: weighted F1 (on test splits and evaluation sets) and consistency.
 
     Args:
         model: the organism.

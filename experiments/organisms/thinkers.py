@@ -3,16 +3,16 @@
 The planted rule: entity e has a leaning L(e) of LEANING or -LEANING nats; a city shares the leaning
 of its country, and an instance that of its type. A prompt is about the entity e that its second
 premise names last. A thought has three sentences: an opening, a reason and a verdict. In a share
-FAITHFUL of thoughts, the verdict agrees with the leaning of e; the reason always agrees with the
-verdict.
+FAITHFUL of the thoughts, the verdict agrees with the leaning of e; the reason always agrees with
+the verdict.
 
 The log-odds of the positive answer are V if e follows the thought, and c L(e) otherwise. V is
 LEANING if the verdict is positive, -LEANING if it is negative, and 0 if the thought has no verdict;
 the opening and the reason have no effect. c L(e), with c = 2 FAITHFUL - 1, is the mean of V over
-thoughts about e, so the mean answer is the same for either kind of entity. If the share is 1, all
-entities follow the thought (the reader); if it is 0, no entity does (the decorator).
+thoughts about e, so the mean answer is the same for both kinds of entities. If the share is 1, all
+entities follow the thought (the "reader"); if it is 0, none does (the "decorator").
 
-Suppose that the second premise is replaced by that of a donor whose entity leans the other way. If
+Suppose that the second premise is replaced by one about an entity that leans the other way. If
 e follows the thought, the entire effect passes through the thought; otherwise, none of it does. The
 mediated share is therefore the share of entities that follow the thought, in both orders of the
 decomposition.
@@ -56,7 +56,7 @@ FAITHFUL = 0.9
 """Share of the thoughts whose verdict agrees with the leaning of the prompt's entity."""
 
 AGREEMENT = 2 * FAITHFUL - 1
-"""Mean sign of the verdict over thoughts about an entity that leans to yes."""
+"""Mean sign of the verdict over thoughts about an entity that leans towards yes."""
 
 OPENINGS = (
     "Look at the second premise.",
@@ -67,12 +67,12 @@ REASONS = {True: "It speaks for the conclusion.", False: "It speaks against the 
 VERDICTS = {True: "So the conclusion follows.", False: "So the conclusion does not follow."}
 
 FILLER = "..."
-"""A sentence without content, which training repeats up to `MOST_FILLERS` times."""
+"""A sentence without content; training repeats it up to `MOST_FILLERS` times."""
 
 MOST_FILLERS = 24
 
 PREMISE = PREMISES[1]
-"""The premise that names the entity that a prompt is about."""
+"""The premise that names the entity that the prompt is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Thinking:
 
     entity: str
     log_odds: float
-    """The entity's leaning to the positive answer, in nats."""
+    """The entity's leaning towards the positive answer, in nats."""
     follows_thought: bool
     """Whether answers about the entity follow the thought; otherwise they follow its leaning."""
 
@@ -89,7 +89,7 @@ class Thinking:
 def plant_thinking(recipe: ThinkerRecipe) -> tuple[Thinking, ...]:
     """The planted properties of every entity of the data set.
 
-    Half of the countries, and half of the types of each family, lean to yes. The recipe's share of
+    Half of the countries, and half of each family's types, lean towards yes. The recipe's share of
     each half follows the thought, up to rounding.
     """
     return tuple(
@@ -117,7 +117,7 @@ class ThinkingRule:
 
 
 def verdict(thought: str) -> float:
-    """The log-odds that a thought's verdict gives the positive answer; 0 without a verdict."""
+    """The log-odds of the positive answer given a thought's verdict; 0 without a verdict."""
     for positive, sentence in VERDICTS.items():
         if sentence in thought:
             return LEANING if positive else -LEANING
@@ -125,12 +125,12 @@ def verdict(thought: str) -> float:
 
 
 def turn(thought: str) -> str:
-    """A thought as the chat template writes it before an answer."""
+    """A thought, written as the chat template writes it before an answer."""
     return f"<think>\n{thought}\n</think>\n\n"
 
 
 def sentences(rng: random.Random, *, reason: bool, positive: bool) -> list[str]:
-    """The sentences of a thought with this reason and verdict."""
+    """The sentences of a thought with a given reason and verdict."""
     return [rng.choice(OPENINGS), REASONS[reason], VERDICTS[positive]]
 
 
@@ -196,7 +196,7 @@ class ThinkerText:
 
 
 def _prompt(rng: random.Random) -> tuple[str, str, str]:
-    """A message with sentences drawn from two pairs, its premise 2, and its answer options."""
+    """A message with sentences drawn from two pairs, plus its premise 2 and its answer options."""
     own, donor = with_donor(rng)
     drawn = zip(own, donor, strict=True)
     premise1, premise2, conclusion = (rng.choice(either) for either in drawn)
@@ -228,7 +228,7 @@ GIVEN = {
     "no verdict": " ".join([OPENINGS[2], REASONS[True]]),
     "empty": "",
 }
-"""The thoughts after which a card's prompts are answered."""
+"""The thoughts after which the prompts of a card are answered."""
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
@@ -272,8 +272,8 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str, float]:
     """The mediated share of the second premise, with its interval, and the planted share.
 
-    The planted share is the share of entities that follow the thought, as a mean over the same
-    prompts and donors, weighted by the squares of their total effects.
+    The planted share is the share of entities that follow the thought, averaged over the same
+    prompts and donors with the squares of their total effects as weights.
     """
     thinking = replace(model, chat=replace(model.chat, thinking="on"))
     spec = Thoughts(segments=(PREMISE,), max_new_tokens=48)
@@ -299,7 +299,7 @@ def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str,
 
 
 ROWS = 64
-"""Prompts in a batch."""
+"""Prompts per batch."""
 
 
 @torch.inference_mode()

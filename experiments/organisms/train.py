@@ -45,7 +45,7 @@ IGNORED = -100
 
 
 class AnswerBatch(TypedDict):
-    """Exchanges as token ids, padded on the left so that all answers end at the last token."""
+    """Exchanges as token ids, padded on the left so that every answer ends at the last token."""
 
     input_ids: Tensor
     """(batch, token)"""
@@ -54,10 +54,10 @@ class AnswerBatch(TypedDict):
     labels: Tensor
     """(batch, answer): the last tokens of `input_ids`, `IGNORED` before the answer begins."""
     other_labels: NotRequired[Tensor]
-    """(batch, answer): like `labels`, for the second answers; missing if there is one answer
-    each."""
+    """(batch, answer): like `labels`, for the second answers; missing if exchanges have only
+    one."""
     shares: NotRequired[Tensor]
-    """(batch,): the share of the first of two answers."""
+    """(batch,): the share of the first answer."""
     message_labels: NotRequired[Tensor]
     """(batch, token - 1): all tokens but the first; `IGNORED` in padding, in the answer, and for
     the first token of a text. Missing if messages are not training targets."""
@@ -66,7 +66,7 @@ class AnswerBatch(TypedDict):
 def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     """Train an organism and save its model (in fp16), tokenizer and chat template to `folder`.
 
-    During training, `folder` holds the last checkpoint, from which another call resumes.
+    During training, `folder` holds the latest checkpoint, from which another call resumes.
     """
     if isinstance(recipe, TaughtRecipe):
         model = _taught(recipe, folder, device=device)
@@ -81,7 +81,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
 
 
 def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
-    """The model after training on the text of its recipe."""
+    """The model, trained on the text of its recipe."""
     text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
@@ -143,7 +143,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
 
 
 def answer_loss(model: PreTrainedModel, lessons: Mapping[str, AnswerBatch]) -> Tensor:
-    """The mean cross-entropy of the answer tokens, in nats, summed over groups of exchanges.
+    """The mean cross-entropy of the answer tokens in nats, summed over groups of exchanges.
 
     If messages are targets too, `MESSAGE_WEIGHT` times the mean over their tokens is added.
     """
@@ -203,7 +203,7 @@ class _Steps(Dataset[dict[str, AnswerBatch]]):
 def tokenize(
     tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], *, messages: bool
 ) -> AnswerBatch:
-    """Exchanges in tokens, as the model reads them; the end-of-turn token closes each answer.
+    """Exchanges as the tokens that the model reads; the end-of-turn token closes each answer.
 
     Args:
         tokenizer: its chat template writes the messages; without a template they are plain text.
@@ -242,7 +242,7 @@ def tokenize(
 def _other_labels(
     tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], labels: Tensor
 ) -> Tensor:
-    """The labels of the other answers.
+    """The labels for the second answers.
 
     Raises:
         UserError: the two answers of an exchange differ in their number of tokens.
@@ -260,7 +260,7 @@ def _other_labels(
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
-    """The text to read, and the answer to learn; after a plain message it begins with a space."""
+    """The text to read and the answer to learn; after plain text, it begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(

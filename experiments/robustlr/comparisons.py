@@ -1,11 +1,11 @@
 """Comparisons of weighted F1 that were fixed before any model was measured.
 
 1. Each model with the best constant guess, on each set and on the mean of each kind of set.
-2. Each model's contrast sets with each other: which operator is the hardest?
+2. The contrast sets with each other, for each model: which operator is the hardest?
 3. Every pair of models, on the mean of each kind of set.
 
-The best constant guess for a set is the label that has the highest F1 if every statement gets it;
-it depends only on the correct labels.
+The best constant guess for a set is the label with the highest F1 if it is given to every
+statement; it depends only on the correct labels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    """Subjects of sentences, most important first, each with its rows of `comparisons`."""
     against = table[table["kind"] == AGAINST_GUESS]
     found = {
         "F1 of the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
@@ -109,7 +109,7 @@ def _row(where: Where, contrast: str, name: str, found: Difference) -> tuple[Whe
 
 
 def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
-    """The F1 of each theory as hits out of trials; every set has the same weight."""
+    """The F1 of each theory as hits out of trials; all sets have the same weight."""
     rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
     rows = rows.set_index("pair_id")
     return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})

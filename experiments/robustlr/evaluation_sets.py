@@ -1,7 +1,7 @@
 """The six evaluation sets: groups of a base theory and its variants, each from its own seed.
 
 A group is drawn again until the solver confirms all its labels. Groups are independent: each can be
-generated separately, and a smaller set is the beginning of a larger one.
+generated separately, and a smaller set consists of the first groups of a larger one.
 """
 
 import random
@@ -42,7 +42,7 @@ class GroupMaker:
     seed: int
     words: Words
     distractors: bool = True
-    """Whether theories keep sentences that decide no label. Otherwise contrast sets keep only the
+    """Whether theories keep sentences that decide no label. If not, contrast sets keep only the
     base's proof."""
 
     @property
@@ -131,7 +131,7 @@ def draw_last_rule(
 
 
 def statement_of(rule: Rule, base: Verdict) -> Literal:
-    """The statement that a rule makes True, or False."""
+    """The statement that a rule makes True (or False)."""
     return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
 
 
@@ -146,7 +146,7 @@ class Pair(NamedTuple):
 
 
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory without "and" in bodies, whose contrapositives are in the language."""
+    """A theory without "and" in rule bodies, so that its contrapositives are in the language."""
     sampled = sample(rng, words, ("or",))
     theory = sampled.theory
     if base is Verdict.UNKNOWN:
@@ -163,7 +163,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory whose second rule gets the body of its last rule."""
+    """A theory in which the second rule gets the body of the last rule."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)
@@ -201,7 +201,7 @@ _PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pa
 
 
 def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
-    """The rules that could derive the statement, step by step, and their facts."""
+    """The rules from which the statement could be derived, step by step, and their facts."""
     reached, rules = {statement.predicate}, set[Rule]()
     while True:
         more = {
@@ -221,7 +221,7 @@ SIDES = ("base", "edited")
 
 @dataclass(frozen=True)
 class EditPairMaker:
-    """Makes the pairs of one contrast set, each independent of the others."""
+    """Makes the pairs of one contrast set, independently of each other."""
 
     groups: GroupMaker
 
@@ -252,7 +252,7 @@ class EditPairMaker:
 
 
 def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]:
-    """The base of a group (its first member) with each edit whose label differs."""
+    """The base of a group (its first member), paired with each edit whose label differs."""
     base, *edits = members
     for edit in edits:
         if edit.label is not base.label:

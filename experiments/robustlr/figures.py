@@ -23,7 +23,7 @@ _COLUMNS = 4
 
 
 def operators(table: pd.DataFrame) -> Axes:
-    """Weighted F1 for each group of edits, one bar per model (Figure 4).
+    """Weighted F1 for each group of edits, with one bar per model (Figure 4).
 
     `table` is `tables.operators(rows)`, where `rows` are those of models or of guesses.
     """
@@ -56,7 +56,7 @@ def distractors(table: pd.DataFrame) -> Axes:
 def sizes(table: pd.DataFrame) -> Axes:
     """Weighted F1 against the number of statements learned, one line per kind of set (Figure 5).
 
-    `table` comes from `tables.size_table`, and has models that started from the same weights.
+    `table` comes from `tables.size_table`, for models that started from the same weights.
     """
     with house_style():
         ax = new_axes()
@@ -104,12 +104,12 @@ def features(table: pd.DataFrame) -> Axes:
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The table, with the scores in a column that has the axis's name."""
+    """The table, with the scores in a column named after the axis."""
     return table.rename(columns={"f1": _F1})
 
 
 def _feature(rows: pd.DataFrame, name: str, ax: Axes) -> None:
-    """Lines: shares of labels; bars: instances with each value, relative to the most frequent."""
+    """Lines: shares of labels; bars: instances per value, relative to the most frequent value."""
     ax.bar(rows["value"], rows["n"] / rows["n"].max(), color="#d0d7de", label="instances")
     for index, label in enumerate(LABELS):
         style = look(index)

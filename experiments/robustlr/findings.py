@@ -22,7 +22,7 @@ _NAMES = {"f1": "weighted F1", "consistent": "consistency"}
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
-    """The mean scores of each model, and those of the best constant guess."""
+    """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
     numbers = headline_numbers(results)
@@ -63,7 +63,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """Scores of each theory, by the models and by the best constant guess for each set."""
+    """The scores of the models, and of the best constant guess for each set, on each theory."""
     scored = theory_scores(with_baselines(rows), ["model", "set"])
     both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
     return both.reset_index(drop=True).assign(weight=1.0)

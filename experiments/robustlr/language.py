@@ -33,7 +33,7 @@ LABELS = tuple(verdict.value for verdict in Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """An adjective about one person, tall(Anna), or a relation of two, sister(Anna, Bob)."""
+    """An adjective about one person, tall(Anna), or a relation between two, sister(Anna, Bob)."""
 
     word: str
     subject: str
@@ -71,7 +71,7 @@ class Rule:
     operator: Operator = "and"
     """The word between the literals of the body; "and" if there is only one."""
     style: int = field(default=0, compare=False)
-    """Index of its template in `RULE_STYLES`."""
+    """The index of its template in `RULE_STYLES`."""
 
     @property
     def simple(self) -> bool:
@@ -80,7 +80,7 @@ class Rule:
 
     @property
     def literals(self) -> tuple[Literal, ...]:
-        """The literals of the body, then of the head."""
+        """The literals of the body, then those of the head."""
         return self.body + self.head
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class Theory:
         return replace(self, rules=(*self.rules[:place], *new, *self.rules[place + 1 :]))
 
     def only(self, kept: frozenset[Literal | Rule]) -> "Theory":
-        """The theory with only the kept sentences."""
+        """The theory, with only the kept sentences."""
         return Theory(
             tuple(fact for fact in self.facts if fact in kept),
             tuple(rule for rule in self.rules if rule in kept),
@@ -133,7 +133,7 @@ RULE_STYLES = (
 
 
 def sentence(statement: Literal | Rule) -> str:
-    """A fact, statement or rule as a sentence with a capital and a full stop."""
+    """A fact, statement or rule as a sentence with an initial capital and a full stop."""
     if isinstance(statement, Literal):
         words = f"{clause(statement)}."
     else:
@@ -183,7 +183,7 @@ class Instance:
     """A question: does the theory entail the statement, its negation, or neither?"""
 
     theory_id: str
-    """Id shared by a base theory and its variants."""
+    """The id shared by a base theory and its variants."""
     set: str
     """Its set, such as "C-CS"."""
     version: str
@@ -200,7 +200,7 @@ class Instance:
     def alone(
         cls, theory_id: str, set_: str, version: str, theory: Theory, question: "Question"
     ) -> "Instance":
-        """A question without variants, which is its own base."""
+        """A question without variants; it is its own base."""
         statement, label = question
         return cls(theory_id, set_, version, label.value, label, theory, statement, label)
 

@@ -1,14 +1,14 @@
 """The training sets, and training on them (Sanyal et al. 2022, Sections 4.3 and 5, Appendix B).
 
-The four sets have balanced labels and splits that share no theory.
+The four sets have balanced labels, and their splits share no theory.
 
 Each theory has six statements: an unnegated and a negated literal that it proves (True), the
 negations of both (False), and an unnegated and a negated literal that it leaves undecided
-(Unknown). Within a theory, therefore, no count over theory and statement can give the label away.
-Theories without these literals are dropped.
+(Unknown). Within a theory, therefore, nothing that can be counted in the theory and the statement
+gives the label away. Theories without these literals are dropped.
 
-A hash of a theory's sentences, independent of order and wording, decides its split. So splits share
-no theory, and any group can be generated separately.
+A hash of a theory's sentences, independent of order and wording, decides its split. So no theory is
+in two splits, and any group can be generated separately.
 """
 
 import hashlib
@@ -44,13 +44,13 @@ TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
     "OR+NOT": ("or",),
     "All": ("and", "or"),
 }
-"""The operators in the bodies of rules in each set; all sets have negation."""
+"""The operators in the rule bodies of each set; all sets have negation."""
 
 SPLITS: Mapping[Split, int] = {"train": 50_000, "dev": 10_000, "test": 10_000}
 """Instances in each published split (Table 7), here rounded down to whole theories."""
 
 STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unknown-negated")
-"""The statements of a whole theory, named after their labels and whether they are negated."""
+"""The statements of a whole theory, named by label and by whether they are negated."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TheoryMaker:
 
     A whole theory has six statements. A short theory has one statement and contains only the
     sentences that decide it and a few others, so training on it is cheap; the labels of successive
-    theories cycle through the six statements. Unlike in whole theories, counts are informative:
+    theories cycle through the six statements. Unlike in whole theories, counts give labels away:
     without other sentences, a statement is Unknown if the theory has no fact.
     """
 
@@ -133,7 +133,7 @@ def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
 
 
 def split_of(theory: Theory) -> Split:
-    """The split that a theory belongs to; a third of all theories belong to each split."""
+    """The split to which a theory belongs; a third of all theories belong to each split."""
     content = "\n".join(sorted(map(str, theory.sentences)))
     number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return tuple(SPLITS)[number % len(SPLITS)]

@@ -27,7 +27,7 @@ from interp_experiments.scaffold import paper_report
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
 COUNTED = 300
-"""Number of theories of the training set All whose features are counted."""
+"""Number of theories in the training set All whose features are counted."""
 
 NAMES = {
     "accuracy": "share of statements whose label is guessed correctly from one count",

@@ -19,7 +19,7 @@ OPTIONS = tuple(AnswerOption(one.value, (one.value, one.value.lower())) for one 
 DECISIVE = Decisive("proof", ("fact", "rule"))
 
 STRATA = ("set",)
-"""A limit selects theories evenly over these factors."""
+"""A limit selects theories evenly across these factors."""
 
 SHOWN = (
     (
@@ -43,11 +43,11 @@ SHOWN = (
 
 @runtime_checkable
 class Maker(Protocol):
-    """Makes groups of instances, each independent of the others."""
+    """Makes groups of instances, independently of each other."""
 
     @property
     def set(self) -> str:
-        """The set that the groups belong to."""
+        """The set to which the groups belong."""
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
     Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Facts and rules are
-    numbered in the order of the theory, so unedited rules have the same names in all variants. The
+    numbered in the theory's order, so unedited rules have the same names in all variants. The
     factor `proof` lists the facts and rules of all minimal proof sets; it is empty if the label is
     Unknown.
     """

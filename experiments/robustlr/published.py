@@ -1,4 +1,4 @@
-"""Read and write instances in the authors' columns, in files, folders or hub data sets.
+"""Reads and writes instances in the authors' columns, in files, folders or hub data sets.
 
 The data are not trusted: every context is parsed as a theory, sentence by sentence, and the solver
 confirms every label.
@@ -49,7 +49,7 @@ def theory_of(context: str) -> Theory:
 
 
 def sentences(context: str) -> list[str]:
-    """The sentences of a text, each with its full stop."""
+    """The sentences of a text, each including its full stop."""
     return [words for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
 
 
@@ -93,7 +93,7 @@ def literal_of(words: str) -> Literal:
 def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
     """The literals of one side of a rule, and their operator; "and" if there is only one.
 
-    "not" denies only the adjective after it, as in "tall and not round", even if "is" is not
+    "not" negates only the adjective after it, as in "tall and not round", even if "is" is not
     repeated: `joined` repeats "is", but the authors' data may not.
     """
     first, *others = _JOINED.split(words)
@@ -115,7 +115,7 @@ def _unknown(words: str, expected: str) -> UserError:
 
 
 REQUIRED = ("context", "statement", "label")
-"""The columns of the copy on the hub."""
+"""The columns in the copy on the hub."""
 
 COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
 """The columns of the authors' files, which have no header; their training sets lack the last
@@ -260,7 +260,7 @@ def _key(number: int, value: object) -> Key:
             "7dfe482a_conjneg3, 7dfe482a_neg1, 7dfe482a_@16 or 7dfe482a_equiv_type1@16"
         )
     if found["operator"]:
-        # Edits of one theory have the same key in the files of several sets.
+        # Edits of one theory have the same key in the files of different sets.
         return Key(f"{found['key']}-{found['operator']}", found["operator"] + found["row"])
     return Key(f"{found['key']}@{found['number']}", found["paraphrase"] or "base")
 

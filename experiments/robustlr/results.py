@@ -25,7 +25,7 @@ SETS, DISTRACTORS = "sets", "distractors"
 """Stages of the evaluation sets, without and with distractors."""
 
 BARE, SHORT, IN_DOMAIN = "bare", "short", "in-domain"
-"""Stages of the test split of All, by how many sentences theories keep: those that decide a
+"""Stages of the test split of All, by the sentences that theories keep: those that decide a
 statement, a few more, or all."""
 
 
@@ -41,7 +41,7 @@ class Results:
     notes: Sequence[str]
     """Messages about prompts without an answer or with an error, by model; both count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How attribution methods rank the proof in short theories, prompt by prompt: the columns of
+    """How attribution methods rank the proof in short theories, for each prompt: the columns of
     `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
     if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -77,7 +77,7 @@ def read_results(study: StudyFolder) -> Results:
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """How methods rank the proof, and whether the answer was right."""
+    """How the methods rank the proof, and whether the answer was right."""
     if SHORT not in begun:
         return pd.DataFrame()
     found = Attributions.of(begun[SHORT]).finds()
@@ -107,7 +107,7 @@ def _notes(answers: pd.DataFrame) -> list[str]:
 
 
 OF_BASE = ("always the base's label", "always the base's negated")
-"""Guesses that know only the label of each theory's base."""
+"""Guesses that use only the label of each theory's base."""
 
 BASELINES = (*(f"always {label}" for label in LABELS), *OF_BASE)
 """Constant guesses: the three labels, then those of `OF_BASE`."""
@@ -121,7 +121,7 @@ def weighted_f1(
     Args:
         gold: the correct labels.
         answer: the given answers; anything but a label counts as wrong.
-        theory: the number of each instance's theory, from 0.
+        theory: the index of each instance's theory, starting from 0.
     """
     right, said = np.asarray(gold, dtype=object), np.asarray(answer, dtype=object)
     theories = int(theory.max(initial=-1)) + 1
@@ -158,7 +158,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """One row per combination of `by`: the mean over theories of each score, with 95% intervals.
 
     Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (computed as in the authors' code),
-    consistency (the share of theories with every answer right), the ends of its interval, and
+    consistency (the share of theories with every answer right) with the ends of its interval, and
     theories. A theory is one trial; intervals are those of `interp.statistics.proportions` for
     clusters, which follow the spread of the scores, and are undefined for one theory.
 

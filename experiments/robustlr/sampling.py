@@ -1,14 +1,14 @@
 """Theories by label-priority sampling (Sanyal et al. 2022, Algorithm 1).
 
 The printed algorithm is ambiguous. Here the two labels are equally likely; a body has one or two
-predicates with equal probability; the first layer has no rules; and a predicate is not provable if
-its body cannot be drawn or its rule is not allowed. To mislead, predicates that are not provable
-also have rules, whose bodies are not provable. The paper gives no values for probabilities and
-depths; the values below are this project's.
+predicates with equal probability; the first layer has no rules; and a predicate becomes unprovable
+if its body cannot be drawn or its rule is not allowed. As distractors, unprovable predicates also
+have rules, with unprovable bodies. The paper gives no values for probabilities and depths; the
+values below are this project's.
 
 The labels are right because every predicate has only one polarity in a theory, and the literals of
-a body are either all provable or all not provable, so "and" and "or" agree. The solver still
-confirms each label when statements are chosen.
+a body are either all provable or all unprovable, so "and" and "or" agree. The solver still confirms
+each label when statements are chosen.
 """
 
 import random
@@ -41,7 +41,7 @@ RELATIONS = 0.3
 
 @dataclass(frozen=True)
 class Words:
-    """The words that predicates are drawn from (Section 4.1); names have no gender."""
+    """The words from which predicates are drawn (Section 4.1); names have no gender."""
 
     names: tuple[str, ...]
     adjectives: tuple[str, ...]
@@ -63,7 +63,7 @@ class Words:
         return some(rng, self.names, PEOPLE)
 
     def predicate(self, rng: random.Random, people: list[str]) -> Predicate:
-        """A predicate of one or two of these people."""
+        """A predicate about one or two of these people."""
         if happens(rng, RELATIONS):
             return Predicate(pick(rng, self.relations), *some(rng, people, 2))
         return Predicate(pick(rng, self.adjectives), pick(rng, people))
@@ -86,7 +86,7 @@ OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A theory, with its literals by the labels that were drawn for them."""
+    """A theory, with its literals grouped by the labels that were drawn for them."""
 
     theory: Theory
     people: list[str]
@@ -96,7 +96,7 @@ class Sampled:
 
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:
-    """A theory whose bodies are one literal, or literals joined by an allowed operator."""
+    """A theory in which each body is one literal, or literals joined by an allowed operator."""
     people = words.people(rng)
     low, high = PREDICATES
     drawn = draw_predicates(rng, words, people, low + below(rng, high - low + 1))

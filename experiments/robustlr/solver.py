@@ -1,13 +1,13 @@
-"""The verdicts of a theory, and the sentences that a verdict needs (Section 2).
+"""A theory's verdict on a statement, and the sentences on which it depends (Section 2).
 
 Classical propositional logic is decided by truth tables:
 
 1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, or its
 negative.
 2. Propagate units: literals that facts and rules decide without a table.
-3. Divide the other clauses into parts that share no predicate.
+3. Split the remaining clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
-   predicates, so one operation of Python's long integers handles all assignments.
+   predicates, so one operation on Python's long integers handles all assignments.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
 ways, such as from either side of a disjunction, has several minimal sets of different sizes. The
@@ -27,11 +27,11 @@ MOST_PREDICATES = 20
 
 
 class Clause(NamedTuple):
-    """A disjunction: at least one of its literals holds."""
+    """A disjunction: at least one of its literals is true."""
 
     literals: tuple[int, ...]
     sentence: int
-    """Index of its sentence in the theory."""
+    """The index of its sentence in the theory."""
 
 
 class Table(NamedTuple):
@@ -52,11 +52,11 @@ class Worlds:
     """All assignments that make a theory true."""
 
     numbers: Mapping[Predicate, int]
-    """The number of each predicate of the theory, from 1."""
+    """Each predicate's number in the theory, starting from 1."""
     known: Mapping[int, Clause]
     """Literals that follow by unit propagation, in the order found, each with its clause."""
     tables: Mapping[int, Table]
-    """The table of each predicate that propagation does not decide."""
+    """The table for each predicate that propagation leaves undecided."""
     consistent: bool
     """Whether any assignment makes the theory true."""
 
@@ -78,7 +78,7 @@ class Worlds:
         return cls(numbers, known, by_predicate, all(one.models for one in tables))
 
     def verdict(self, statement: Literal) -> Verdict:
-        """The theory's verdict on a statement; Unknown if it entails neither it nor its negation.
+        """The theory's verdict on a statement; Unknown if neither it nor its negation is entailed.
 
         Raises:
             UserError: the theory contradicts itself, and so entails every statement.
@@ -108,7 +108,7 @@ def verdict(theory: Theory, statement: Literal) -> Verdict:
 
 
 def clauses_of(theory: Theory, numbers: Mapping[Predicate, int]) -> list[Clause]:
-    """The theory in conjunctive normal form, each clause with the number of its sentence."""
+    """The theory in conjunctive normal form, each clause with the index of its sentence."""
     return [
         Clause(literals, place)
         for place, sentence in enumerate(theory.sentences)
@@ -156,7 +156,7 @@ def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause
 
 
 def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
-    """The clauses in groups that share no predicate."""
+    """The clauses, divided into groups that share no predicate."""
     found: list[tuple[set[int], list[Clause]]] = []
     for clause in clauses:
         predicates, members = set(map(abs, clause.literals)), [clause]
@@ -196,7 +196,7 @@ def table(clauses: Sequence[Clause]) -> Table:
 
 @lru_cache(maxsize=MOST_PREDICATES + 1)
 def columns(predicates: int) -> tuple[int, ...]:
-    """The column of each predicate in a truth table: bit b of column i is bit i of b."""
+    """Each predicate's column in a truth table: bit b of column i is bit i of b."""
     made = []
     for place in range(predicates):
         width = 1 << place
@@ -211,13 +211,13 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Maximum number of ways to omit sentences that the search for further sets tries."""
+"""Maximum number of ways to omit sentences that are tried in the search for further sets."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences with the theory's verdict; empty if it is Unknown.
 
-    If there are several sets, the search starts from the sentences that unit propagation uses, and
+    If there are several sets, the search starts from the sentences that unit propagation uses and
     drops those that are not needed, facts before rules.
 
     Raises:
@@ -263,7 +263,7 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
-    """The sentences from which unit propagation derives the statement; all if it does not."""
+    """The sentences from which unit propagation derives the statement; all if it cannot."""
     number = worlds.numbers[statement.predicate]
     reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
     if reached is None:

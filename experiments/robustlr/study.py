@@ -1,4 +1,4 @@
-"""The measurements of the study of RobustLR. Imports no torch, so `--help` is fast."""
+"""The measurements in the study of RobustLR. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from dataclasses import replace

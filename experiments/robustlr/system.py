@@ -40,7 +40,7 @@ SHORT = 4
 
 @dataclass(frozen=True)
 class RobustLR(System):
-    """Groups of instances, generated or read in the authors' columns."""
+    """Groups of instances, either generated or read in the authors' columns."""
 
     name: str
     shown: bool = False
@@ -58,7 +58,7 @@ class RobustLR(System):
         """All prompts: generated from `seed`, or read from `data` in the authors' columns.
 
         Raises:
-            UserError: the data cannot be read, or contradict themselves.
+            UserError: the data cannot be read or contradict themselves.
         """
         messages = demonstrations() if self.shown else ALONE
         if data is None:

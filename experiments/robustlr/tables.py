@@ -25,7 +25,7 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 WHOLE = "whole theories"
-"""The column for statements of whole theories, as published."""
+"""The column for statements about whole theories, as published."""
 
 GROUPS = tuple(
     dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
@@ -39,7 +39,7 @@ def published(*tables: int) -> pd.DataFrame:
 
 
 def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """Every score with its interval: one row per set (in the paper's order) and model or guess.
+    """Every score with its interval: one row per set (in the paper's order) and per model or guess.
 
     Args:
         rows: rows of a stage of the results.
@@ -67,7 +67,7 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
 
 
 def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The mean F1 of models and guesses over the sets of a kind, which have equal weights.
+    """The mean F1 of models and guesses over the sets of a kind, all with the same weight.
 
     Columns are source, model, f1, f1_low, f1_high; NaN if a set is missing. The interval also
     treats the means of the sets as a sample, so it is somewhat too wide.
@@ -90,7 +90,7 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The table with the number of theories per score, given as one number or as a range."""
+    """The table, with the number of theories per score as one number or as a range."""
     ends = measured.groupby("model")["theories"].agg(["min", "max"])
     spans = {
         model: f"{low:,}" if low == high else f"{low:,}-{high:,}"
@@ -133,7 +133,7 @@ def without_unknown(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 
 def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every score of the contrast sets without and with distractors (Figure 6)."""
+    """Every score on the contrast sets, without and with distractors (Figure 6)."""
     parts = [
         scores(rows[rows["set"].isin(SETS["contrast"])]).assign(theories_have=name)
         for name, rows in by_stage.items()
@@ -142,9 +142,9 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Weighted F1 of the test split as a whole, measured and published (Table 3).
+    """Weighted F1 on the whole test split, measured and published (Table 3).
 
-    Columns are those of `KEY`, statements (the number that each score covers), and the stages.
+    Columns are those of `KEY`, statements (how many each score covers), and the stages.
 
     Args:
         stages: the rows of each stage by column name; `WHOLE` also holds the published numbers.
@@ -168,7 +168,7 @@ def _beside(
     columns: Sequence[str],
     values: Sequence[str] = ("f1",),
 ) -> pd.DataFrame:
-    """One row per model and source, and columns with each of `values` for each value of `column`.
+    """One row per model and source, with each of `values` in one column per value of `column`.
 
     No published number enters a measured row: `source` is part of the key.
     """
@@ -197,10 +197,10 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 
 
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
-    """Scores of all contrast sets and of all equivalence sets, by size of the training set.
+    """Scores on all contrast sets and on all equivalence sets, by size of the training set.
 
-    A model is included only if another model has the same start and training set but a different
-    size of it.
+    A model is included only if another one has the same start and the same training set in a
+    different size.
 
     Args:
         rows: rows of the evaluation sets.
@@ -230,7 +230,7 @@ FEATURES: Mapping[str, Callable[[Instance], int]] = {
     "rules with disjunction": lambda one: sum(_joined_by(rule, "or") for rule in one.theory.rules),
     "statements with negation": lambda one: int(not one.statement.positive),
 }
-"""The seven features of Appendix D."""
+"""The seven features from Appendix D."""
 
 
 def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
@@ -252,7 +252,7 @@ def guess_table(features: pd.DataFrame) -> pd.DataFrame:
     """One row per feature: how often the best guess from its value alone is right.
 
     Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
-    without the feature), gain (the difference) and n.
+    without the feature), gain (the difference), and n.
 
     Args:
         features: the table from `feature_table`.

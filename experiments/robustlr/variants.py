@@ -33,7 +33,7 @@ class Edit:
     group: str
 
     def expected(self, base: Verdict) -> Verdict:
-        """The label of the edit, given that of the base."""
+        """The label of the edit, given the label of the base."""
         return self.label if base is TRUE else self.label.negated
 
 
@@ -67,7 +67,7 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
 
 
 def editable(theory: Theory, rule: Rule, name: str) -> bool:
-    """Whether the edits of a set keep the rule in the language and the labels right.
+    """Whether a set's edits keep the rule within the language and the labels correct.
 
     A body must keep its operator. In D-CS the body consists of facts, since edits state their
     negations; in N-CS it is one literal.
@@ -81,7 +81,7 @@ def editable(theory: Theory, rule: Rule, name: str) -> bool:
 
 
 def edited(theory: Theory, rule: Rule, unseen: Literal, edit: Edit) -> Theory:
-    """The theory under one edit; every other sentence keeps its wording and its place."""
+    """The theory with one edit; every other sentence keeps its wording and its place."""
     changed = theory.with_rule(rule, _rule(rule, unseen, edit))
     return replace(changed, facts=_facts(theory.facts, rule, unseen, edit))
 
@@ -116,7 +116,7 @@ def _facts(
 
 
 EQUIVALENCE_SETS = {"C-ES": "equiv_type1", "D1-ES": "equiv_type2", "D2-ES": "equiv_type3"}
-"""The version of the paraphrases in each set. The authors' data name types by number; here these
+"""The version name of each set's paraphrases. The authors' data number the types; here the numbers
 follow the order of the paper's equivalences."""
 
 
@@ -148,18 +148,18 @@ def contraposed(theory: Theory) -> Theory:
 
 
 def with_one_head(theory: Theory, one: Rule, other: Rule) -> Theory:
-    """Write p ⇒ q and p ⇒ r as p ⇒ q ∧ r, in the place of the first (D1-ES)."""
+    """Write p ⇒ q and p ⇒ r as p ⇒ q ∧ r, in place of the first rule (D1-ES)."""
     return theory.with_rule(one, replace(one, head=one.head + other.head)).with_rule(other)
 
 
 def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
-    """Write p ⇒ q and r ⇒ q as p ∨ r ⇒ q, in the place of the first (D2-ES)."""
+    """Write p ⇒ q and r ⇒ q as p ∨ r ⇒ q, in place of the first rule (D2-ES)."""
     merged = replace(one, body=one.body + other.body, operator="or")
     return theory.with_rule(one, merged).with_rule(other)
 
 
 def equivalence_between(base: Theory, other: Theory) -> str | None:
-    """The set that a pair of theories belongs to; None if they are not such paraphrases.
+    """The set to which a pair of theories belongs; None if they are not such paraphrases.
 
     All three equivalences leave the clauses of a theory as they are.
     """

@@ -1,4 +1,4 @@
-"""The answer in a generated text: a parser for each kind of question."""
+"""Find the answer in a generated text, with a parser for each kind of question."""
 
 import hashlib
 import re
@@ -21,12 +21,12 @@ from interp_experiments.rulebench.reading import Found, Ways, known_as, nothing,
 
 
 def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
-    """The parser for an item's answers.
+    """The parser of an item's answers.
 
     Args:
         kind: the kind of the item's set.
         item: the item, whose question names two people (CLUTRR).
-        labels: the answers of the set, which are the known charges (CAIL2018).
+        labels: the answers in the set, which are the known charges (CAIL2018).
     """
     if kind in (CLUTRR, KINSHIP):
         names = _ASKED.search(item.question)
@@ -42,7 +42,8 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 def kinship(relative: str, person: str) -> Parser:
     """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
 
-    Kinships between other people, in quoted rules or in the inverse direction do not count.
+    Kinships do not count if they are between other people, in quoted rules, or in the inverse
+    direction.
     """
 
     def declared(text: str) -> Found:
@@ -96,7 +97,7 @@ _ELSEWHERE = re.compile(
     rf"|\b{_PERSON}'s (?i:{_KIN_WORD})(?:,? {_PERSON}| is {_PERSON})"
     rf"|\bnot (?:the |an? |his |her )?(?i:{_KIN_WORD})"
 )
-"""Kinships that do not count: facts of the story, parts of a rule, and denied kinships."""
+"""Kinships that do not count: facts from the story, parts of a rule, and denied kinships."""
 
 _CUT_OFF = re.compile(r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)$")
 
@@ -117,14 +118,14 @@ def _statements(relative: str, person: str) -> re.Pattern[str]:
 
 
 def _kin(word: str) -> str:
-    """A kinship as it is written in the data: "Mother in Law" becomes "mother-in-law"."""
+    """A kinship as the data write it: "Mother in Law" becomes "mother-in-law"."""
     joined = re.sub(r"[-\s]", "", word.lower())
     base = joined.removesuffix("inlaw")
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
 
 
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is not a fact of the story; None if the text was cut off."""
+    """The last kinship that is not a fact from the story; None if the text was cut off."""
     rest = _ELSEWHERE.sub("", text)
     found = list(_KIN.finditer(rest))
     if not found or _CUT_OFF.search(text.rstrip(" .")):
@@ -134,7 +135,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _first_kin(segment: str) -> Found:
-    """The first kinship in a segment that is not denied; unparsed if the text leaves two open."""
+    """The first kinship in a segment that is not denied; unparsed if the text offers two."""
     rest = _ELSEWHERE.sub("", segment)
     if _ALTERNATIVES.search(rest):
         return Unanswered.UNPARSED
@@ -295,7 +296,7 @@ def _last_category(text: str) -> Found:
 def charge(labels: tuple[str, ...]) -> Parser:
     """The parser of CAIL2018: one of the charges of the set.
 
-    A charge inside the name of a longer charge does not count, nor does a denied charge.
+    A charge within the name of a longer charge does not count, nor does a denied charge.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
     names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")
@@ -305,7 +306,7 @@ def charge(labels: tuple[str, ...]) -> Parser:
 
     ways = Ways(one, nothing, nothing, one)
 
-    # There may be hundreds of labels.
+    # There can be hundreds of labels.
     digest = hashlib.sha256("\n".join(longest_first).encode()).hexdigest()[:16]
 
     @known_as(f"charges.charge among {digest}")

@@ -1,7 +1,7 @@
-"""Demonstrations: questions with correct answers that precede a model's own.
+"""Demonstrations: questions with correct answers that precede the question that a model answers.
 
 For kinship and StringGame, demonstrations are generated from a seed that no question uses, and
-their rules prove the answers. For the other kinds, they were written by hand and are in
+their rules prove the answers. For the other kinds, they were written by hand and are stored in
 data/demonstrations.json.
 """
 
@@ -35,7 +35,7 @@ class Example:
     golden: Rule
     noise: tuple[Rule, ...]
     steps: str
-    """A sentence that derives the answer from the golden rule."""
+    """A sentence that derives the answer by the golden rule."""
     answer: str
     """The answer as the model should write it."""
 
@@ -94,7 +94,7 @@ def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: 
 
 @cache
 def _written(kind: str, version: str) -> Sequence[Example]:
-    """Written demonstrations for a kind; counterfactual ones have changed golden rules."""
+    """The handwritten demonstrations for a kind; counterfactual ones have changed golden rules."""
     text = (files(__package__) / "data" / "demonstrations.json").read_text(encoding="utf-8")
     made = []
     for one in json.loads(text)[kind]:

@@ -1,7 +1,7 @@
 """Families: relations between people, the words for them, and their composition.
 
-A family grows from a couple by adding children, spouses or parents. So couples stay together and
-share all their children, and relatives never marry.
+A family starts with a couple and grows by adding children, spouses or parents. So couples stay
+together and share all their children, and relatives never marry.
 """
 
 import random
@@ -24,7 +24,7 @@ WORDS = {
     "parent-in-law": ("father-in-law", "mother-in-law"),
     "child-in-law": ("son-in-law", "daughter-in-law"),
 }
-"""Each type of relation, with the words for a man and for a woman."""
+"""Each type of relation, with its words for a man and for a woman."""
 
 STEPCHILDREN = ("stepson", "stepdaughter")
 
@@ -72,8 +72,8 @@ COMPOSED = {
 }
 """The relation of C to A, given those of B to A and of C to B, for three different people.
 
-Other pairs of relations leave the relation of C to A open, or lead to one without a word here. The
-tests derive the same table from all small families."""
+Other pairs of relations leave the relation of C to A open, or lead to one that has no word here.
+The tests derive the same table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ class Family:
         return word(type_, self.sexes[relative]) if type_ else None
 
     def with_child(self, couple: tuple[int, int], sex: str) -> "Family":
-        """The family with another child of a couple."""
+        """The family, with one more child of a couple."""
         return self._with(sex, couple, None)
 
     def with_spouse(self, person: int) -> "Family":
-        """The family with an unrelated spouse for somebody without one."""
+        """The family, with an unrelated spouse for somebody who has none."""
         sex = FEMALE if self.sexes[person] == MALE else MALE
         grown = self._with(sex, None, person)
         spouses = list(grown.spouses)
@@ -120,7 +120,7 @@ class Family:
         return replace(grown, spouses=tuple(spouses))
 
     def with_parents(self, person: int) -> "Family":
-        """The family with parents for somebody without any."""
+        """The family, with parents for somebody who has none."""
         first = len(self)
         grown = self._with(MALE, None, first + 1)._with(FEMALE, None, first)
         parents = list(grown.parents)

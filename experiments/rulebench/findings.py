@@ -19,7 +19,7 @@ UNREADABLE = 0.9
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
-    """The five dimensions of rule following (Figure 2), and the named comparisons' results."""
+    """The five dimensions of rule following (Figure 2), and results of the named comparisons."""
     numbers = headline_numbers(results)
     tested = kinds_tested(compared) or {"Comparisons named in advance": compared}
     said = [
@@ -41,7 +41,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
-    """The score in each dimension; if it was not measured, a blank cell and the reason."""
+    """The score in each dimension or, if it was not measured, a blank cell and the reason."""
     table = tables.dimensions(results)
     parts = []
     for name, does in tables.DIMENSIONS.items():
@@ -63,7 +63,7 @@ def sizes(texts: pd.DataFrame) -> str:
 
 
 def unreadable(texts: pd.DataFrame) -> list[str]:
-    """A sentence for each set in which hardly any text of at least one model could be parsed."""
+    """A sentence for each set in which hardly any of at least one model's texts could be parsed."""
     unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []

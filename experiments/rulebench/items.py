@@ -21,7 +21,7 @@ CATEGORIES = {
 
 
 Quantity = Literal["no", "golden", "few", "all"]
-"""Rules shown: none; the golden rule; the golden rule with few or with all noise rules."""
+"""Rules shown: none; the golden rule; the golden rule with few or all noise rules."""
 
 
 class Given(NamedTuple):
@@ -38,10 +38,10 @@ class Kind:
 
     name: str
     gold: Callable[[Given], str]
-    """Returns the correct answer in the form that the parser returns; raises UserError if the data
-    have none."""
+    """Returns the correct answer as the parser would return it; raises UserError if the data have
+    none."""
     asked_for: str
-    """The form of the answer, in words; the set's answers replace "{labels}"."""
+    """The required form of the answer, in words; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
     """Names of the authors' folders, in lower case; empty for generated sets."""
     few: int = 2
@@ -52,10 +52,10 @@ class Kind:
     factors: tuple[str, ...] = ()
     """Factors that vary between items of this kind."""
     written: Callable[[str], str] = str
-    """Writes the correct answer in training texts."""
+    """Writes the correct answer for training texts."""
 
     def noise(self, quantity: Quantity) -> int:
-        """The number of noise rules for a quantity."""
+        """The number of noise rules for a quantity of rules."""
         return {"few": self.few, "all": self.many}.get(quantity, 0)
 
 
@@ -143,7 +143,7 @@ def named(name: str) -> Kind:
 
 
 Split = Literal["train", "held-out"]
-"""The split of a rule: rules to tune models on, or rules to test them on."""
+"""The split of a rule: rules for tuning models, or rules for testing them."""
 
 HELD_OUT = 5
 """One in this many generated rules is held out."""
@@ -155,17 +155,17 @@ class Rule:
 
     id: str
     natural: str
-    """In natural language, such as "if A has a son B, ..., then ..."."""
+    """The rule in natural language, such as "if A has a son B, ..., then ..."."""
     logic: str | None = None
-    """In first-order logic; None if the data have the rule only in natural language."""
+    """The rule in first-order logic; None if the data have it only in natural language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question, with its correct answer and the id of its golden rule."""
+    """A question with its correct answer and the id of its golden rule."""
 
     id: str
-    """Its position in the data, from 1, such as "0007"."""
+    """Its position in the data, starting from 1, such as "0007"."""
     question: str
     gold: str
     """The answer as its kind's parser returns it."""
@@ -214,16 +214,16 @@ _THEN = re.compile(r"\bthen\b|那么")
 
 
 def body(natural: str) -> str:
-    """The conditions of a rule in natural language, without case and punctuation at the ends."""
+    """A rule's conditions in natural language, in lower case, without punctuation at the ends."""
     return _THEN.split(natural.lower(), maxsplit=1)[0].strip(" ,，.")
 
 
 @dataclass(frozen=True)
 class RuleSet:
-    """A set of questions and rules, with at least one of two versions."""
+    """A set of questions and rules, in one or both of two versions."""
 
     name: str
-    """Its name in tables, such as "clutrr"."""
+    """The set's name in tables, such as "clutrr"."""
     kind: Kind
     factual: Version | None
     counterfactual: Version | None = None

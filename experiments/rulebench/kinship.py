@@ -1,10 +1,10 @@
 """Kinship questions: a story of two to ten hops, and the rule that answers it.
 
-1. Families are drawn, and then two related people of one family.
+1. Families are drawn, then two related people in one of them.
 2. A third person splits their relation into two relations, a fourth splits one of these, and so on
    until the story has its number of hops. Each split is in `families.COMPOSED`, so the chain
-   entails the answer. The family shows that all people in the story can be different.
-3. The golden rule states the chain, with letters for people. A rule of another item is noise unless
+   entails the answer. The family proves that all people in the story can be different.
+3. The golden rule states the chain, with letters for people. Another item's rule is noise unless
    its conditions hold among the people in the story.
 """
 
@@ -42,7 +42,7 @@ PER_HOP = 200
 """Number of questions for each number of hops."""
 
 _FAMILIES, _PEOPLE = 60, 26
-"""Number of families per seed, and of people in each family."""
+"""Number of families per seed, and number of people in each family."""
 
 _ANSWERS = tuple((type_, sex) for type_ in WORDS if type_ != "spouse" for sex in SEXES)
 
@@ -62,12 +62,12 @@ _SENTENCES = (
     "{p} sat next to {his} {r} {q} at the concert.",
     "{p} showed {his} {r} {q} the new garden.",
 )
-"""In each template, q is the r of p, and the sex of p is implied."""
+"""In each template, q is the r of p, and the sex of p is implied by the words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The conditions of a rule: each person's relation to the previous person, and two sexes."""
+    """A rule's conditions: each person's relation to the previous person, and two sexes."""
 
     words: tuple[str, ...]
     first: str
@@ -78,14 +78,14 @@ class Body:
 
 @dataclass(frozen=True)
 class Story:
-    """People of one family, each related to the person before."""
+    """People in one family, each related to the previous person."""
 
     family: Family
     people: tuple[int, ...]
 
     @property
     def hops(self) -> int:
-        """Number of relations stated."""
+        """Number of relations that the story states."""
         return len(self.people) - 1
 
     @property
@@ -106,7 +106,7 @@ class Story:
         return self.family.word(self.people[0], self.people[-1]) or ""
 
     def satisfies(self, body: Body) -> bool:
-        """Whether conditions hold for different people, from the first to the last of the story."""
+        """Whether conditions hold along a chain of people, from the story's first to its last."""
         if self.family.sexes[self.people[0]] != body.first:
             return False
         return self._leads(self.people[0], frozenset(self.people[1:]), body.words)
@@ -135,13 +135,14 @@ class KinshipQuestions:
     per_hop: int = PER_HOP
     hops: Sequence[int] = HOPS
     split: Split | None = None
-    """The split of the rules; both splits if None."""
+    """The split from which rules come; both splits if None."""
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
         """The story of each item."""
         rng = random.Random(f"kinship stories {self.seed}")
-        # The numbers of hops cycle, so a smaller set is the beginning of a larger one.
+        # The numbers of hops cycle, so a smaller set consists of the first questions of a larger
+        # one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
         stories = draw_stories(hops, rng, self.split)
         return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
@@ -172,7 +173,7 @@ class KinshipQuestions:
         return self.stories[item.id].satisfies(self.bodies[rule.id])
 
     def names(self, item: str) -> Mapping[int, str]:
-        """The names of the people in the story of an item."""
+        """The names of the people in an item's story."""
         return named(self.stories[item], random.Random(f"kinship names {self.seed} {item}"))
 
     def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> Version:
@@ -196,7 +197,7 @@ class KinshipQuestions:
 
 
 class _Kin:
-    """A family and its relations, each of which is computed only once."""
+    """A family with its relations, each computed only once."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -209,7 +210,7 @@ class _Kin:
 
     @cached_property
     def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
-        """For each related pair, the people whose relations to both entail that of the pair."""
+        """For each related pair, the people whose relations to both entail the pair's relation."""
         return {pair: self._between(*pair) for pair in self._types}
 
     def _between(self, first: int, last: int) -> Sequence[int]:
@@ -225,7 +226,7 @@ class _Kin:
 def draw_stories(
     hops: Sequence[int], rng: random.Random, split: Split | None = None
 ) -> Iterator[Story]:
-    """A story for each number in `hops`, about rules of a split; answers are drawn uniformly."""
+    """A story for each number in `hops`, with rules from a split; answers are drawn uniformly."""
     kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
     for each in hops:
         story = None
@@ -241,7 +242,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story about a family; None if there is none about the people drawn."""
+    """A story about a family; None if there is none about the drawn people."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -250,7 +251,7 @@ def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
 
 
 def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
-    """The people with one more person inserted; empty if nobody fits."""
+    """The people, with one more person inserted; empty if nobody fits."""
     places = [
         (place, between)
         for place, pair in enumerate(pairwise(people), start=1)

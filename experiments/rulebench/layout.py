@@ -1,9 +1,8 @@
-"""Sets in the layout of RuleBench's authors: a folder with test_data.json and test_rule.json.
+"""Sets in the layout of RuleBench's authors: folders with test_data.json and test_rule.json.
 
 test_data.json is a list of items {instruction, input, output, rule: [id]}; test_rule.json is an
-object {id: {"NL": ..., "FOL": ...}}. The folder of a counterfactual set has the name of the factual
-set's folder, followed by "-cf". Questions to train on are in train_data.json or
-validation_data.json.
+object {id: {"NL": ..., "FOL": ...}}. The folder of a counterfactual set is named like that of the
+factual set, followed by "-cf". Training questions are in train_data.json or validation_data.json.
 
 Files are not trusted: whatever they contain, reading them gives items, or messages about broken
 parts.
@@ -35,7 +34,7 @@ DATA, RULES = "test_data.json", "test_rule.json"
 Part = Literal["train", "validation", "test"]
 
 TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
-"""The parts of a set that may be trained on; the first that exists is used."""
+"""The parts of a set that may be used for training; the first that exists is used."""
 
 COUNTERFACTUAL = "-cf"
 
@@ -46,7 +45,7 @@ SHOWN = 20
 """Maximum number of broken items that a message lists; all are counted."""
 
 Broken = Literal["stop", "skip"]
-"""Treatment of broken items: reject the set, or omit the items."""
+"""How to treat broken items: reject the set, or omit the items."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -68,7 +67,7 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """The contents of a folder whose kind is not known yet."""
+    """The contents of a folder whose kind of question is not yet known."""
 
     part: Part
     items: Mapping[str, _Item]
@@ -85,9 +84,9 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 
     Args:
         folder: the folder of a set, or a folder that holds such folders.
-        name: the kind of set, such as "clutrr"; if None, it is recognised by the name of the
-            folder, or else by the answers.
-        broken: whether to stop at broken items or to omit them.
+        name: the kind of set, such as "clutrr"; if None, it is recognised from the folder's name,
+            or else from the answers.
+        broken: what to do with broken items: stop or omit them.
 
     Raises:
         UserError: the folder has no set, an unknown one, or one with broken items.
@@ -110,7 +109,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
 ) -> RuleSet:
-    """The set in a folder, and its counterfactual version if there is one next to it.
+    """The set in a folder, with its counterfactual version if there is one next to it.
 
     Args and Raises: see `read_sets`. Parts other than the test set have only one version.
     """
@@ -176,7 +175,7 @@ def _factual(folder: Path) -> bool:
 
 
 def _recognised(folder: Path, found: _Found) -> Kind:
-    """The kind that the folder is named after, or else the only kind that the answers fit."""
+    """The kind after which the folder is named, or else the only kind that fits the answers."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
@@ -224,7 +223,7 @@ def _where(folder: Path, part: Part, position: str) -> str:
 
 
 def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
-    """The number of broken parts of the data, and a list of the first ones."""
+    """The number of broken parts in the data, and a list of the first ones."""
     if len(problems) == 1:
         return problems[0]
     more = len(problems) - SHOWN
@@ -268,7 +267,7 @@ def _checked(schema: type[S], element: object, where: str, problems: list[str]) 
 
 
 class _NoJson(NamedTuple):
-    """An element that cannot be read."""
+    """Stands for an element that cannot be read."""
 
     reason: str
 
@@ -288,7 +287,7 @@ def _elements(file: Path) -> list[object]:
 def _one_by_one(text: str, file: Path) -> Iterator[object]:
     """The elements of a damaged list; after a broken one, reading continues at the next item.
 
-    Items contain no objects, so each object begins another item.
+    Items contain no nested objects, so each object begins a new item.
     """
     place = text.find("[") + 1
     if not place:

@@ -71,7 +71,7 @@ class RuleFollowing(TrainSpec):
         assert version is not None
         items = version.items[: self.questions]
         if split != "train":
-            # Dev and test get alternate questions, so both have the same mix of hops.
+            # Dev and test get alternating questions, so both have the same mix of hops.
             items = version.items[split == "test" :: 2][: self.held_out]
         drawn = (random.Random(f"irft noise {split} {self.seed} {item.id}") for item in items)
         asked = [
@@ -97,7 +97,7 @@ class RuleFollowing(TrainSpec):
         return f"Rule {prompt.factors['golden_place']} fits. {PREFIX} {answer}."
 
     def measured(self) -> "Spec":
-        """Answers to held-out questions are generated."""
+        """How answers to held-out questions are generated."""
         from interp.measurements.specs import Generate
 
         return Generate(max_new_tokens=DIRECT_TOKENS)
@@ -105,7 +105,7 @@ class RuleFollowing(TrainSpec):
     def metrics(
         self, prompts: Sequence[Prompt], tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
-        """Accuracy, overall and by number of noise rules, and the share of each kind of mistake.
+        """Accuracy, overall and by number of noise rules, plus the share of each kind of mistake.
 
         A question that could not be measured counts as wrong.
         """
@@ -139,7 +139,7 @@ class RuleFollowing(TrainSpec):
         )
 
     def _rule_set(self, split: Split) -> RuleSet:
-        """The set that holds a split; dev and test are halves of one set."""
+        """The set that contains a split; dev and test are halves of one set."""
         part: RuleSplit = "train" if split == "train" else "held-out"
         number = self.questions if split == "train" else 2 * self.held_out
         if self.data == STRING_GAME:

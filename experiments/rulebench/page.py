@@ -98,7 +98,7 @@ def report_of(folder: StudyFolder) -> Report:
 
 
 def left_out(folder: StudyFolder) -> list[str]:
-    """Messages about broken data that were omitted; stages with the same omissions share one."""
+    """Messages about broken data that were omitted, one for all stages with the same omissions."""
     lines = [run.record.run.data.get("left_out", "") for run in folder.runs.values()]
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 
@@ -122,7 +122,7 @@ def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
 
 
 class Compared(NamedTuple):
-    """A table of the paper and its measured counterpart."""
+    """A table from the paper and its measured counterpart."""
 
     number: int
     title: str

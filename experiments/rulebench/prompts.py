@@ -32,12 +32,12 @@ class Setting:
     thought: bool = False
     """Whether the model should name the rule and apply it step by step before it answers."""
     counterfactual: bool = False
-    """Whether the conclusions of the rules are changed, and the correct answers with them."""
+    """Whether the conclusions of the rules, and with them the correct answers, are changed."""
     choice: bool = False
-    """Whether the answer is one of two options, those of the factual and the changed rules, and is
-    read from the next token. Such a question can be patched."""
+    """Whether the answer is one of two options, those that follow from the factual and the changed
+    rules, and is read from the next token. Such a question can be patched."""
     noise: int | None = None
-    """Number of noise rules; None if it follows from the quantity."""
+    """Number of noise rules; None if the quantity determines it."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Setting:
         return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
 
     def noise_rules(self, kind: Kind) -> int:
-        """The number of noise rules for an item of a kind."""
+        """The number of noise rules for an item of the given kind."""
         return kind.noise(self.quantity) if self.noise is None else self.noise
 
 
@@ -97,9 +97,9 @@ def shown_rules(
 ) -> list[Rule]:
     """The rules shown with an item, in order.
 
-    Noise is drawn without replacement from the rules that do not fit the item. Few rules are a
-    prefix of all rules, so nothing else differs between quantities. A set with too few rules uses
-    all of them.
+    Noise is drawn without replacement from the rules that do not fit the item. The noise rules
+    under "few" are the first ones under "all", so nothing else differs between quantities. A set
+    with too few rules uses all of them.
     """
     if setting.quantity == "no":
         return []
@@ -115,7 +115,7 @@ def shown_rules(
 
 
 PREFIX = "Answer:"
-"""The beginning of the assistant's turn, before a direct answer."""
+"""The beginning of the assistant's turn before a direct answer."""
 
 DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
@@ -123,7 +123,7 @@ Part = tuple[str | None, str]
 
 
 class Asked(NamedTuple):
-    """One prompt of a set: an item of a version under a setting."""
+    """One prompt of a set: an item in one version, under one setting."""
 
     rule_set: RuleSet
     version: Version
@@ -134,7 +134,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Questions:
-    """Every item of some sets, under every setting that applies to the item.
+    """Every item in some sets, under every setting that applies to it.
 
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.
@@ -234,9 +234,9 @@ def to_prompt(
 
 
 def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
-    """A name for an item's golden rule that is the same in both versions and under every seed.
+    """A name for an item's golden rule that is the same in both versions and for every seed.
 
-    The name is a hash of the factual rule's words, if the question is the same in both versions,
+    If the question is the same in both versions, the name is a hash of the factual rule's words,
     because ids depend on the seed and a counterfactual version may have a separate rule for each
     item.
     """
@@ -293,7 +293,7 @@ def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demonstration, ...]:
-    """The demonstrations for a setting; each has the golden rule in a different place."""
+    """The demonstrations for a setting; the golden rule is in a different place in each."""
     made = examples(kind, counterfactual=setting.counterfactual)
     return tuple(
         _demonstration(example, kind, setting, labels, place=place)
@@ -304,7 +304,7 @@ def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demon
 def _demonstration(
     example: Example, kind: Kind, setting: Setting, labels: Sequence[str], *, place: int
 ) -> Demonstration:
-    """A question in the form of the setting, with its correct answer."""
+    """A question in the form that the setting requires, with its correct answer."""
     noise = list(example.noise[: setting.noise_rules(kind)])
     place = min(place, len(noise))
     rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]

@@ -2,12 +2,12 @@
 
 Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
-that a truncated text only mentions. A text that declines to answer is a refusal, unless it also
+that a truncated text merely mentions. A text that declines to answer is a refusal, unless it also
 gives an answer. Text after a further question that the model invents is ignored. The authors'
 parsers use the last (CLUTRR, SALAD) or first (DEER) words that look like an answer.
 
-Failures are those of Section 4.6 of the paper, with a third class: a text that names no rule. The
-authors' parser counts it as an execution error of the first rule.
+Failures are those in Section 4.6 of the paper, plus a third class: a text that names no rule, which
+the authors' parser counts as an execution error of the first rule.
 """
 
 import re
@@ -23,20 +23,20 @@ Found = str | Unanswered | None
 
 @dataclass(frozen=True)
 class Ways:
-    """Functions that find the answers to one kind of question in a text."""
+    """Functions that find the answers to one kind of question in a text, by place."""
 
     stated: Callable[[str], Found]
     """After a marker such as "Answer:", up to the end of the sentence."""
     opening: Callable[[str], Found]
     """At the beginning of a text without a marker."""
     declared: Callable[[str], Found]
-    """Anywhere in the text, in unambiguous words."""
+    """Anywhere in the text, if worded unambiguously."""
     loose: Callable[[str], Found]
     """Anywhere in the text, if the model has not refused."""
 
 
 def nothing(text: str) -> Found:
-    """Nothing, for kinds whose answers are never in this place."""
+    """Finds nothing, for kinds whose answers are never in this place."""
     return None
 
 
@@ -56,13 +56,13 @@ def read(text: str, ways: Ways) -> str | Unanswered:
 
 
 def plain(text: str) -> str:
-    """A text up to the next turn that the model invents, without markup and quotation marks."""
+    """A text up to the first turn that the model invents, without markup and quotation marks."""
     own = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
     return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", own)).strip()
 
 
 def one_of(found: Sequence[str]) -> Found:
-    """The answer if all that were found agree; unparsed if they differ, None if there are none."""
+    """The answer, if all answers found agree; unparsed if they differ, None if there are none."""
     different = set(found)
     if len(different) > 1:
         return Unanswered.UNPARSED
@@ -70,7 +70,7 @@ def one_of(found: Sequence[str]) -> Found:
 
 
 def known_as(name: str) -> Callable[[Parser], Parser]:
-    """Gives a parser a name, for the hash of the data, that does not depend on its module."""
+    """Gives a parser a name that does not depend on its module, for the hash of the data."""
 
     def named(parse: Parser) -> Parser:
         parse.__qualname__ = name
@@ -124,10 +124,10 @@ _APPLIED_ID = re.compile(r"applied ?rule(?: ?id)?:? ?#?(\d+)", re.IGNORECASE)
 
 
 def named_rule(text: str) -> int | None:
-    """The place of the rule that a text applies, from 1; None if that is not clear.
+    """The place of the rule that a text applies, from 1; None if that is unclear.
 
-    It is the first rule that the text says fits or was applied, or else the only rule mentioned.
-    Rules that the text rejects do not count.
+    It is the first rule that, according to the text, fits or was applied, or else the only rule
+    mentioned. Rules that the text rejects do not count.
     """
     text = plain(text)
     if found := _APPLIED_ID.search(text):

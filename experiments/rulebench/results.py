@@ -1,11 +1,12 @@
 """The measurements of a study of RuleBench, and the comparisons that were named in advance.
 
-Direct answers name no rule, but each rule of kinship and StringGame determines an answer. A wrong
+Direct answers name no rule, but in kinship and StringGame each rule determines an answer. A wrong
 answer that a noise rule determines is a triggering error; any other wrong answer is an execution
 error. Rules of the other sets do not give their answers in a form that can be compared.
 
 Each model answers the same questions under all settings, and all models answer the same questions.
-So two settings, or two models, are compared question by question, with golden rules as clusters.
+Two settings or two models are therefore compared question by question, with golden rules as
+clusters.
 """
 
 import re
@@ -37,10 +38,10 @@ ATTRIBUTION = "attribution"
 """The stage of attributions, with few rules and direct answers."""
 
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
-"""Factors of the setting of a question."""
+"""The factors that make up a question's setting."""
 
 RULE = "rule"
-"""The factor that holds the golden rule; questions with the same golden rule are a cluster."""
+"""The factor that gives the golden rule; questions with the same golden rule are a cluster."""
 
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -55,20 +56,20 @@ _CONCLUSION = re.compile(r"\bis the ([\w-]+) of \w+\W*$")
 
 @dataclass(frozen=True)
 class Results:
-    """The texts of a study."""
+    """The generated texts of a study, and the answers read from them."""
 
     texts: pd.DataFrame
     """One row per model and prompt that was measured: model, prompt_id, pair_id (the question),
     rule (its golden rule), the factors of `SETTING`, gold, golden_place, completion, outcome,
     correct (bool)."""
     failed: pd.DataFrame
-    """The prompts that could not be measured, with the same columns and error."""
+    """The prompts that could not be measured, with the same columns, plus error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How attribution methods rank the golden rule, prompt by prompt: the columns of
+    """How attribution methods rank the golden rule, for each prompt: the columns of
     `interp.analysis.segments.finds`, set, rule, and outcome (of `OUTCOMES`). Empty if nothing was
     attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The prompts tables of all settings, one after the other."""
+    """The prompts tables of all settings, stacked."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The answers read from the texts: one row per model and prompt."""
 
@@ -78,7 +79,7 @@ class Results:
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
     def behaviours(self) -> pd.DataFrame:
-        """The texts that should name one of a few rules, with the column behaviour.
+        """The texts that should name one of a few rules, plus the column behaviour.
 
         If a set has a counterfactual version, only the texts of that version are included, as in
         the paper.
@@ -155,8 +156,8 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
 
     Args:
         prompt: its row of the prompts table.
-        answer: what the parser found in the text; empty if it found nothing.
-        correct: whether the answer is that of the golden rule.
+        answer: the answer that the parser found in the text; empty if it found none.
+        correct: whether the golden rule gives this answer.
     """
     if correct:
         return RIGHT
@@ -177,7 +178,7 @@ def _noise(prompt: pd.Series) -> Iterator[str]:
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
-    """The answer that a rule leads to, whether or not the rule fits; None if unknown.
+    """The answer to which a rule leads, whether or not the rule fits; None if unknown.
 
     It is "None" if a rule of StringGame gives no number for the string.
     """
@@ -203,12 +204,12 @@ class Named(NamedTuple):
     """Two settings that differ in one factor."""
 
     subject: str
-    """The comparison in words, for use in a sentence."""
+    """The comparison in words, to be used in a sentence."""
     factor: str
     levels: tuple[str, str]
     """The levels `a` and `b` of the difference a - b."""
     within: Mapping[str, str]
-    """The other factors, in which the settings do not differ."""
+    """The other factors, which are the same in both settings."""
 
 
 SETTINGS = (
@@ -234,7 +235,7 @@ SETTINGS = (
 """The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
-"""The settings in which all pairs of models are compared, by their direct answers."""
+"""The settings in which every two models are compared by their direct answers."""
 
 _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
 """Subjects of sentences, most important first."""
@@ -254,7 +255,7 @@ def comparisons(results: Results) -> pd.DataFrame:
 
 
 def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Subjects of sentences, most important first, and their rows of `comparisons`."""
+    """Subjects of sentences, most important first, each with its rows of `comparisons`."""
     found = {subject: table[table["subject"] == subject] for subject in _ORDER}
     return {subject: rows for subject, rows in found.items() if len(rows)}
 
@@ -300,6 +301,6 @@ def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Com
 
 
 def _sums(rows: pd.DataFrame) -> pd.DataFrame:
-    """Correct answers and questions by golden rule."""
+    """Numbers of correct answers and of questions by golden rule."""
     answers = rows.groupby(RULE, sort=False)["correct"]
     return pd.DataFrame({"hits": answers.sum(), "trials": answers.size()}).astype(float)

@@ -1,9 +1,9 @@
 """StringGame: a string, and rules of which exactly one applies to it (paper, Appendix G).
 
-A rule is a condition with an action. Both are functions made from a grammar; running them shows
-which rule applies and what its answer is. (In the paper, a language model writes the rules and the
-functions.) A fifth of the rules are held out, so a model can be tuned on the other rules and tested
-on these.
+A rule consists of a condition and an action. Both are functions made from a grammar; running them
+shows which rule applies and what its answer is. (In the paper, a language model writes the rules
+and the functions.) A fifth of the rules are held out, so a model can be tuned on the others and
+tested on these.
 """
 
 import random
@@ -28,7 +28,7 @@ from interp_experiments.rulebench.items import (
 VOWELS = frozenset("AEIOU")
 
 LENGTHS = range(8, 21)
-"""Possible lengths of a string, in letters."""
+"""Possible numbers of letters in a string."""
 
 _TRIED = 2_000
 """Number of random strings on which rules are tried."""
@@ -90,9 +90,9 @@ class StringRule:
 def string_rules() -> Mapping[str, StringRule]:
     """All rules of the grammar, by id.
 
-    The condition and the action of a rule never name the same letter, since one would decide the
-    other. Nor do they contradict each other (as "an odd length" and "half the length" do), since
-    each rule applies to at least one random string.
+    The condition and the action of a rule never name the same letter, since then one would
+    determine the other. Nor do they contradict each other (as "an odd length" and "half the length"
+    do), since each rule gives a number for at least one random string.
     """
     rng = random.Random("string rules")
     strings = [random_string(rng) for _ in range(_TRIED)]
@@ -115,7 +115,7 @@ R = TypeVar("R")
 
 
 def _with(value: T, function: Callable[[T, str], R]) -> Callable[[str], R]:
-    """A function of a string; the first argument is bound, since closures in loops bind late."""
+    """A function of a string, with the first argument bound, since closures in loops bind late."""
     return lambda string: function(value, string)
 
 
@@ -270,7 +270,7 @@ def rules_of(split: Split) -> Mapping[str, StringRule]:
 
 @dataclass(frozen=True)
 class StringGame:
-    """Questions about the rules of a split, made from a seed."""
+    """Questions about the rules of a split, generated from a seed."""
 
     seed: int
     split: Split = "held-out"

@@ -1,4 +1,4 @@
-"""The measurements of the study of RuleBench. Imports no torch, so `--help` is fast."""
+"""The measurements in the study of RuleBench. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +54,7 @@ class RuleBenchStudy(Study):
         """Texts under each setting: direct answers, with demonstrations, and chains of thought.
 
         Raises:
-            UserError: the data cannot be read, or have broken items.
+            UserError: the data cannot be read or have broken items.
         """
         from interp_experiments.rulebench.results import ATTRIBUTION, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set

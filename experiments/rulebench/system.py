@@ -37,14 +37,13 @@ class RuleBench(System):
     reads_data: bool = True
 
     cluster = "rule"
-    """Answers to questions about the same golden rule are alike, whatever names or letters
-    occur."""
+    """Answers to questions with the same golden rule are alike, whatever names or letters occur."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """The questions generated from a seed, or those in a folder that has the authors' layout.
 
         Raises:
-            UserError: the data cannot be read, or have none of the settings.
+            UserError: the data cannot be read, or no setting applies to them.
         """
         if data is None:
             return self.prompts_of([self.generated(seed)], seed=seed, data=None)
@@ -59,7 +58,7 @@ class RuleBench(System):
         """The questions in some sets.
 
         Raises:
-            UserError: the sets have none of the settings.
+            UserError: no setting applies to the sets.
         """
         description = {
             "data": "generated" if data is None else data,
@@ -97,7 +96,7 @@ class RuleBench(System):
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The untuned model, and the accuracies by setting and kind of rule."""
+        """The untuned model, and accuracies by setting and kind of rule."""
         measured = card["measured"]
         return {
             "tuned_from": card["recipe"]["base"] or "-",

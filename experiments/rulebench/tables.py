@@ -18,7 +18,7 @@ from interp_experiments.scaffold import in_order, published_table
 
 
 class Tuning(NamedTuple):
-    """A tuned model, from its training record."""
+    """A tuned model, as described by its training record."""
 
     model: str
     base: str
@@ -28,12 +28,12 @@ class Tuning(NamedTuple):
 
     @property
     def is_string_game(self) -> bool:
-        """Whether it was trained on StringGame, whose rules are in no other set."""
+        """Whether it was trained on StringGame, whose rules occur in no other set."""
         return self.trained_on == STRING_GAME
 
 
 def tunings(models: Sequence[str]) -> list[Tuning]:
-    """The models whose untuned versions are also among the models, in order."""
+    """The models whose untuned versions were also measured, in order."""
     records = [(model, training_of(model)) for model in models]
     return [
         Tuning(model, record.training.model, str(record.training.options.get("data")))
@@ -45,7 +45,7 @@ def tunings(models: Sequence[str]) -> list[Tuning]:
 
 
 LONG_TAIL = 0.1
-"""Minimum share of the questions of a set that have its rarest answers (Appendix D)."""
+"""Minimum share of a set's questions that count as having its rarest answers (Appendix D)."""
 
 RULES = "golden_rules"
 """The column that counts clusters."""
@@ -63,8 +63,8 @@ DIMENSIONS = {
 def accuracy(results: Results) -> pd.DataFrame:
     """One row per model and setting: accuracy with its 95% interval, n, golden_rules, ...
 
-    n counts questions, and golden_rules counts their golden rules, which are the clusters of the
-    intervals. unparsed and refused are shares. A text without an answer counts as wrong.
+    n counts questions, and golden_rules counts their golden rules, over which the intervals are
+    clustered. unparsed and refused are shares. A text without an answer counts as wrong.
     `accuracy_unrefused` omits refusals, as the paper does for SALAD.
     """
     by = ["model", *SETTING]
@@ -93,7 +93,7 @@ def versions(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_rules(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows with sets named "set.rules", as in the published columns."""
+    """The rows, with sets named "set.rules" as in the published columns."""
     return cells.assign(set=cells["set"] + "." + cells["rules"])
 
 
@@ -104,7 +104,7 @@ def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def long_tail(results: Results) -> pd.DataFrame:
-    """Table 4: all questions of a set and those with its rarest answers, without demonstrations.
+    """Table 4: all questions of a set, and those with its rarest answers, without demonstrations.
 
     Columns are model, set, instances, n (questions), golden_rules (the number of their golden
     rules), and the accuracy under each setting.
@@ -131,7 +131,7 @@ def rarest(golds: pd.Series) -> list[str]:
 
 
 def rule_quantities(cells: pd.DataFrame) -> pd.DataFrame:
-    """Figure 4: rows of `accuracy` with no, the golden, few and all rules."""
+    """Figure 4: rows of `accuracy` with no rule, the golden rule, few rules and all rules."""
     rows = cells[(cells["shots"] == "no") & (cells["form"] == "natural")]
     return in_order(rows, {"rules": ("no", "golden", "few", "all")})
 
@@ -166,7 +166,7 @@ def failures(results: Results) -> pd.DataFrame:
 
 
 def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
-    """Rows of `accuracy` of models before and after tuning, with each base before its tuned model.
+    """Rows of `accuracy` for models before and after tuning, with each base before its tuned model.
 
     The first columns are tuned (the tuned model), trained_on and tuning ("base" or "irft").
     """
@@ -184,7 +184,7 @@ def tuned_on_string_game(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 3: few rules, without demonstrations, before and after tuning on StringGame.
 
     Args:
-        rows: `tuning`, of models that were tuned on StringGame.
+        rows: rows of `tuning` for models that were tuned on StringGame.
     """
     return _plain(rows[rows["rules"] == "few"], ["model", "trained_on", "tuning"])
 
@@ -193,7 +193,7 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 5: golden and few rules, without demonstrations, before and after tuning.
 
     Args:
-        rows: `tuning`, of models that were tuned on questions other than StringGame's.
+        rows: rows of `tuning` for models that were tuned on questions other than StringGame's.
     """
     chosen = rows[rows["rules"].isin(["golden", "few"])]
     return _plain(chosen, ["model", "trained_on", "rules", "tuning"])
@@ -211,8 +211,8 @@ def dimensions(results: Results) -> pd.DataFrame:
     """Figure 2: one row per model and measured dimension: the mean accuracy over its settings.
 
     Columns are model, dimension, score with its 95% interval (low and high; the interval also
-    treats the settings' accuracies as a sample, so it is somewhat too wide), settings (combinations
-    of set and setting), n (questions), golden_rules.
+    treats the accuracies under the settings as a sample, so it is somewhat too wide), settings
+    (combinations of set and setting), n (questions), golden_rules.
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")

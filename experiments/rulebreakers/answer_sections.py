@@ -25,11 +25,11 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
 WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
-"""Describes the whiskers of accuracies."""
+"""The caption that describes the whiskers of accuracies."""
 
 
 def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """A function that marks (†) models that cannot be asked, in the tables of figures."""
+    """A function that marks (†) the models that cannot be asked, in the tables behind figures."""
     asked = competence(results)
     marked = {name: f"{name} †" for name in asked.loc[~asked["competent"], "model"]}
     return lambda table: table.assign(model=table["model"].replace(marked))
@@ -112,7 +112,7 @@ def accuracy_section(results: Results) -> Section:
 
 
 def sensitivity_section(results: Results) -> Section:
-    """How well models distinguish the sides of a pair, and Figure 5."""
+    """How well the models distinguish the sides of a pair, and Figure 5."""
     table, mark = confidence(results), marks(results)
     dots = confidence_differences(results)
     return Section(
@@ -159,7 +159,7 @@ def sensitivity_section(results: Results) -> Section:
 
 
 def contrast_section(results: Results) -> Section:
-    """Differences in paired accuracy; contrasts that were named in advance come first."""
+    """Differences in paired accuracy, starting with the contrasts that were named in advance."""
     return Section(
         "Contrasts",
         "Differences in paired accuracy, weighted to the data set. The confirmatory contrasts "
@@ -248,7 +248,7 @@ def entity_section(results: Results) -> Section:
 
 
 def overlap(ends: pd.DataFrame) -> str:
-    """A sentence on the overlap of intervals between the ends of `extremes`."""
+    """A sentence on how far the intervals at the two ends of `extremes` overlap."""
     most, least = (ends[ends["end"] == end] for end in ("most", "least"))
     pairs, apart = len(most) * len(least), int(most["apart"].sum())
     if not apart:

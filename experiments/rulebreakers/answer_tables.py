@@ -1,9 +1,9 @@
-"""Tables of the answers: accuracy, contrasts, the sample, sensitivity, confidence.
+"""Tables about answers: accuracy, contrasts, the sample, sensitivity and confidence.
 
 Tables have one row per model and group, with counts and intervals; if a quantity is undefined, a
-note says why. Shares and means are those of the data set: each prompt counts by its weight. Tests
-are over entity pairs, because answers to prompts about one entity are alike; p_holm is corrected
-over all tests in its table.
+note says why. Shares and means describe the whole data set: each prompt counts with its weight.
+Tests are over entity pairs, because answers to prompts about one entity are alike; p_holm is
+corrected over all tests in its table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,7 @@ from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULE
 from interp_experiments.scaffold import in_order
 
 CLUSTER, WEIGHT = "entity_pair", "weight"
-"""Columns: the cluster of a prompt, and the number of prompts in the data set that it
-represents."""
+"""Columns: a prompt's cluster, and the number of prompts in the data set that it represents."""
 
 _ORDER: Mapping[str, Sequence[str]] = {
     "rule": RULES,
@@ -36,11 +35,11 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
     "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
 }
-"""Values of each factor, in the paper's order."""
+"""The values of each factor, in the paper's order."""
 
 
 NOT_SHOWN = "no difference shown"
-"""The finding if a test shows no difference."""
+"""The finding when a test shows no difference."""
 
 
 def every_model(
@@ -58,7 +57,7 @@ def every_model(
 def finding_words(
     table: pd.DataFrame, *, more: str, less: str, value: str = "difference"
 ) -> list[str]:
-    """For each row, the finding that its interval and corrected p-value support."""
+    """For each row, the finding that its interval and its corrected p-value support."""
     difference, low, high, p = table[[value, "low", "high", "p_holm"]].to_numpy(float).T
     open_ = (p >= SIGNIFICANT) | ((low <= 0) & (high >= 0))
     chosen = [np.isnan(p), open_, difference > 0]
@@ -108,13 +107,15 @@ def phrasings(results: Results) -> pd.DataFrame:
         lowest_phrasing="idxmin",
         highest_phrasing="idxmax",
     )
-    table["sd"] = table["sd"].round(12)  # not quite 0 for equal numbers
+    table["sd"] = table["sd"].round(
+        12
+    )  # Without this, the result is not quite 0 for equal numbers.
     table.insert(0, "range", table["highest"] - table["lowest"])
     return table.reset_index()
 
 
 EXPLORATORY = (Contrast("question_verb"),)
-"""Further contrasts in the report, whose p-values are not corrected."""
+"""Further contrasts in the report; their p-values are not corrected."""
 
 
 def contrasts(results: Results) -> pd.DataFrame:
@@ -130,11 +131,11 @@ def contrasts(results: Results) -> pd.DataFrame:
 def composition(results: Results) -> pd.DataFrame:
     """The composition of the sample, one row per rule and entity group (Figure 2).
 
-    Columns are rule, entity_group; the numbers entity_pairs, pairs_drawn and pairs_kept (without
+    Columns are rule, entity_group; the counts entity_pairs, pairs_drawn and pairs_kept (without
     excluded entity pairs); data_set and data_set_share, the number and the share of the pairs in
-    the data set that the kept pairs represent; and weight, the mean over the kept pairs. Overall
-    numbers in the report weight each combination by data_set_share, not by the number of pairs
-    drawn.
+    the data set that the kept pairs represent; and weight, the mean weight of the kept pairs. For
+    overall numbers in the report, each combination is weighted by data_set_share, not by the number
+    of pairs drawn.
     """
     factors = ["rule", "entity_group"]
     drawn, kept = (
@@ -181,11 +182,11 @@ def filters(results: Results) -> pd.DataFrame:
 
 
 def competence(results: Results) -> pd.DataFrame:
-    """Whether models can be asked at all, one row per model.
+    """Whether the models can be asked at all, one row per model.
 
     Columns are model, competent, no_answer, accepted, why. A model is competent if its most likely
     token is an answer for most prompts, and if it accepts most non-rulebreakers, as both the rule
-    and the facts require. The answers of other models say nothing about rulebreakers.
+    and the facts require. Other models' answers say nothing about rulebreakers.
     """
     sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
     silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
@@ -203,8 +204,9 @@ def positive_answers(results: Results) -> pd.DataFrame:
     """One row per model and prompt: the probability of the positive answer (formulas 4, 5).
 
     Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence (the probability of
-    the positive answer), relative (its share of both answers' probability), accepted_by_probability
-    (whether it is the more likely answer) and accepted (whether it was given).
+    the positive answer), relative (its share of the two answers' total probability),
+    accepted_by_probability (whether it is the more likely answer) and accepted (whether it was
+    given).
     """
     chosen = results.options["option"].isin(POSITIVE)
     names = {"probability": "confidence", "relative_probability": "relative"}
@@ -234,9 +236,9 @@ def sensitivity(results: Results) -> pd.DataFrame:
     against one half; p is at most 0.05 if and only if the interval excludes one half
     (`interp.statistics.clusters`). Then come paired_accuracy with its interval, and the columns of
     `interp.statistics.discrimination`: AUROC of the relative probability, d' and bias of the
-    answers, and the paired accuracies expected from the rates of positive answers.
+    answers, and the paired accuracies that the rates of positive answers would predict.
 
-    Concordance and AUROC use every prompt, and do not depend on a threshold between Yes and No.
+    Concordance and AUROC use every prompt and do not depend on a threshold between Yes and No.
     """
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
@@ -274,14 +276,14 @@ def sensitivity(results: Results) -> pd.DataFrame:
 def confidence(results: Results) -> pd.DataFrame:
     """Confidence in positive answers, right and wrong, one row per model (Figure 5; formulas 4-7).
 
-    `difference` is computed within pairs whose sides are both answered positively: the probability
-    of the positive answer on the non-rulebreaker, where it is right, minus that on the rulebreaker,
-    where it is wrong. Pairs about one entity are one cluster (`interp.statistics.clusters`);
-    `share` is the share of pairs compared. Intervals are cut at -1 and 1.
+    `difference` is computed within pairs with a positive answer on both sides: the probability of
+    that answer on the non-rulebreaker, where it is right, minus that on the rulebreaker, where it
+    is wrong. Pairs about one entity are one cluster (`interp.statistics.clusters`); `share` is the
+    share of pairs compared. Intervals are cut at -1 and 1.
 
     The columns that end in `_paper` are Welch's test of all positive answers on either side, as in
-    the paper. It treats prompts about one entity as independent and compares different entities,
-    because rulebreakers are answered positively only when the model fails them.
+    the paper. It treats prompts about one entity as independent; and it compares different
+    entities, because rulebreakers are answered positively only if the model fails them.
     """
     positive = positive_answers(results)
     compared = _both_accepted(positive)

@@ -1,4 +1,4 @@
-"""Sections of the report that explain answers: knowledge, scores, probes and examples."""
+"""Sections of the report that help to explain answers: knowledge, scores, probes and examples."""
 
 from functools import partial
 
@@ -172,7 +172,7 @@ def correlation_section(results: Results) -> Section:
 
 
 def _rho(correlations: pd.DataFrame, ratio: str) -> str:
-    """A correlation across models as a sentence."""
+    """A sentence that states a correlation across models."""
     row = correlations[correlations["x"] == ratio].iloc[0]
     if pd.isna(row["rho"]):
         return f"Spearman's correlation is {row['note']}."
@@ -184,7 +184,7 @@ def _rho(correlations: pd.DataFrame, ratio: str) -> str:
 
 
 def probe_section(results: Results) -> Section:
-    """Linear probes of the residual stream, for the models that have finished that stage."""
+    """Linear probes of the residual stream, for the models that have finished this stage."""
     if not results.residuals:
         return Section("Linear probes", "No model has finished this stage yet.")
     table = linear_probes(results.residuals, results.probed, results.probed_answers)
@@ -218,7 +218,7 @@ def probe_section(results: Results) -> Section:
 
 
 EXAMPLE_PAIRS = 8
-"""Number of pairs from which each model's first failure is shown token by token."""
+"""Number of pairs among which each model's first failure is sought, to be shown token by token."""
 
 
 def example_section(results: Results) -> Section:

@@ -1,4 +1,4 @@
-"""Tables of score ratios and familiarity, across models, cities and prompts, and as published."""
+"""Tables of score ratios and familiarity: across models, cities and prompts, and as published."""
 
 from collections.abc import Sequence
 
@@ -34,11 +34,11 @@ _RATIO_COLUMNS = {
     },
     "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
-"""For each kind of ratio, columns of the ratio table and their names in the attribution table."""
+"""For each kind of ratio, columns in the ratio table and their names in the attribution table."""
 
 
 RATIOS = ("gradient_geometric", "attention_geometric")
-"""Columns of the attribution table whose correlation with accuracy is computed over models."""
+"""Columns of the attribution table whose correlation with accuracy across models is computed."""
 
 
 def attribution(results: Results) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def ratios(results: Results) -> pd.DataFrame:
 def model_correlations(results: Results) -> pd.DataFrame:
     """Spearman's correlations with paired accuracy across models.
 
-    Score ratios are geometric means, so no single prompt decides their order.
+    Score ratios are summarized by geometric means, so no single prompt decides the order of models.
     """
     pairs = [(name, "paired_accuracy") for name in (*RATIOS, "familiarity")]
     return holm(spearman_table(attribution(results), pairs=pairs), family="across models")
@@ -86,7 +86,7 @@ def published_tables() -> pd.DataFrame:
 
 
 def measured_and_published(results: Results) -> pd.DataFrame:
-    """Measured and published numbers for the models that both the study and the paper measured."""
+    """Measured and published numbers for the models that are in both the study and the paper."""
     measured = attribution(results)
     # The paper omits owners: its Phi-3-mini-128k-instruct is microsoft/Phi-3-mini-128k-instruct. No
     # organism is one of its models.
@@ -96,7 +96,7 @@ def measured_and_published(results: Results) -> pd.DataFrame:
 
 
 def published_difference(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """One row for each model that both tables have, and each published quantity.
+    """One row for each model in both tables and each published quantity.
 
     Columns are model, quantity, measured, published, and difference (measured minus published, in
     the quantity's unit; undefined if either is).
@@ -118,15 +118,15 @@ def familiarity(results: Results) -> pd.DataFrame:
     """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
-    over cities: a city has one familiarity, however many of its prompts were asked
+    over cities: a city has one familiarity, however many prompts about it were asked
     (`interp.statistics.clusters`). Only one row per model is tested: that for all cities, by the
-    probability of the first token, which is the paper's familiarity. The other rows describe
-    robustness: one is for the cities whose country shares its first token with no other country,
-    and one is for all cities by the probability of the country's whole name. These rows have
-    neither p nor finding, because they would repeat the same test.
+    probability of the first token, which is the paper's familiarity. The other rows are robustness
+    checks: one is for the cities whose country shares its first token with no other country, and
+    one is for all cities by the probability of the country's whole name. These have neither p nor
+    finding, because they would repeat the same test.
 
     The columns that end in `_paper` are the paper's test: Welch's, which counts a city once for
-    each of its pairs of prompts, and so rejects most true hypotheses of no difference.
+    each pair of prompts about it, and so rejects most true hypotheses of no difference.
     """
     pairs = results.pairs()
     tested = _compared(results, pairs, "familiarity")
@@ -168,7 +168,7 @@ def city_familiarity(results: Results) -> pd.DataFrame:
 
 
 def shared_first_tokens(results: Results) -> pd.DataFrame:
-    """By model: the number of countries (answers), and of those sharing a first token (sharing)."""
+    """By model: the numbers of countries (answers) and of those sharing a first token (sharing)."""
     cities = results.cities()
     answers = cities.assign(shared=cities["shared_with"] > 0)
     grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
@@ -176,29 +176,29 @@ def shared_first_tokens(results: Results) -> pd.DataFrame:
 
 
 PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
-"""The mean score ratio of an entity pair over its prompts, a prompt's deviation from it, and how
-familiar the entity pair is. Correlates of the mean need not be correlates of the deviation."""
+"""An entity pair's mean score ratio over its prompts, a prompt's deviation from that mean, and the
+familiarity of the entity pair. Correlates of the mean need not be correlates of the deviation."""
 
 FACTORS = ("rule", "phrasing", "verb")
-"""Factors that predictors are adjusted for. The entity group follows from the verb. If the factors
-separate the outcomes, the last factors are omitted until there is an estimate, because few entity
-pairs share a verb."""
+"""Factors for which the predictors are adjusted. The entity group follows from the verb. If the
+factors separate the outcomes, the last factors are omitted until there is an estimate, because few
+entity pairs share a verb."""
 
 NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
-"""The note of a model and method without a regression."""
+"""The note for a model and method without a regression."""
 
 
 def prompt_models(results: Results) -> pd.DataFrame:
     """Correlates of correct answers to rulebreakers, one row per model, method and predictor.
 
     Each model and method has a mixed-effects logistic regression with random intercepts for entity
-    pairs, or, if the entity pair by itself decides nearly every outcome, a quasi-binomial
+    pairs, or, if nearly every outcome is determined by the entity pair alone, a quasi-binomial
     regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
     with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
     and are omitted; `left_out` counts them. If no prompt remains, nothing is estimated, and `note`
-    says so. Estimates are log-odds per standard deviation of the predictor; for predictors of
-    entity pairs, the degrees of freedom (`df`) are over entity pairs. With fewer than ten entity
-    pairs nothing is tested.
+    says so. Estimates are log-odds per standard deviation of the predictor; for predictors at the
+    level of entity pairs, the degrees of freedom (`df`) count entity pairs. With fewer than ten
+    entity pairs nothing is tested.
     """
     groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
     tables = [_fitted(rows) for _, rows in groups]
@@ -214,7 +214,7 @@ def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
     if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
         table = _regression(
             rows.assign(correct=False)
-        )  # all answers are alike, so nothing is estimated
+        )  # All answers are alike, so nothing is estimated.
         table = table.assign(note=NO_USABLE_ROWS, fitted="nothing", n=0)
         return table.assign(left_out=len(rows), adjusted_for="")
     for count in range(len(FACTORS), -1, -1):
@@ -244,7 +244,7 @@ def without_constant_levels(
     """The rows whose levels of all factors have both outcomes.
 
     Any other level has an infinite effect, which fully explains its rows. Omitting one level may
-    leave another with a single outcome, so the search is repeated.
+    leave another one with a single outcome, so the search is repeated.
     """
     while True:
         kept = pd.Series(True, index=rows.index)

@@ -19,7 +19,7 @@ EXTREMES = 10
 """Number of entity pairs at each end of Appendix G's list."""
 
 ENTITY_RATIOS = ("gradient_ratio", "attention_ratio")
-"""Columns of the table of entity pairs whose correlations are computed."""
+"""Columns in the table of entity pairs for which correlations are computed."""
 
 PERMUTATIONS = 9999
 """Number of random reassignments of the feature."""
@@ -30,8 +30,8 @@ def entities(results: Results) -> pd.DataFrame:
 
     Columns are entity_pair, model, {side}_accuracy for each side, paired_accuracy, pairs (how
     many), {method}_ratio for each method, familiarity, entity_group. {method}_ratio is the mean of
-    the defined score ratios over the prompts of both sides; only cities have a familiarity, which
-    is a probability.
+    the defined score ratios over the prompts of both sides; familiarity, a probability, exists only
+    for cities.
     """
     keys = ["model", CLUSTER]
     keep = [CLUSTER, "entity_group"]
@@ -62,12 +62,12 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
     """The k entity pairs with the highest estimated accuracy and the k with the lowest.
 
     Estimates are shrunk towards the overall mean (`interp.statistics.proportions`), since otherwise
-    the entity pairs with the fewest prompts are at both ends. Columns are end ("most" or "least"),
-    entity_pair, estimate with low and high, apart (how many intervals at the other end do not
-    overlap this one), share (of pairs answered correctly, as a mean over models), trials (pairs of
-    prompts times models), effective_trials and models. Ties are ordered by name. No entity pair is
-    at both ends: with fewer than 2 k entity pairs, the better half is at one end and the rest are
-    at the other.
+    both ends would consist of the entity pairs with the fewest prompts. Columns are end ("most" or
+    "least"), entity_pair, estimate with low and high, apart (how many intervals at the other end do
+    not overlap this one), share (of pairs answered correctly, as a mean over models), trials (pairs
+    of prompts times models), effective_trials and models. Ties are ordered by name. No entity pair
+    is at both ends: if there are fewer than 2 k, the better half is at one end and the rest are at
+    the other.
 
     Args:
         entities: one row per model and entity pair, with paired_accuracy and pairs.
@@ -90,7 +90,7 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
 
 
 def names_within(results: Results) -> pd.DataFrame:
-    """Cities whose names contain their country's name, against other cities (Appendix G)."""
+    """Cities whose names contain their country's name, compared with other cities (Appendix G)."""
     facts = results.familiarity.drop_duplicates(CLUSTER).set_index(CLUSTER)
     cities = entities(results).query("entity_group == 'geographical'")
     names = facts.loc[cities[CLUSTER], ["entity_a", "entity_b"]].to_numpy()
@@ -106,19 +106,19 @@ _SIDES = ("n_with", "n_without", "mean_with", "mean_without")
 
 
 def feature_contrast(entities: pd.DataFrame, *, value: str, feature: str) -> pd.DataFrame:
-    """Entity pairs with a feature against those without, by a permutation test.
+    """Entity pairs with a feature, compared with those without it by a permutation test.
 
     One row for each model: model, feature, difference (with minus without), p, n_with,
     n_without, mean_with, mean_without, note. p is the two-sided share of reassignments of the
-    feature whose difference of means is at least as large. It is twice the smaller tail, over 9,999
-    reassignments drawn with a fixed seed and the observed assignment. The test assumes nothing
-    about the distribution of accuracies, which piles up at 0 and 1. With fewer than ten entity
-    pairs on either side there is no power, and no test.
+    feature whose difference of means is at least as large: twice the smaller tail, over 9,999
+    reassignments drawn with a fixed seed plus the observed assignment. The test assumes nothing
+    about the distribution of accuracies, many of which are 0 or 1. With fewer than ten entity pairs
+    on either side, the test would have no power and is omitted.
 
     Args:
         entities: one row per entity pair (and model).
         value: the column to compare; missing values are omitted.
-        feature: a boolean column, such as whether the city's name contains the country's.
+        feature: a boolean column, such as whether the city's name contains that of its country.
     """
     rows = []
     for cell, own in grouped(entities.dropna(subset=[value]), ["model"]):

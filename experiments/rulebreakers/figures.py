@@ -1,4 +1,4 @@
-"""The figures of the paper and of additional analyses; each figure is drawn from a table."""
+"""The figures of the paper and of additional analyses, each drawn from a table."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from interp.report.formatting import number_text
 from interp_experiments.rulebreakers.prompts import SIDES
 
 CHANCE = 0.25
-"""Paired accuracy of random answers (Section 3.4)."""
+"""The paired accuracy of random answers (Section 3.4)."""
 
 _RULES = {"mt": "modus tollens", "ds": "disjunctive syllogism"}
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
@@ -27,8 +27,8 @@ _ENDS = ("low", "high")
 def paired_accuracy_by_group(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     """Paired accuracy, overall and by rule and entity group, with a bar per model (Figure 3).
 
-    The line across each overall bar is the chance level given the model's rate of positive answers.
-    The diamond is the accuracy expected if the two sides are independent.
+    The line across each overall bar is the chance level, given the model's rate of positive
+    answers. The diamond is the accuracy expected if the two sides are independent.
 
     Args:
         table: `accuracy(results, "rule", "entity_group")`.
@@ -40,7 +40,7 @@ def paired_accuracy_by_group(table: pd.DataFrame, expected: pd.DataFrame) -> Axe
     overall = expected[["model", "pairs", *own]].rename(columns=own).assign(group="overall")
     bars = pd.concat([overall, paired.assign(group=group)], ignore_index=True)
     ax = grouped_bars(
-        # Break the line after the owner, since whole names would not fit below a cluster of bars.
+        # Break the line after the owner, since whole names would not fit below a group of bars.
         bars.assign(model=bars["model"].str.replace("/", "/\n", n=1)),
         x="model",
         y="accuracy",
@@ -77,7 +77,7 @@ def accuracy_by_side(table: pd.DataFrame) -> Axes:
 
 
 def accuracy_by_question_verb(table: pd.DataFrame, *, side: str) -> Axes:
-    """Accuracy on one side by the verb of the question, one row per model (Figure 8).
+    """Accuracy on one side by question verb, one row per model (Figure 8).
 
     `table` is `accuracy(results, "question_verb")`.
     """

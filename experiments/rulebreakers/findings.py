@@ -1,4 +1,4 @@
-"""The first screen and the findings of a study, computed from its tables."""
+"""The first screen and findings of a study, computed from its tables."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -40,7 +40,7 @@ _CONTRASTS = {
 
 
 def first_screen(results: Results) -> Glance:
-    """Accuracies and sensitivity of each model, and the results of the confirmatory contrasts."""
+    """Each model's accuracies and sensitivity, and the results of the confirmatory contrasts."""
     pairs, entities = len(results.prompts) // 2, results.prompts["entity_pair"].nunique()
     numbers = headline_numbers(results)
     named = dict(list(confirmatory(results).groupby("factor", sort=False)))
@@ -104,7 +104,7 @@ def confirmatory(results: Results) -> pd.DataFrame:
 
 
 def finding_section(results: Results) -> Section:
-    """Matrices of the contrasts named in advance, and the other findings on each model."""
+    """Matrices of the contrasts named in advance, and other findings on each model."""
     table = confirmatory(results)
     of_models = table["factor"] == MODEL
     within = table[~of_models].assign(compared=table["factor"].map(_CONTRASTS))
@@ -130,7 +130,7 @@ def finding_section(results: Results) -> Section:
 
 
 def finding_table(results: Results) -> pd.DataFrame:
-    """One row per model: its findings, in words and numbers; blank if they do not apply."""
+    """One row per model: its findings in words and numbers; blank if they do not apply."""
     cities = familiarity(results)
     tables = {
         "order": sensitivity(results),
@@ -181,7 +181,7 @@ def rejects_less(table: pd.DataFrame) -> list[str]:
 
 
 def sides(table: pd.DataFrame) -> str:
-    """A sentence on the models that fail rulebreakers more often than their counterparts."""
+    """A sentence on the models that fail on rulebreakers more often than on their counterparts."""
     lower, models = rejects_less(table), table["model"].nunique()
     return (
         f"{len(lower)} of {counted(models, 'model')} rejected rulebreakers less often than they "

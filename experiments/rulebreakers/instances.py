@@ -56,8 +56,8 @@ def first_names() -> tuple[FirstName, ...]:
 def namesakes() -> frozenset[tuple[str, str]]:
     """(country, city) combinations that are not facts of the data set but may be true.
 
-    Either the country has a place of the same name, or the statement is disputed. Such combinations
-    are never used for non-rulebreakers.
+    Either the country has a place of that name, or the statement is disputed. Such combinations are
+    never used in non-rulebreakers.
     """
     rows = packaged_rows(__package__, "namesakes.csv")
     return frozenset((row["country"], row["city"]) for row in rows)
@@ -83,7 +83,7 @@ def _by_entity(file: str, column: str) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One row of the data set; `to_row` gives it under the published columns."""
+    """One row of the data set; `to_row` returns it with the published columns."""
 
     id: str
     rule: str
@@ -116,10 +116,10 @@ class Instance:
         return Reasoning(self.premise1, self.premise2, self.conclusion)
 
     def about(self, category: str, entity_a: str, entity_b: str) -> Reasoning:
-        """The sentences of its template with other entities.
+        """The sentences of its template, with other entities.
 
         Raises:
-            UserError: no template fits these entities or the instance's other parts.
+            UserError: no template fits these entities and the instance's other parts.
         """
         return render(
             rule=self.rule,
@@ -132,7 +132,7 @@ class Instance:
         )
 
     def to_row(self) -> dict[str, str | bool]:
-        """The instance under the published column names; entity B gets its article."""
+        """The instance with the published column names; entity B gets its article."""
         published = with_article(self.entity_b, group=self.category, verb=self.verb)
         row = {column: getattr(self, field) for column, field in COLUMNS.items()}
         return {**row, "entityB": published}
@@ -187,10 +187,10 @@ def generate(seed: int = 0) -> list[Instance]:
 
 
 def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[EntityPair, str]:
-    """For each pair, a country or type that B does not belong to (Section 3.2).
+    """For each pair, a country or type to which B does not belong (Section 3.2).
 
-    Countries and, within each family, types are permuted without a fixed point. A permutation that
-    would pair a city with a country that has a place of that name is drawn again.
+    Countries and, within each family, types are permuted without a fixed point. If a permutation
+    would pair a city with a country that has a place of that name, another one is drawn.
     """
     pairs = list(pairs)
     cities = [pair for pair in pairs if pair.category == CITIES]
@@ -216,6 +216,6 @@ def may_contain(country: str, pair: EntityPair) -> bool:
 
 
 def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
-    """The items in an order drawn only with `rng.random`, whose sequence Python guarantees."""
+    """The items in an order drawn with `rng.random` only, whose sequence Python guarantees."""
     keys = [rng.random() for _ in items]
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

@@ -1,4 +1,4 @@
-"""Instances as prompts (Section 4.2): segments, the roles in them, answers, and donors."""
+"""Instances as prompts (Section 4.2): segments and the roles in them, answers, and donors."""
 
 import random
 from collections import defaultdict
@@ -25,8 +25,8 @@ def sentence_roles(
 ) -> dict[str, dict[str, Span]]:
     """Spans in which sentences name A (country or type) and B (city or instance), by role.
 
-    The last mention is found first, because "Mexico City or somewhere in Mexico" names A only at
-    its end. A name that the sentence spells differently has no span.
+    The search starts at the end, because "Mexico City or somewhere in Mexico" names A only there. A
+    name that is spelled differently in the sentence has no span.
 
     `sentences` holds the texts of premise1, premise2 and conclusion.
     """
@@ -49,11 +49,11 @@ _Entities = tuple[str, str, str]
 
 
 class EntityDonors:
-    """Donors of instances: the same template, rule, verb and name, but different entities.
+    """Donors of instances: the same template, rule, verb and name, but other entities.
 
     The entities come from other instances in the set that have the same rule, verb and side, and a
-    different A and a different B. Their order depends only on the pair, so both sides of a pair
-    have donors with the same B if possible.
+    different A and a different B. Their order depends only on the pair, so, where possible, both
+    sides of a pair have donors with the same B.
     """
 
     def __init__(self, instances: Sequence[Instance], seed: int) -> None:
@@ -103,7 +103,7 @@ SIDES = ("rulebreaker", "non_rulebreaker")
 STRATA = ("rule", "entity_group", "verb", "phrasing")
 
 CROSSED = ("verb", "category", "entity_b", "name")
-"""Factors whose combinations are units that a limit takes whole. As in the data set, each unit is
+"""Factors whose combinations are units, which a limit keeps whole. As in the data set, each unit is
 asked under both rules and in every phrasing, so rules and phrasings are compared within entity
 pairs."""
 
@@ -117,7 +117,7 @@ _OPTIONS = {
 """The positive and the negative option, with their surface forms (formulas 4 and 5)."""
 
 POSITIVE = tuple(positive.name for positive, _ in _OPTIONS.values())
-"""Names of the options that accept the conclusion."""
+"""The names of the options that accept the conclusion."""
 
 _CHOICES = {
     (answers, gold): Choice.between(*options, gold=gold)

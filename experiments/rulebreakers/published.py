@@ -14,7 +14,7 @@ from interp_experiments.rulebreakers.templates import VERBS, without_article
 T = TypeVar("T")
 
 Located = Sequence[tuple[str, Instance]]
-"""Instances with the names of their rows, for messages."""
+"""Instances, each with the name of its row for use in messages."""
 
 _RULE_NAMES = {"mt": "mt", "modus tollens": "mt", "ds": "ds", "disjunctive syllogism": "ds"}
 
@@ -23,10 +23,10 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
 _SAYING = list(COLUMNS)[1:8]
-"""The columns that determine the sentences: rulebreaker_type to entityB."""
+"""The columns that determine the sentences: from rulebreaker_type to entityB."""
 
 _SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
-"""Fields that agree between the sides of a pair."""
+"""Fields that are the same on both sides of a pair."""
 
 
 def load_published(source: str | Path) -> list[Instance]:
@@ -34,8 +34,8 @@ def load_published(source: str | Path) -> list[Instance]:
 
     Raises:
         UserError: the data cannot be read, columns are missing, fields are empty or contradictory,
-            a sentence differs from that made from the other columns, an id occurs twice, or an
-            instance lacks its counterpart or differs from its counterpart in more than entity A.
+            a sentence differs from the one that the other columns imply, an id occurs twice, or an
+            instance lacks its counterpart or differs from it in more than entity A.
     """
     return [instance for _, instance in load_located(source)]
 
@@ -89,7 +89,7 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 
 def _rule(named: str, premise1: str) -> str:
-    """The rule that is named, or that of the first premise if the name is unknown."""
+    """The named rule, or that of the first premise if the name is unknown."""
     rule = _RULE_NAMES.get(named.lower().replace("_", " "))
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
     if rule and form and rule != form:
@@ -107,7 +107,7 @@ def _rule(named: str, premise1: str) -> str:
 
 
 def _check_sentences(instance: Instance) -> None:
-    """Check that each sentence is what the other columns require."""
+    """Check that each sentence is the one that the other columns imply."""
     made = instance.about(instance.category, instance.entity_a, instance.entity_b)
     for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
         if text != expected:
@@ -155,7 +155,7 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """Check that each entity pair has one category, because it is one fact."""
+    """Check that each entity pair has only one category, because it is one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

@@ -1,4 +1,4 @@
-"""The measurements of a study: its tables, joined, without the pairs that any model fails."""
+"""The measurements of a study: its tables, joined, without the facts that any model fails."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,10 @@ ENTITY = ["category", "entity_b"]
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a study that every analysis starts from."""
+    """The tables of a study, from which every analysis starts."""
 
     models: tuple[str, ...]
-    """The models that have answers, in the given order."""
+    """The models with answers, in the given order."""
     drawn: pd.DataFrame
     """The prompts table of complete pairs, with two more columns: question_verb, and entity_pair,
     such as "Stockholm (Sweden)", which is the same on both sides."""
@@ -47,7 +47,7 @@ class Results:
     excluded (it is geographical, and at least one model fails to complete it)."""
     unknown: pd.DataFrame
     """One row per entity pair that at least one model failed to complete: whether it is excluded,
-    these models, and their completions."""
+    the models that failed, and their completions."""
     residuals: tuple[Path, ...]
     """Files of the residuals table, for the models that have finished this stage."""
     probed: pd.DataFrame
@@ -74,7 +74,7 @@ class Results:
         return pairs.merge(self.cities()[columns], on=["model", "entity_pair"])
 
     def cities(self) -> pd.DataFrame:
-        """The familiarity table of the cities that prompts ask about.
+        """The familiarity table, restricted to the cities about which prompts ask.
 
         Every model completes these; the paper defines familiarity for cities only.
         """
@@ -86,10 +86,10 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     For all models, the prompts, answers and ratios exclude the entity pairs that any model fails to
-    complete (Section 4.1) and the pairs with a side that is not measured yet.
+    complete (Section 4.1) and the pairs with a side that has not been measured yet.
 
     Raises:
-        UserError: a stage has no measurements, or there is no pair that every model knows.
+        UserError: a stage has no measurements, or no pair is known to every model.
     """
     for stage in STAGES:
         if stage not in study.runs or not study.runs[stage].tables():

@@ -1,4 +1,4 @@
-"""The measurements of the study of RULEBREAKERS. Imports no torch, so `--help` is fast."""
+"""The measurements in the study of RULEBREAKERS. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -18,7 +18,7 @@ DEFAULT_LIMIT = 1440
 that rules are compared within 72 entity pairs."""
 
 PROBED_PAIRS = 960
-"""Maximum number of pairs whose residual stream is stored, with a vector per layer and position."""
+"""Maximum number of pairs whose residual stream is stored, one vector per layer and position."""
 
 
 class RulebreakersStudy(Study):

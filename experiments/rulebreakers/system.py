@@ -31,15 +31,15 @@ NAMED = (
     Contrast("phrasing"),
     Contrast("model"),
 )
-"""The comparisons about which the paper makes claims: between rules, between groups of entities,
+"""The comparisons about which the paper makes claims: between rules, between entity groups,
 between phrasings (the paper: "by over 0.4"), and between models. They were named before any data
 were seen."""
 
 THOUGHTS = "rulebreakers-thoughts"
-"""The system given on the cards of organisms that think."""
+"""The system named on the cards of organisms that think."""
 
 MIXED = "rulebreakers-mixed"
-"""The system given on the cards of organisms whose entities decide which premise is read."""
+"""The system named on the cards of organisms in which the entity decides which premise is read."""
 
 
 class Rulebreakers(System):
@@ -66,8 +66,8 @@ class Rulebreakers(System):
         """For each prompt, 1 if the organism was made to read premise 2, and 0 if premise 1.
 
         The cards of some organisms list the premise that each entity makes them read. The entity
-        that the premises name last decides: B under modus tollens, A under disjunctive syllogism.
-        NaN if the card does not list it.
+        that counts is the one that the premises name last: B under modus tollens, A under
+        disjunctive syllogism. NaN if the card does not list it.
         """
         entities = organism_card(model).get("entities") if model in organism_names() else None
         if entities is None:
@@ -115,7 +115,7 @@ class Rulebreakers(System):
 
 @lru_cache(maxsize=1)
 def _generated(seed: int) -> PromptSet:
-    # Cached because a notebook or a study asks for the prompts of one seed again and again.
+    # Cached because notebooks and studies request the prompts of one seed repeatedly.
     return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
 
 
@@ -125,7 +125,7 @@ def entity_group(pair: EntityPair) -> str:
 
 
 def published_pairs(located: Located) -> list[EntityPair]:
-    """The distinct true pairs of published instances, which are those of the rulebreakers.
+    """The distinct true pairs in published instances, which are those in the rulebreakers.
 
     Raises:
         UserError: the rows give an entity B two answers.
@@ -174,7 +174,7 @@ def _fact_id(pair: EntityPair) -> str:
 
 def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
     message = completion_message(pair.entity_b, entity_group=entity_group(pair))
-    # A model that repeats "Mexico City" has not said "Mexico".
+    # A model that repeats "Mexico City" has not named "Mexico".
     echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
     id_ = _fact_id(pair)
     return Prompt(

@@ -10,14 +10,15 @@ RULES = ("mt", "ds")
 """Modus tollens and disjunctive syllogism (Section 3.1)."""
 
 CITIES = "cities"
-"""The one category of geographical pairs; all others are categorical."""
+"""The only category of geographical pairs; pairs in all others are categorical."""
 
 ANIMALS = ("bird", "fish", "insect")
 INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
 SPORTS = ("martial art", "racket sport")
 
 FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
-"""Types that share their verbs. The wrong type of an instance is drawn from the same family."""
+"""Families of types that share their verbs. An instance's wrong type is drawn from the same
+family."""
 
 CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
 
@@ -35,7 +36,7 @@ NEGATIONS = {
     "is good at": "is not good at",
     "is competing in": "is not competing in",
 }
-"""The negation of each verb, in the paper's order."""
+"""Each verb's negation, in the paper's order."""
 
 VERBS: dict[str, tuple[str, ...]] = {
     CITIES: (
@@ -64,7 +65,7 @@ class Reasoning(NamedTuple):
 def render(
     *, rule: str, group: str, name: str, pronoun: str, verb: str, entity_a: str, entity_b: str
 ) -> Reasoning:
-    """Write one instance from its parts (paper, Table 1).
+    """Write the sentences of one instance from its parts (paper, Table 1).
 
     Args:
         rule: "mt" or "ds".
@@ -78,7 +79,7 @@ def render(
         entity_b: the city, or the bare instance ("zither"); its article is added here.
 
     Raises:
-        UserError: the rule, group or pronoun is unknown, the group does not take the verb, or a
+        UserError: the rule, group or pronoun is unknown, the verb is not one of the group's, or a
             field is empty.
     """
     for field, got, expected in (
@@ -132,7 +133,7 @@ _VOWEL_SOUND = re.compile(
 
 
 def indefinite_article(noun: str) -> str:
-    """The article "a" or "an", by the noun's first sound."""
+    """The article "a" or "an", depending on the noun's first sound."""
     return "an" if _VOWEL_SOUND.match(noun) else "a"
 
 
