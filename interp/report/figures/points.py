@@ -1,4 +1,4 @@
-"""Figures of points: clouds, named points, estimates with intervals, means above clusters."""
+"""Figures made of points: clouds, named points, estimates with intervals, means above clusters."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""Number of points at which they begin to hide each other, so their density is shown instead."""
+"""Number of points above which their density is shown instead, since they would hide each other."""
 
 
 def point_cloud(
@@ -33,8 +33,8 @@ def point_cloud(
     """One point per row, such as an entity pair; hexagons of density if there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; random vertical shifts by up to 0.02 separate points at
-    one location.
+    `size`, such as its number of trials; random vertical shifts of up to 0.02 separate points that
+    coincide.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
@@ -64,7 +64,7 @@ _LABEL_GAP = 13.0
 """Smallest distance between the labels of two points, in typographic points."""
 
 _LIFT = 9.0
-"""Distance of a name above a whisker to its right, in typographic points."""
+"""Distance in typographic points between a name and the whisker below it."""
 
 _LETTER = 5.5
 """Approximate width of a letter of such a label, in typographic points."""
