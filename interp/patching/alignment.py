@@ -111,7 +111,7 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
         right = shared_tokens(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
             # One prompt merely adds tokens: group them with an adjacent token that both prompts
-            # contain prompts.
+            # contain.
             left, right = (left, right - 1) if right else (left - 1, right)
         edges = [start, start + left, end - right, end]
         other_edges = [other_start, other_start + left, other_end - right, other_end]

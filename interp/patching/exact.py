@@ -4,7 +4,7 @@
 2. Cells are skipped if they cannot change the answer, because their two activations are equal or
    have no path to it.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
-   set of cells takes one row, which is patched at all of their sites and layers at once.
+   set of cells takes one row, which is patched at all of the set's sites and layers at once.
 4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins

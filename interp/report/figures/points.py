@@ -168,7 +168,7 @@ def interval_points(
         y: column of the rows, such as model.
         hue: column of the compared groups.
         n: column of the counts for each point, written below the row's name, once if all are equal.
-        interval: columns of whiskers.
+        interval: columns with the ends of the whiskers.
         ax: the axes to draw on; a new figure if None.
     """
     with house_style():
@@ -198,7 +198,7 @@ def cluster_points(
     p: str,
     ax: Axes | None = None,
 ) -> Axes:
-    """A dot for each cluster, and the mean of the dots with its interval, in a row for each `y`.
+    """A dot for each cluster, and the mean of the dots with its interval; one row for each `y`.
 
     Args:
         points: one row per dot: x, y, hue and size.
@@ -208,7 +208,7 @@ def cluster_points(
         hue: column of the compared groups.
         size: column of the number of trials for each dot, represented by its area.
         n: column of the number of clusters for each mean, written below the row's name.
-        interval: columns of the means' whiskers.
+        interval: columns with the ends of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
         ax: the axes to draw on; a new figure if None.
     """
@@ -247,7 +247,7 @@ def cluster_points(
 
 
 _AT_EDGE = "axes fraction", "data"
-"""Coordinates of a string at the left or right edge, next to a row."""
+"""Coordinates of a string next to a row, at the left or right edge."""
 
 
 def _whiskers(
@@ -276,7 +276,7 @@ def _whiskers(
 
 
 def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: str) -> None:
-    """Rows from top to bottom, each with its name and its counts in the order of the groups."""
+    """Rows from top to bottom, each with its name and its counts, in the order of the groups."""
     labels = []
     for name in names:
         counts = table.loc[table[y] == name, n]
