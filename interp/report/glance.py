@@ -67,8 +67,7 @@ def glance(
     """The first screen of a page.
 
     Args:
-        asked: one or two
-        sentences: the question, the models, and how much was measured.
+        asked: the question, the models, and how much was measured, in one or two sentences.
         numbers: three to five headline numbers for each model, as rows from `headline`.
         sentences: at most five, each with at most 25 words and with its n.
         figure: the figure with the main result; by default, one of the numbers with their

@@ -39,7 +39,7 @@ class Answered(Result):
         return self.table(self.answered)
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Compare two models on shared prompts: one row per side of a pair and for whole pairs.
+        """Compare two models on shared prompts: one row for each side, and one for whole pairs.
 
         Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
         b, with its 95% interval and p with clusters as the unit, and the bounds of the differences

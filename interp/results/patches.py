@@ -143,7 +143,7 @@ class Patches(Result):
     def asked(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell, by the requested method, in parts.
 
-        Cells verified after an estimate are omitted, since only those with large estimates are.
+        Cells verified after an estimate are omitted, since only large estimates are verified.
         """
         # A study or a call from Python may have used the defaults, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")

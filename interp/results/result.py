@@ -209,7 +209,7 @@ class Result:
 
 
 def result_class(spec: type[Spec]) -> type[Result]:
-    """The class of the results of a spec."""
+    """The result class of a spec."""
     found: type[Result] = named(spec.result)
     return found
 

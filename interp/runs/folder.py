@@ -157,7 +157,7 @@ class RunFolder:
         Args:
             name: name of the table.
             columns: columns to read; all if not given.
-            prompts: ids of the prompts whose rows are read; all by default; not for the prompts
+            prompts: ids of the prompts whose rows are read (by default, all); not for the prompts
                 table.
         """
         chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]

@@ -36,8 +36,7 @@ class ContrastTokens:
 class AnswerTokens:
     """The model's outputs that count for each option, without repetition.
 
-    Outputs are a classifier's classes or, starting with those of the most likely form, first
-    tokens.
+    Outputs are a classifier's classes, or first tokens, with those of the most likely form first.
     """
 
     of: Mapping[str, tuple[int, ...]]
@@ -149,7 +148,7 @@ class AnswerTokenizer:
             [token for token, _, _ in self._encoded(chat, text)]
             for text in (chat.text, chat.text + rest)
         )
-        if whole[: len(read)] == read:  # the prompt's last characters share a token with the form
+        if whole[: len(read)] == read:  # the prompt's own tokens do not cover its last characters
             return tuple(whole[len(read) :])
         # The form merges with the end of the prompt, so take its tokens after a different string.
         ways = (self._apart(chat, before, rest) for before in _APART)

@@ -126,7 +126,7 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """The probabilities for each prompt, in fp64, computed together for prompts with one layout."""
+    """The probabilities for each prompt, in fp64; prompts with the same layout are batched."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
     asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]

@@ -129,7 +129,7 @@ def _source(
 ) -> Int[Tensor, "row column"]:
     """The index of the prefix token in each column that is not read again.
 
-    Padding columns, which the attention mask hides, are given their prefix's first token.
+    Padding columns, which the attention mask hides, refer to their prefix's first token.
     """
     positions = _prompts_of(batch, part).position_ids[:, : -part.read]
     return places[batch.prefix[part.start : part.end]].gather(1, positions)
