@@ -105,7 +105,7 @@ class Adapter:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter."""
+    """Whether a folder contains an adapter."""
     return (folder / SETTINGS).is_file()
 
 
@@ -256,10 +256,11 @@ SCALE = 2
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     """Add an adapter in place to every linear layer of a model except the unembedding.
 
-    The model's own weights do not change. A is drawn with the seed, and B starts at zero.
+    The model's own weights do not change. A is drawn at random with the seed, and B is zero at
+    first.
 
     Returns:
-        peft's `PeftModel`, whose checkpoints hold only the adapter.
+        peft's `PeftModel`, whose checkpoints contain only the adapter.
     """
     from peft import LoraConfig, get_peft_model
 

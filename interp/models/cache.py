@@ -78,7 +78,7 @@ def holds_key_values_alone(model: Model) -> bool:
 class _GatheredLayer(DynamicLayer):
     """Keys and values of prompts, copied to the rows of a pass only while their layer runs.
 
-    Memory holds the copies of only one layer at a time, as without a cache.
+    Only one layer's copies are in memory at a time, as without a cache.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
     Args:
         seconds: processor time, which does not depend on the load of the machine.
-        memory: bytes beyond those that the process already uses; limited on Linux only.
+        memory: bytes in addition to those that the process already uses; limited on Linux only.
 
     Raises:
         TimeoutError: the block takes more time.
@@ -81,10 +81,10 @@ def _memory_limit(memory: int) -> Iterator[None]:
 
 
 RENDER_SECONDS = 5.0
-"""Processor time that a template may take for one message."""
+"""Processor time that a template may use for one message."""
 
 RENDER_BYTES = 2**28
-"""Bytes of memory that a template may take."""
+"""Bytes of memory that a template may use."""
 
 FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""

@@ -92,7 +92,7 @@ class _Index(BaseModel, strict=True):
 
 
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Check that a folder holds configuration, weights and tokenizer as regular files.
+    """Check that a folder contains a configuration, weights and a tokenizer as regular files.
 
     Raises:
         UserError: an item is missing, is not a regular file, or is a pickle that is not allowed.
@@ -135,12 +135,12 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 
 
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder holds only folders and readable files.
+    """Check that a folder contains only folders and readable files.
 
     transformers would silently skip files that it cannot open.
 
     Raises:
-        UserError: the folder holds anything else.
+        UserError: the folder contains anything else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"

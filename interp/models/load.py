@@ -159,7 +159,7 @@ def find_model(
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
 ) -> FoundModel:
-    """Find a model and read its configuration and tokenizer, which takes little time and memory.
+    """Find a model and read its configuration and tokenizer, which needs little time and memory.
 
     Args:
         name: as for `load_model`.

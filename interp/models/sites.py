@@ -39,7 +39,7 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The location where a site is read, and patched unless it acts through another site.
+    """The location at which a site is read and, unless it acts through another site, patched.
 
     Raises:
         UserError: the architecture has no such site.

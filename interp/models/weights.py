@@ -198,8 +198,8 @@ def check_sizes(
     The model is built without memory for its weights.
 
     Raises:
-        UserError: the model would be mostly random, needs disproportionate memory, or would take
-            its weights from integers or booleans.
+        UserError: the model would be mostly random, needs disproportionate memory, or has weights
+            stored as integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)

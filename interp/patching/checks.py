@@ -39,7 +39,7 @@ _SUMS = {
 
 
 def check_causal(model: Model, what: str) -> None:
-    """Reject a way of patching that works only for causal models.
+    """Reject a kind of patching that works only for causal models.
 
     Raises:
         UserError: the model is an encoder.

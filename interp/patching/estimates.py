@@ -3,7 +3,7 @@
 1. Both prompts are run once (`interp.patching.passes`).
 2. The base prompt is run again with autograd, and the metric is differentiated with respect to the
    activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
-   estimate takes the mean of the gradients at several points between the prompts' embeddings (as
+   estimate uses the mean of the gradients at several points between the prompts' embeddings (as
    EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum, over its tokens, of the gradient times the change from the base
    activation to the written one.

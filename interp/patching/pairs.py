@@ -24,7 +24,7 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
 
     Args:
         prompts: both sides of each pair, in any order.
-        clean: the side whose prompts are clean; by default that of the first prompt.
+        clean: the side whose prompts are clean; by default, the first prompt's side.
 
     Raises:
         UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are

@@ -133,9 +133,9 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
     """The prompt with the donor's segments in place of its own, except segments in `kept`.
 
-    Sentences of its thought are segments too.
+    The sentences of its thought are segments too.
 
-    Replaced segments take the donor's roles; all other spans are shifted accordingly.
+    Replaced segments have the donor's roles; all other spans are shifted accordingly.
 
     Raises:
         UserError: the prompt lacks a segment of the donor, or segments overlap.

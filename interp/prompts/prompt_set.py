@@ -72,8 +72,8 @@ class PromptSet(Sequence[Prompt]):
     """Whether every group has a member of every side; `check` then requires it."""
     unit: tuple[str, ...] = ()
     """Factors that name a unit of the design, such as ("interpretation",): groups with equal values
-    of these factors are crossed with everything else, and `spread` takes them together. Without
-    such factors, each group is a unit.
+    of these factors form a unit, which is crossed with everything else and which `spread` draws as
+    a whole. Without such factors, each group is a unit.
     """
     clusters: tuple[str, ...] = ()
     """Factors whose values units share, such as their entities: `spread` returns to a value only

@@ -33,7 +33,7 @@ class System(ABC):
     """A data set of reasoning prompts in minimal pairs. Only `prompts` is required."""
 
     default_limit: ClassVar[int | None] = 480
-    """Default number of pairs; None takes all."""
+    """Default number of pairs; None means all."""
     cluster: ClassVar[str | None] = None
     """The factor that groups dependent prompts under any seed, such as their entity; the unit of
     tests.
@@ -153,14 +153,14 @@ def load_prompts(
     Args:
         system: name of an installed system.
         limit: number of pairs, spread evenly over the system's strata, unit by unit of its design
-            (`PromptSet.spread`), or "all"; None takes the system's `default_limit`.
+            (`PromptSet.spread`), or "all"; None means the system's `default_limit`.
         seed: seed of the generated data and of the selection under a limit.
         data: CSV, JSON, JSONL or Parquet file, folder or hub name of published data, which replaces
             generated prompts.
 
     Raises:
-        UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt has
-            no pair.
+        UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt
+            lacks the other side of its pair.
     """
     for name, value, right in (
         ("seed", seed, isinstance(seed, int)),

@@ -130,8 +130,7 @@ class CausalReader(Reader):
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).
 
-        Prefixes are padded on the right, where no earlier token attends to padding, so no mask is
-        needed.
+        Prefixes are padded on the right, so no real token attends to padding and no mask is needed.
         """
         positions = torch.arange(token_ids.shape[1], device=token_ids.device)[None]
         return self._key_values(token_ids, torch.ones_like(token_ids), positions, empty())

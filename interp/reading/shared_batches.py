@@ -279,7 +279,7 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Split rows, in the order of their suffixes, where an additional pass costs less than padding.
+    """Split rows, ordered by suffix, wherever an additional pass costs less than padding.
 
     No prompt is shorter than the number of tokens that is read in its part, so padding is never
     read.

@@ -329,7 +329,7 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
     """The rows with the named values, and the first value of all other columns.
 
     Raises:
-        UserError: a column is unknown, or no row has a value.
+        UserError: a column is unknown, or no row has one of the values.
     """
     columns = ("direction", *_PANEL)
     for name in which:

@@ -183,7 +183,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
 
     Args:
         plan: the plan to execute.
-        execution: where to measure; by default in this process.
+        execution: where to measure; by default, in this process.
         job: the job of workers in other processes, as JSON.
 
     Raises:

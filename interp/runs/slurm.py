@@ -238,7 +238,7 @@ class SlurmWorker:
         return self._queue.state(self._job.job_id) not in _ENDED
 
     def problem(self) -> str | None:
-        """SLURM's final state of a failed job, and the end of its log; None after a success."""
+        """SLURM's final state for a failed job, and the end of its log; None if it succeeded."""
         state = self._queue.state(self._job.job_id)
         if state not in _ENDED - {"COMPLETED"}:
             return None

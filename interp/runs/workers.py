@@ -151,7 +151,7 @@ def start_local(
     """Start workers on this machine: by default one per GPU, or two.
 
     Each worker sees only its own GPUs, or shares a GPU if there are more workers than GPUs. Without
-    GPUs, each worker gets a share of the cores. Workers end when this process ends.
+    GPUs, each worker is given a share of the cores. Workers end when this process ends.
     """
     gpus = _gpus() if on_gpus else []
     count = workers or len(gpus) or 2

@@ -73,7 +73,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
 
     `answer` is the option of the most probable token; if there is no such option, it is empty and
     the prompt counts as wrong. If the answer requires generated text, `answer` and `correct` are
-    null. A prompt with non-finite logits gets an error and no numbers.
+    null. A prompt with non-finite logits has an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()

@@ -286,8 +286,8 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that a batch's forward pass keeps for the backward pass, excluding weights."""
-    # Models inspect a mask of tokens, which is impossible on "meta"; they use an additive mask as
-    # is.
+    # Models inspect a mask of tokens, which is impossible on "meta"; they use an additive mask
+    # unchanged.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}

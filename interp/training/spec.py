@@ -1,4 +1,4 @@
-"""Training specs: the data and options of training, found by entry point.
+"""Training specs: the data and options for training, found through entry points.
 
 A spec does not depend on a model. It is validated on creation; `interp.training.run` carries it
 out.

@@ -1,7 +1,7 @@
 """The start of a training run: a checkpoint, a checkpoint with a new head, or random weights.
 
 Causal and text-to-text models start unchanged, as does a classifier whose classes are the answers;
-any other encoder gets a new head with these classes. For training from scratch, only the
+any other encoder is given a new head with these classes. For training from scratch, only the
 configuration and the tokenizer are read; the tokenizer of a built-in configuration is trained on
 the prompts.
 """

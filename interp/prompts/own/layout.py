@@ -1,4 +1,4 @@
-"""The meaning of the columns of a table of pairs, and the prompts built from a row."""
+"""What the columns in a table of pairs mean, and the prompts built from a row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -86,7 +86,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
-    """A line on each fault in a table of pairs, with the first place where it occurs.
+    """A line about each fault in a table of pairs, with the first place at which it occurs.
 
     Raises:
         UserError: the table cannot be read at all, or its columns are invalid.
@@ -161,7 +161,7 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
 
 
 def _listed(found: Sequence[Fault]) -> Iterator[str]:
-    """A line on each fault, with the first place where it occurs and the number of other places."""
+    """A line about each fault, with the first place at which it occurs and the number of others."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for where, fault in found:
         places[fault].append(where)
