@@ -5,8 +5,9 @@ is switched off; for a template without a switch, this module writes one, and a 
 Otherwise, the model answers after a thought of its own, which ends with a mark. The marks are taken
 from the first of these sources that contains marks:
 
-1. a message with a thought, as the template writes it; 2. the source of the template; 3. the
-   vocabulary: <think> and </think>, [THINK] and [/THINK] ...
+1. a message with a thought, as the template writes it;
+2. the source of the template;
+3. the vocabulary: <think> and </think>, [THINK] and [/THINK] ...
 """
 
 import re

@@ -52,7 +52,7 @@ class Lessons(NamedTuple):
 
     lessons: list[Lesson]
     too_long: int
-    """Number of omitted prompts, which have more tokens than the model can read."""
+    """Number of prompts omitted because they have more tokens than the model can read."""
 
     def digest(self) -> str:
         """A hash of all lessons in order, in the form that the model reads."""
@@ -246,7 +246,7 @@ class Estimate(NamedTuple):
     lessons: int
     """Number of training prompts."""
     too_long: int
-    """Number of omitted prompts, which have more tokens than the model can read."""
+    """Number of prompts omitted because they have more tokens than the model can read."""
     longest: int
     """Number of tokens in the longest prompt."""
     steps: int
