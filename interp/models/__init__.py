@@ -1,4 +1,4 @@
-"""Loading and mapping of models, and the organisms that ship with the package."""
+"""Load models and locate their modules; the organisms that ship with the package."""
 
 import logging
 

@@ -35,10 +35,10 @@ WEIGHTS = "adapter_model.safetensors"
 BASE = "base.json"
 
 NAME = "default"
-"""peft's name for the only adapter of a model."""
+"""The name that peft gives to a model's only adapter."""
 
 _PREFIX = "base_model.model."
-"""Prefix that peft's wrapper adds to the names of stored tensors."""
+"""Prefix that peft's wrapper adds to the names of the tensors that it saves."""
 
 _LORA_CONFIG = {"r", "lora_alpha", "target_modules", "use_rslora", "fan_in_fan_out"}
 """Settings passed to peft."""
@@ -68,7 +68,7 @@ class Settings(BaseModel):
     r: Annotated[int, Field(ge=1)]
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
-    """Names of modules, or the ends of their paths. Patterns are rejected, because matching one may
+    """Names of modules, or the ends of their paths. Patterns are rejected, because matching can
     take forever.
     """
     use_rslora: bool = False
@@ -85,7 +85,7 @@ class Base(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None
-    """A hash over the base's configuration and weights; None if the base is on the hub."""
+    """A hash of the base's configuration and weights; None if the base is on the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,13 @@ class Adapter:
     """The base that the adapter was trained on; None if this package did not train it."""
 
     def checksum(self) -> str:
-        """A hash over the adapter's settings and weights."""
+        """A hash of the adapter's settings and weights."""
         parts = (checksum(self.folder / file) for file in (SETTINGS, WEIGHTS))
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter."""
+    """Whether a folder contains an adapter."""
     return (folder / SETTINGS).is_file()
 
 
@@ -113,8 +113,8 @@ def read_adapter(name: str, folder: Path) -> Adapter:
     """The adapter in a folder, without loading its weights.
 
     Raises:
-        UserError: a file is missing, damaged or not a plain file, the settings are not plain LoRA,
-            or a tensor has the wrong rank.
+        UserError: a file is missing, damaged or not a regular file, the settings are not plain
+            LoRA, or a tensor has the wrong rank.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -169,7 +169,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
 
 
 def _check_ranks(name: str, file: Path, rank: int) -> None:
-    """Check that the tensors have the rank in the settings, before anything is built."""
+    """Check, before anything is built, that the tensors have the rank given in the settings."""
     for key, tensor in header(file):
         place = {"lora_A.weight": 0, "lora_B.weight": 1}.get(".".join(key.split(".")[-2:]))
         if place is None or len(tensor.shape) != 2 or tensor.shape[place] != rank:
@@ -190,7 +190,8 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 
-    # Pass the checked settings explicitly, because peft itself would read others from the file too.
+    # Pass the checked settings explicitly, because peft would also read other settings from the
+    # file.
     config = LoraConfig(**adapter.settings.model_dump(include=_LORA_CONFIG))
     with as_user_error(WEIGHTS, adapter.name), _quiet_peft():
         stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
@@ -205,7 +206,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
 
 @contextmanager
 def _quiet_peft() -> Iterator[None]:
-    """Silence peft's warnings about its own deprecated calls and about keys checked elsewhere."""
+    """Silence peft's warnings about its deprecated calls and about keys checked elsewhere."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
         warnings.filterwarnings("ignore", message="Found missing adapter keys")
@@ -213,7 +214,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are those that the settings require, as peft does not do so."""
+    """Check that the tensors are those that the settings require, since peft does not."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
@@ -249,16 +250,17 @@ def check_peft() -> None:
 
 
 SCALE = 2
-"""Factor s of W + s B A in training, for any rank."""
+"""Factor s in W + s B A during training, for any rank."""
 
 
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     """Add an adapter in place to every linear layer of a model except the unembedding.
 
-    The model's own weights do not change. A is drawn with the seed, and B starts at zero.
+    The model's own weights do not change. A is drawn at random with the seed, and B is zero at
+    first.
 
     Returns:
-        peft's `PeftModel`, whose checkpoints hold only the adapter.
+        peft's `PeftModel`, whose checkpoints contain only the adapter.
     """
     from peft import LoraConfig, get_peft_model
 
@@ -266,7 +268,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
     with _quiet_peft(), torch.device(next(hf.parameters()).device):
         wrapped = get_peft_model(hf, config)
-    # If peft had the name, it would look for the model on the hub whenever it saves a checkpoint.
+    # Given a name, peft would look for the model on the hub each time it saves a checkpoint.
     wrapped.peft_config[NAME].base_model_name_or_path = ""
     return wrapped
 

@@ -1,4 +1,4 @@
-"""Model kinds, and the names of each architecture's modules."""
+"""Kinds of models, and the names of the modules in each architecture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -61,9 +61,9 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """Module paths of a causal language model, or of an encoder that pools its first token.
+    """Module paths in a causal language model, or in an encoder that pools its first token.
 
-    The paths `layers` and `final_norm` start at the model's root. All others start at a layer
+    The paths `layers` and `final_norm` start at the model's root. All other paths start at a layer
     unless stated otherwise.
     """
 
@@ -83,7 +83,7 @@ class Architecture:
     mlp_out: str
     """The module of a layer whose output is the MLP's contribution to the residual stream."""
     heads_out: str
-    """The projection, within the attention, that reads the outputs of all heads."""
+    """The projection, within the attention, whose input is the outputs of all heads."""
     qkv: tuple[str, str, str]
     """The linear modules, within the attention, that compute queries, keys and values."""
     layout: Literal["own", "stacked", "interleaved"] = "own"
@@ -210,7 +210,7 @@ ENCODERS = {
         gates=("Wi",),
     ),
 }
-"""Module paths of encoders whose classification head reads the first token."""
+"""Module paths in encoders whose classification head reads the first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 """Names of the cross-attention in the layers of decoders."""
@@ -219,7 +219,7 @@ UNMAPPED_WORKS = (
     "It supports answers (evaluate), familiarity (probe familiarity), input gradients (attribute "
     "--methods input_gradient) and, if readable, attention (--methods attention)"
 )
-"""Message that lists the measurements that do not require a model's modules."""
+"""Message listing the measurements that do not require access to a model's modules."""
 
 
 def architecture_of(model: PreTrainedModel) -> Architecture:

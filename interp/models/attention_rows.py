@@ -1,7 +1,7 @@
-"""The attention at the position of the answer, layer by layer, for any implementation.
+"""The attention at the answer's position, layer by layer, for any implementation of attention.
 
-Eager attention returns its weights, which hooks read one layer at a time; a model outside the
-architecture map returns the weights of all layers at once (`output_attentions`). With a fused
+Eager attention returns its weights, which hooks read one layer at a time; a model with an unmapped
+architecture returns the weights of all layers at once (`output_attentions`). With a fused
 implementation (SDPA, flash), the row of one query (heads x tokens) is recomputed from the queries
 and keys, through transformers' `AttentionInterface`.
 """

@@ -3,8 +3,8 @@
 The forward pass is unchanged, up to rounding. Each switch affects one kind of part:
 
 1. Norms: denominators are constants, so a norm is linear for the given tokens.
-2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so it is less close
-   to zero if one token receives nearly all of the attention.
+2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so that it does not
+   vanish if one token receives nearly all of the attention.
 3. Products (of queries, keys and values, and of the two factors of a gated MLP): each factor
    receives a share of the gradient, so that a gradient through two factors is not counted twice.
 """
@@ -44,7 +44,7 @@ class BackwardRules:
     value_share: float = 1.0
     """Factor for the gradients of values."""
     gate_share: float = 1.0
-    """Factor for the gradients of both factors of a gated MLP."""
+    """Factor for the gradients of both factors in a gated MLP."""
 
     @property
     def attention(self) -> tuple[float, float, float]:
@@ -128,7 +128,7 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
         if not forms:
             tokens = hidden_states.detach().flatten(0, -2)
             finite = tokens[forward(tokens).isfinite().all(-1)]
-            if not len(finite):  # gradients are not finite, either
+            if not len(finite):  # gradients are not finite either
                 return forward(hidden_states)
             forms.append(_form_of(module, forward, finite[None, :1]))
         return forms[0](hidden_states)
@@ -146,7 +146,7 @@ class _Form:
     epsilon: float
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
-        """The values of the norm, with denominators that have no gradient."""
+        """The norm's output, computed with denominators that have no gradient."""
         x = hidden_states.to(_precise(hidden_states))
         if self.centred:
             x = x - x.mean(-1, keepdim=True)
@@ -156,10 +156,10 @@ class _Form:
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
-        """The contribution of each summand of the norm's input to its output, excluding the shift.
+        """What each summand of the norm's input contributes to its output, excluding the shift.
 
         Args:
-            summands: the parts of `total`; a remainder may belong to no part.
+            summands: parts of `total`, which need not add up to it.
             total: the norm's input.
         """
         x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
@@ -170,7 +170,7 @@ class _Form:
 
 
 def norm_form(module: nn.Module, sample: Hidden) -> _Form:
-    """The form of a norm, checked on the first token of a sample of its inputs.
+    """The form of a norm, checked on the first token of a sample input.
 
     Raises:
         UserError: the module computes something else.
@@ -180,7 +180,7 @@ def norm_form(module: nn.Module, sample: Hidden) -> _Form:
 
 @torch.no_grad()
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
-    """The form of a norm, determined from its output for three vectors and checked on a sample.
+    """The form of a norm, inferred from its output for three vectors and checked on a sample.
 
     Its weights are not read, because architectures use them differently (Gemma multiplies by 1 +
     weight), and an offloaded module has its weights only while it runs.
@@ -269,7 +269,7 @@ AttentionMaskInterface.register(_ATTENTION, eager_mask)
 
 
 def _softmax(logits: Logits, temperature: float) -> Logits:
-    """The softmax of the logits, with the Jacobian of the softmax at logits / temperature."""
+    """The softmax of the logits, differentiated as if at logits / temperature."""
     logits = logits.to(_precise(logits))
     weights = logits.softmax(-1)
     if temperature == 1.0:
@@ -281,7 +281,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
 
 @contextmanager
 def _shared_gates(model: Model, share: float) -> Iterator[None]:
-    """Multiply gradients in the block at the outputs of gates and of the modules they gate."""
+    """Multiply gradients within the block at the outputs of gates and of the modules they gate."""
     ran: set[nn.Module] = set()
 
     def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:

@@ -21,12 +21,12 @@ def empty() -> Any:
 
 
 def key_values(cache: Any) -> KeyValues:
-    """The keys and values that a cache holds for the layers that ran."""
+    """The cached keys and values of the layers that ran."""
     return [(layer.keys, layer.values) for layer in cache.layers if layer.is_initialized]
 
 
 def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
-    """A cache of one prompt's first tokens that all rows share without copies."""
+    """A cache of a prompt's first tokens, shared by all rows without copies."""
     if not tokens:
         return empty()
     layers: list[Any] = []
@@ -40,12 +40,12 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
 
 
 def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool = False) -> Cache:
-    """A cache whose rows take each column from one token of several prompts.
+    """A cache in which each column of each row comes from a chosen token of several prompts.
 
     Args:
         flat: keys and values of each layer, (token, key-value head, size).
-        source: the token in each column.
-        kept: whether the cache keeps the keys and values of tokens read after it.
+        source: the index of the token for each column of each row.
+        kept: whether the cache also keeps the keys and values of the tokens read later.
     """
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
@@ -59,7 +59,7 @@ def flattened(cache: Any) -> KeyValues:
 
 
 def joined(stretches: Sequence[KeyValues]) -> KeyValues:
-    """Flattened keys and values of several passes, one after the other."""
+    """The flattened keys and values of several passes, concatenated."""
     layers = zip(*stretches, strict=True)
     return [
         (torch.cat([keys for keys, _ in layer]), torch.cat([values for _, values in layer]))
@@ -68,7 +68,7 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 
 def holds_key_values_alone(model: Model) -> bool:
-    """Whether a later pass needs only each layer's keys and values from an earlier one."""
+    """Whether keys and values are all that a later pass needs from an earlier one."""
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
@@ -76,9 +76,9 @@ def holds_key_values_alone(model: Model) -> bool:
 
 
 class _GatheredLayer(DynamicLayer):
-    """Keys and values of prompts, copied to the rows of a pass only while their layer attends.
+    """Keys and values of prompts, copied to the rows of a pass only while their layer runs.
 
-    Memory holds the copies of only one layer at a time, as without a cache.
+    Only one layer's copies are in memory at a time, as without a cache.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class _GatheredLayer(DynamicLayer):
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
-        """The number of columns that precede the columns of the pass."""
+        """The number of columns before those of the pass."""
         return self._source.shape[1]
 
     def update(
@@ -115,11 +115,11 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """Length in tokens of the longest prompt read with the short frequencies; None for no limit.
+    """Length in tokens of the longest prompt that uses the short frequencies; None if unlimited.
 
-    Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so a
-    pass may neither mix prompts below and above this length nor read a longer prompt in parts.
-    Dynamic NTK scaling changes its frequencies only beyond the longest prompt that the model
+    Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so one
+    pass must not mix prompts below and above this length, and a longer prompt cannot be read in
+    parts. Dynamic NTK scaling changes the frequencies only for prompts longer than the model
     accepts.
     """
     parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}

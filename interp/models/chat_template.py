@@ -3,7 +3,7 @@
 1. Write a marker in place of the message, after the preceding turns, several times. The text before
    and after the marker is the frame.
 2. Write an answer after the message; the text between the message and the answer is the opening of
-   answers.
+   every answer.
 3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
    or never ends.
 
@@ -40,7 +40,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
 
     Args:
         seconds: processor time, which does not depend on the load of the machine.
-        memory: bytes beyond those that the process already uses; limited on Linux only.
+        memory: bytes in addition to those that the process already uses; limited on Linux only.
 
     Raises:
         TimeoutError: the block takes more time.
@@ -81,10 +81,10 @@ def _memory_limit(memory: int) -> Iterator[None]:
 
 
 RENDER_SECONDS = 5.0
-"""Processor time that a template may take for one message."""
+"""Processor time that a template may use for one message."""
 
 RENDER_BYTES = 2**28
-"""Bytes of memory that a template may take."""
+"""Bytes of memory that a template may use."""
 
 FRAME_CHARACTERS = 100_000
 """Characters that a template may write around a message."""
@@ -102,7 +102,8 @@ ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
 _EITHER_WAY = frozenset("\"'`*$")
-"""Marks that both open and close: quotation marks, and marks of emphasis, code and formulas."""
+"""Marks that both open and close: quotation marks and the marks around emphasis, code and
+formulas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,12 @@ class ChatFrame:
     after: str
     """Text after the message, including the generation prompt."""
     answer_opening: str
-    """White space that the template writes between `after` and an answer; usually empty."""
+    """White space that the template writes between `after` and the answer; usually empty."""
     templated: bool
-    """Whether a chat template wrote the frame, which then already holds the special tokens."""
+    """Whether a chat template wrote the frame, which then already contains the special tokens."""
     direct: str = ""
-    """Text written after `after` to suppress a thought if the template has no switch for this: an
-    empty thought, or the channel of answers."""
+    """Text added after `after` to suppress a thought if the template has no switch for this: an
+    empty thought, or the opening of the answer channel."""
 
 
 PLAIN = ChatFrame("", "", "", templated=False)
@@ -126,7 +127,7 @@ PLAIN = ChatFrame("", "", "", templated=False)
 
 
 Turn = tuple[str, str]
-"""Role and content of a message: system, user or assistant."""
+"""A message's role (system, user or assistant) and its content."""
 
 
 def chat_frame(
@@ -226,7 +227,7 @@ def write(
     *,
     generation: bool = True,
 ) -> str:
-    """The given turns as the chat template writes them, after the system prompt.
+    """The given turns after the system prompt, as the chat template writes them.
 
     Raises:
         UserError: the template fails, takes too long, or writes too much.
@@ -242,10 +243,10 @@ def render(
     *,
     generation: bool = True,
 ) -> str:
-    """The given messages as the chat template writes them, after the system prompt.
+    """The given messages after the system prompt, as the chat template writes them.
 
     Raises:
-        UserError: the template fails, takes too long, writes too much, or does not read an option.
+        UserError: the template fails, takes too long, writes too much, or ignores an option.
     """
     system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
     said: list[Any] = [*system, *messages]
@@ -299,7 +300,7 @@ def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
 
 @cache
 def _check_operations(template: str) -> None:
-    """Raise a ValueError for a template with a power or a large number."""
+    """Raise a ValueError if a template contains a power or a large number."""
     for _, kind, value in Environment(autoescape=True).lex(template):
         if (kind, value) == ("operator", "**"):
             raise ValueError("it raises a number to a power")
@@ -309,7 +310,7 @@ def _check_operations(template: str) -> None:
 
 @cache
 def _dated(template: str, day: date) -> str:
-    """The template with the given day as the current date.
+    """The template, with the given day as its current date.
 
     The date function that transformers passes to templates reads the clock and cannot be replaced,
     but a macro of the same name takes precedence.

@@ -1,6 +1,6 @@
-"""Checks of a model's folder before anything in it is loaded.
+"""Checks on a model's folder before anything in it is loaded.
 
-1. Each file is a regular file, since reading a pipe or a device might never end.
+1. Every file is a regular file, since reading a pipe or a device might never end.
 2. Weights are safetensors, or pickles if allowed; an index lists only files in its own folder.
 3. The headers of the weight files contain the names, shapes and types of all tensors, without
    values.
@@ -29,7 +29,7 @@ from interp.files import RECORD_BYTES, checksum, read_bytes
 
 @contextmanager
 def as_user_error(part: str, name: str) -> Iterator[None]:
-    """Turn any error within the block into a UserError about the part of the model being read.
+    """Turn any error within the block into a UserError that names the part of the model being read.
 
     A damaged folder fails in as many ways as there are libraries that read it. Panics of the
     tokenizers library are not an `Exception`, so everything except exits of the program is caught.
@@ -49,7 +49,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
         ) from error
     except BaseException as error:
         text = str(error)
-        if not text or isinstance(error, KeyError):  # its text is only the key
+        if not text or isinstance(error, KeyError):  # the text of a KeyError is only the key
             text = f"{type(error).__name__} {text}"
         raise UserError(
             f"the model {one_line(name)!r} cannot be loaded: {part}: "
@@ -62,7 +62,7 @@ WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 GENERATION = "generation_config.json"
 
 _SUFFIXES = frozenset({".bin", ".jinja", ".json", ".model", ".safetensors", ".txt"})
-"""Suffixes of the files that models are read from."""
+"""Suffixes of the files from which models are read."""
 
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
@@ -73,7 +73,7 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """Type in the notation of safetensors (BF16) or, for a pickle, of PyTorch (bfloat16)."""
+    """Type as safetensors writes it (BF16) or, for a pickle, as PyTorch does (bfloat16)."""
 
     @property
     def size(self) -> int:
@@ -92,10 +92,10 @@ class _Index(BaseModel, strict=True):
 
 
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Check that a folder holds configuration, weights and tokenizer as regular files.
+    """Check that a folder contains a configuration, weights and a tokenizer as regular files.
 
     Raises:
-        UserError: an item is missing, is not a file, or is a pickle that is not allowed.
+        UserError: an item is missing, is not a regular file, or is a pickle that is not allowed.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -123,7 +123,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
-    """A hash over a model's configuration and weights, file by file.
+    """A hash of a model's configuration and weights, computed file by file.
 
     Raises:
         UserError: a file cannot be read.
@@ -135,12 +135,12 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 
 
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder holds only folders and readable files.
+    """Check that a folder contains only folders and readable files.
 
     transformers would silently skip files that it cannot open.
 
     Raises:
-        UserError: the folder holds anything else.
+        UserError: the folder contains anything else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"
@@ -193,7 +193,7 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
 
 
 def indexed_files(name: str, index: Path) -> list[str]:
-    """Names of the files that an index lists as holding weights.
+    """Names of the weight files that an index lists.
 
     Raises:
         UserError: the index is damaged, or lists anything other than weight files next to it.
@@ -203,7 +203,7 @@ def indexed_files(name: str, index: Path) -> list[str]:
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
     files = sorted(set(weight_map.values()))
     for file in files:
-        # Only a plain name is certain to refer to a file in the folder.
+        # Only a name without a path is certain to refer to a file in the folder.
         if not re.fullmatch(rf"\w[\w.-]{{0,200}}{re.escape(suffix)}", file, re.ASCII):
             raise UserError(
                 f"{index.name} in {one_line(name)} lists the file {one_line(file)!r}; expected "
@@ -220,7 +220,8 @@ def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
                 view = opened.get_slice(key)
                 yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
         return
-    # This is reached only with --allow-pickle, and even then weights_only refuses to run code.
+    # This line is reached only with --allow-pickle, and even then weights_only prevents code from
+    # running.
     try:
         state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -257,10 +258,10 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
 
 
 def read_object(name: str, file: Path) -> dict[str, Any]:
-    """The JSON object in a file of a model.
+    """The JSON object in one of a model's files.
 
     Raises:
-        UserError: the file is damaged, or holds something else.
+        UserError: the file is damaged, or contains something else.
     """
     with as_user_error(file.name, name):
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
@@ -270,7 +271,7 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
 
 
 def settings(config: Any) -> Iterator[tuple[str, Any]]:
-    """All settings of a configuration, including those of its parts."""
+    """All settings in a configuration, including those in its parts."""
     if isinstance(config, dict):
         for key, value in config.items():
             yield key, value

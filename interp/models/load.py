@@ -88,8 +88,8 @@ class FoundModel:
     source: dict[str, str]
     """The location of the model, for records."""
     fingerprint: str | None
-    """A value that changes with the files of a local folder; None on the hub, which has commits
-    instead.
+    """A value that changes whenever the files of a local folder change; None for the hub, which has
+    commits.
     """
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
@@ -108,7 +108,7 @@ class FoundModel:
         return self.options["use_safetensors"] is None
 
     def checksum(self) -> str:
-        """A hash over configuration and weights, or the commit on the hub."""
+        """A hash of the configuration and weights, or the commit on the hub."""
         if isinstance(self.location, Path):
             return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
         return f"{self.name}@{self.source.get('commit', self.source['revision'])}"
@@ -117,7 +117,7 @@ class FoundModel:
 def load_found(found: FoundModel, loading: Loading) -> Model:
     """Load a found model without reading its configuration and tokenizer again.
 
-    Notes about the model go to standard error.
+    Notes about the model are written to standard error.
 
     Raises:
         UserError: the device does not exist, or loading fails as in `load_model`.
@@ -144,7 +144,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
-        # PyTorch's grouped product of the experts' matrices does not support float64.
+        # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
     model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
     if model.thinking_note:
@@ -159,11 +159,11 @@ def find_model(
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
 ) -> FoundModel:
-    """Find a model and read its configuration and tokenizer, which takes little time and memory.
+    """Find a model and read its configuration and tokenizer, which needs little time and memory.
 
     Args:
         name: as for `load_model`.
-        loading: options of loading.
+        loading: options for loading.
         kind_in: function that determines the kind from the configuration and the names of its
             classes.
 
@@ -212,7 +212,7 @@ def _adapted(
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
 ) -> FoundModel:
-    """The base of an adapter, with the adapter to merge into it."""
+    """An adapter's base, together with the adapter to merge into it."""
     if loading.trust_remote_code:
         raise UserError(
             f"{one_line(name)} is an adapter, whose own files name its base, so no code that "
@@ -276,7 +276,7 @@ def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
 
 
 def _check_no_adapter(name: str, revision: str | None) -> None:
-    """Reject an adapter on the hub, since transformers would use peft to load the base it names."""
+    """Reject an adapter on the hub, whose base transformers would load through peft."""
     with as_user_error("its folder", name):
         file = find_adapter_config_file(name, revision=revision)
     if file is not None:
@@ -294,7 +294,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         with as_user_error("config.json", found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     with as_user_error("its weights", found.name), quiet_report():
-        # transformers' annotations omit the account of loaded tensors.
+        # transformers' annotations omit the returned information about loaded tensors.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
@@ -319,7 +319,7 @@ def _stored(found: FoundModel) -> Stored | None:
 
 
 def _fingerprint(location: Path | str) -> str | None:
-    """A hash over the names, sizes and modification times of a folder's files."""
+    """A hash of the names, sizes and modification times of the files in a folder."""
     if not isinstance(location, Path):
         return None
     seen = [
@@ -346,7 +346,7 @@ def _quantizing(
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model as before training, with weights drawn by its architecture's own rule.
+    """The model as if before training, with weights drawn as its architecture specifies.
 
     The given model's own weights remain in memory.
 
@@ -366,11 +366,11 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 
 
 SMALL = 20_000_000
-"""Number of parameters below which a model gets one thread. Threads wait for each other after every
+"""A model with fewer parameters gets one thread, because threads wait for each other after every
 short operation. On two busy x86-64 cores (torch 2.13.0), attribution with two threads ran at 0.11
-times the speed of one thread for a model of 1.6 million parameters, and at 0.5 times that speed for
-a model of 65 million (hidden size 1,024, 4 layers). On idle cores, large models gain from more
-threads, so they keep PyTorch's number.
+times the speed of one thread for a model with 1.6 million parameters, and at 0.5 times that speed
+for a model with 65 million (hidden size 1,024, 4 layers). On idle cores, large models are faster
+with more threads, so they keep PyTorch's number.
 """
 
 

@@ -22,7 +22,7 @@ def names_folder(name: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """A model's name as tables and records spell it: `m` for `./m`, `m/` and `m`."""
+    """A model's name as it is written in tables and records: `m` for `./m`, `m/` and `m`."""
     return os.path.normpath(name) if names_folder(name) else name
 
 
@@ -73,7 +73,7 @@ class ChatFormat:
     date: str = DEFAULT_DATE
     """Date for templates that write today's date, as YYYY-MM-DD."""
     thinking: Thinking = "off"
-    """Whether an answer is read after a thought of the model (on), or after an empty one."""
+    """Whether answers are read after the model's own thought (on) or after an empty one."""
     options: tuple[tuple[str, JsonValue], ...] = ()
     """Further variables of the template, by name, such as ("reasoning_effort", "low")."""
     end_of_thought: str | None = None
@@ -134,7 +134,7 @@ _TAKEN = frozenset(
 
 
 def _variable(text: str) -> tuple[str, JsonValue]:
-    """Name and value of KEY=VALUE. The value is parsed as JSON if it is valid JSON."""
+    """The name and value in KEY=VALUE. The value is parsed as JSON if it is valid JSON."""
     name, _, value = text.partition("=")
     try:
         return name, json.loads(value)
@@ -204,5 +204,5 @@ class Loading(Options):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change results; these do not include the device."""
+        """The options that may change results; the device is not one of them."""
         return self.model_dump(mode="json", exclude={"device", "device_map"})

@@ -37,7 +37,7 @@ from interp.models.weights import device_of, quantization_of, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
-"""Number of message frames to cache; most prompts share the messages before them."""
+"""Number of message frames to cache; most prompts follow the same messages."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Model:
     Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer provides no character offsets, or has token ids beyond the model's
-            embeddings, or the model cannot answer.
+        UserError: the tokenizer provides no character offsets or has token ids without embeddings,
+            or the model cannot answer.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Model:
     notes: tuple[str, ...] = ()
     """Notes about the model: unused stored tensors, `thinking_note`."""
     thoughts: Mapping[str, tuple[Thought, ...]] = field(default_factory=dict)
-    """The model's own thoughts by prompt id, draw by draw; read if `chat.thinks`."""
+    """The model's own thoughts for each prompt id, one per draw; used only if `chat.thinks`."""
 
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config)
@@ -83,7 +83,7 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """The way in which the model reads prompts and gives answers.
+        """The model's kind, which determines how it reads prompts and gives answers.
 
         Raises:
             UserError: the model cannot answer, or is a classifier that is not an encoder.
@@ -117,7 +117,7 @@ class Model:
 
     @cached_property
     def forward_arguments(self) -> frozenset[str]:
-        """Names of the arguments of a forward pass; some models take no positions or no cache."""
+        """Names of the arguments to a forward pass; some models accept no positions or no cache."""
         return frozenset(inspect.signature(type(self.hf).forward).parameters)
 
     @property
@@ -145,8 +145,8 @@ class Model:
         """Whether prompts of different lengths may share a batch.
 
         transformers' eager attention computes its softmax in float32, where the float64 mask of a
-        padding row overflows to NaN. A model that takes no positions may count the padding before
-        its prompt, and recurrent or convolutional layers propagate it.
+        padding row overflows to NaN. A model that accepts no positions may count the padding before
+        its prompt, and recurrent or convolutional layers propagate padding.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
@@ -154,10 +154,10 @@ class Model:
 
     @property
     def padding_side(self) -> str:
-        """Side of a batch's padding: "left" or "right".
+        """The side on which batches are padded: "left" or "right".
 
         The prompts of a causal model all end at the last position. Other models count positions
-        from the first column, and encoders also pool this column.
+        from the first column, which encoders also pool.
         """
         return "left" if self.kind is CAUSAL else "right"
 
@@ -167,7 +167,7 @@ class Model:
         return "position_ids" in self.forward_arguments
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs that a forward pass takes, by name."""
+        """The inputs to a forward pass, by name."""
         return {name: value for name, value in inputs.items() if name in self.forward_arguments}
 
     @property
@@ -179,7 +179,7 @@ class Model:
 
     @property
     def context_length(self) -> int | None:
-        """Length of the longest prompt, in tokens; None if the configuration does not say."""
+        """Length of the longest possible prompt, in tokens; None if not in the configuration."""
         config = self.hf.config.get_text_config()
         # MPT's attention uses another name for this length.
         length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
@@ -204,7 +204,7 @@ class Model:
 
     @property
     def logit_scale(self) -> float:
-        """The factor of the logits before any soft cap; 1 for most models."""
+        """The factor by which logits are scaled before any soft cap; 1 for most models."""
         config = self.hf.config.get_text_config()
         if hasattr(config, "logits_scaling"):
             multiplies = config.model_type.startswith("hyperclovax")
@@ -266,9 +266,9 @@ class Model:
 
     @cached_property
     def identity(self) -> str:
-        """A hash over everything that affects results: weights, configuration and tokenizer.
+        """A hash of everything that affects results: weights, configuration and tokenizer.
 
-        Generation settings are included only if their first or end tokens differ from those of the
+        Generation settings are included only if their first or end tokens differ from those in the
         configuration. A model from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
@@ -298,7 +298,7 @@ class Model:
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token from the configuration or, failing that, from the generation settings.
+        """A token id from the configuration or, failing that, from the generation settings.
 
         Raises:
             UserError: a setting is not a token id.
@@ -369,7 +369,7 @@ def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
 
 
 def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
-    """The tokenizer that was saved with a model, tried on a sentence.
+    """The tokenizer that was saved with a model, tested on a sentence.
 
     If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
     character offsets. The tokenizer.json next to that file defines an identical tokenizer with

@@ -1,4 +1,4 @@
-"""Find a model in a local folder, among the packaged organisms, on the hub or in its cache."""
+"""Find a model: a local folder, a packaged organism, or a model on the hub or in its cache."""
 
 import os
 import re
@@ -22,12 +22,12 @@ from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
-"""Seconds that the hub has to answer about a model that is not on this machine."""
+"""Seconds to wait for the hub's answer about a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The place of a model."""
+    """The location of a model."""
 
     location: Path | str
     """Local folder, or name on the hub."""
@@ -36,7 +36,7 @@ class Resolved:
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
-    """The place of a model, by its canonical name.
+    """The location of the model with this canonical name.
 
     Raises:
         UserError: there is no such folder or organism, the name is probably a misspelt organism,
@@ -94,7 +94,7 @@ def _check_reachable(name: str, revision: str | None) -> None:
 
 
 def pinned(name: str, revision: str | None) -> tuple[Path, str]:
-    """Fetch a revision's configuration; return the cached folder and the commit.
+    """Fetch the configuration at a revision; return the cached folder and the commit.
 
     Everything else is read at this commit, even if someone pushes in the meantime.
 

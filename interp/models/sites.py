@@ -1,4 +1,4 @@
-"""Sites (activations that can be read and patched): their locations, and hooks on them."""
+"""Sites (activations that can be read and patched): where they are, and hooks that reach them."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Attention weights,
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The location of a layer's site in the running model."""
+    """Where a layer's site is found in the running model."""
 
     module: nn.Module
     end: Literal["input", "output", "weights"]
@@ -33,12 +33,13 @@ class Location:
     next to its output."""
     view: View
     enters: int
-    """The first layer that must run for a patch to act; the number of layers if no layer must run.
+    """The first layer that must run for a patch to take effect; the number of layers if none must
+    run.
     """
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The location where a site is read, and patched unless it acts through another site.
+    """The location at which a site is read and, unless it acts through another site, patched.
 
     Raises:
         UserError: the architecture has no such site.
@@ -83,12 +84,12 @@ def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int
 
 
 def layer_count(model: Model) -> int:
-    """Number of layers of the model."""
+    """Number of layers in the model."""
     return len(layers_of(model.hf, model.architecture))
 
 
 def head_count(model: Model, site: str) -> int:
-    """Number of heads of a site in each layer."""
+    """Number of heads in each layer at a site."""
     config = model.hf.config.get_text_config()
     heads: int = config.num_attention_heads
     if SITES[site].heads == "key-value":
@@ -149,7 +150,7 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
 
 
 def _reader_of_sum(model: Model, layer: nn.Module) -> str:
-    """The path of the module that reads the sum of residual stream and attention."""
+    """The path of the module that reads the residual stream after attention is added."""
     reader = model.architecture.mlp_norm
     parallel = getattr(layer, "use_parallel_residual", False)
     if reader is None or parallel:
@@ -190,7 +191,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
-    """Pass the tensor of each location through its edit within the block, in the given order."""
+    """Within the block, pass the tensor at each location through its edit, in the given order."""
     return hooked(*(_hook(location, edit) for location, edit in edits))
 
 
@@ -207,7 +208,7 @@ def hooked(*handles: RemovableHandle) -> Iterator[None]:
 def watched(
     locations: Iterable[Location], see: Callable[[Tensor], None]
 ) -> AbstractContextManager[None]:
-    """Call `see` with the tensor of each location as it passes within the block."""
+    """Within the block, call `see` with the tensor at each location whenever it is computed."""
 
     def look(tensor: Tensor) -> Tensor:
         see(tensor)

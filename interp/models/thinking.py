@@ -1,4 +1,4 @@
-"""The marks around a thought, and the frame in which a model answers with or without one.
+"""The marks around a thought, and the frame in which a model answers with or without a thought.
 
 A model answers directly after an empty thought. Most templates write the empty thought if thinking
 is switched off; for a template without a switch, this module writes one, and a note says so.
@@ -59,7 +59,7 @@ class ThoughtMarks:
         return Thought(self.begin, split_sentences(text), after)
 
     def cut(self, generated: str) -> tuple[Thought, str]:
-        """The thought that a generated text begins with, and the answer after the thought."""
+        """The thought at the beginning of a generated text, and the answer after it."""
         text, ended, rest = generated.partition(self.end)
         head = re.match(rf"\s*(?:{re.escape(self.begin.strip())})?\s*", text)
         before = head[0] if head else ""
@@ -102,10 +102,10 @@ def thinks_anyway(
     frame: ChatFrame,
     asked: Sequence[Turn] = (("user", MARKER),),
 ) -> str:
-    """The mark that opens thoughts which no switch can turn off; empty if there are none.
+    """The mark that opens a thought, if no switch can turn thoughts off; otherwise empty.
 
-    The template opens a thought after the message, or it names thoughts and writes the same text
-    whether its switch is on or off.
+    This is so if the template opens a thought after the message, or mentions thoughts but writes
+    the same text whether its switch is on or off.
     """
     if not frame.templated:
         return ""
@@ -124,7 +124,7 @@ _OFF: dict[str, Any] = {"thinking": "off", "end_of_thought": None}
 def find_marks(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ThoughtMarks | None:
-    """The marks around a model's thoughts; None if neither template nor vocabulary has any.
+    """The marks around a model's thoughts; None if its template and vocabulary contain none.
 
     Raises:
         UserError: the template cannot write messages (`chat_frame`).

@@ -21,7 +21,7 @@ _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 _EXACT = 1e-2
 
 _UNIT = 10.0
-"""Size of logits above which the tolerance grows in proportion, as rounding does."""
+"""Size of logits above which the tolerance grows in proportion, as rounding errors do."""
 
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
@@ -56,7 +56,7 @@ def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tenso
 def check_unembedding(
     model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
 ) -> None:
-    """Check that a model's logits, if finite, are its unembedded final states.
+    """Check that a model's logits, if finite, result from unembedding its final states.
 
     Raises:
         UserError: the model does more to its final states than unembed them.
@@ -71,7 +71,7 @@ def check_unembedding(
 
 
 class ExactLogits:
-    """Restriction of a model's logits to the exact logits of selected tokens.
+    """Restricts a model's logits to those of selected tokens, computed exactly.
 
     The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models),
     because in bf16 a logit near 10 changes in steps of 0.06, which is as large as many effects. The

@@ -1,4 +1,4 @@
-"""Weights: their devices, their types, and checks that they belong to a configuration."""
+"""Weights: their devices and types, and checks that they fit a configuration."""
 
 import copy
 import logging
@@ -44,7 +44,7 @@ def device_of(module: nn.Module) -> torch.device:
     if device.type != "meta":
         return device
     # An offloaded weight is on no device; accelerate's hook moves it to a device when needed.
-    # Without a hook, the model is an outline without weights.
+    # Without a hook, the model is only a skeleton without weights.
     hook: Any = getattr(module, "_hf_hook", None)
     return device if hook is None else torch.device(hook.execution_device)
 
@@ -86,7 +86,7 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
 
 
 def quantization_of(config: PreTrainedConfig) -> str | None:
-    """Quantization of a model's weights, such as "bitsandbytes 4bit nf4"; None without any."""
+    """Quantization of a model's weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
     own = getattr(config, "quantization_config", None)
     if own is None:
         return None
@@ -101,10 +101,10 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
-    """Check that 4-bit weights have rows of whole blocks, as bitsandbytes requires on a CPU.
+    """Check that rows of 4-bit weights are whole blocks, as bitsandbytes requires on a CPU.
 
     Raises:
-        UserError: the length of a weight's rows is not a multiple of its block.
+        UserError: a weight's row length is not a multiple of its block size.
     """
     for where, module in hf.named_modules():
         weight: Any = getattr(module, "weight", None)
@@ -159,7 +159,7 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
 
 def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
-    """The largest value of each count, and the end of a message about larger values."""
+    """The largest allowed value of each count, and how the error about a larger value ends."""
     if stored is None:
         counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
         return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
@@ -193,13 +193,13 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that weights hold about as many numbers as a model needs, with the right type.
+    """Check that the weights contain about as many numbers as a model needs, in the right type.
 
     The model is built without memory for its weights.
 
     Raises:
-        UserError: the model would be mostly random, needs disproportionate memory, or would take
-            its weights from integers or booleans.
+        UserError: the model would be mostly random, needs disproportionate memory, or has weights
+            stored as integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
@@ -236,14 +236,14 @@ def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
 
 
 _SHOWN = 3
-"""Largest number of tensors that a message names."""
+"""Largest number of tensors named in a message."""
 
 _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|inv_freq)$")
-"""Masks and rotary tables, which old checkpoints store although models compute them."""
+"""Masks and rotary tables, which models compute but old checkpoints store."""
 
 
 def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
-    """Check transformers' account of the loaded tensors, and return notes about them.
+    """Check what transformers reports about the loaded tensors, and return notes about them.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
     several tokens at once, do not affect its answers and are noted, as are the scales of a
@@ -321,7 +321,7 @@ def _in_weights(hf: PreTrainedModel, key: str) -> bool:
 
 
 def some(keys: Collection[str] | Sequence[str]) -> str:
-    """The first few names of tensors, and the number of remaining names."""
+    """The first few tensor names, and the number of remaining names."""
     shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
     further = len(keys) - _SHOWN
     return f"{shown} and {further:,} more" if further > 0 else shown

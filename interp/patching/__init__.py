@@ -1,1 +1,1 @@
-"""Activation patching: effects of another prompt's activations on the answer."""
+"""Activation patching: how another prompt's activations affect the answer."""

@@ -1,14 +1,14 @@
-"""Alignment: the tokens of a prompt that correspond to tokens of its counterpart.
+"""Alignment: which tokens of a prompt correspond to which tokens of its counterpart.
 
 1. Both prompts are cut at the edges of their shared segments and roles.
 2. Within each piece, the common beginning is aligned from the left and the common end from the
    right.
-3. The parts that differ are aligned token by token if they are equally long, and by a policy
+3. The parts that differ are aligned token by token if their lengths are equal, and by a policy
    otherwise.
 
 `bring` and `bring_pattern` map activations of the source prompt to the tokens of the base prompt.
-They take activations from token `start` on (0, or the first token that differs) and return
-activations for the base's tokens from `start` on; rows of tokens without a counterpart are zero.
+Both their input and their output begin at token `start` (0, or the first token that differs); rows
+for tokens without a counterpart are zero.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,21 @@ from interp.reading.shared_batches import shared_tokens
 from interp.reading.tokens import TokenizedPrompt
 
 _LISTED = 5
-"""Largest number of pairs that a message lists."""
+"""Largest number of pairs listed in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The correspondence between the tokens of a base prompt and those of a source prompt."""
+    """The correspondence between the tokens of a base prompt and a source prompt."""
 
     shared: int
     """Number of identical, aligned leading tokens, whose activations cannot differ."""
     sources: tuple[tuple[int, ...], ...]
-    """The source tokens whose mean activation each base token takes; empty for a base token without
-    a counterpart.
+    """For each base token, the source tokens whose mean activation it is given; empty without a
+    counterpart.
     """
     bases: tuple[tuple[int, ...], ...]
-    """The base tokens that share the attention of each source token in equal parts."""
+    """For each source token, the base tokens among which the attention to it is divided equally."""
 
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:
@@ -104,14 +104,14 @@ def _shared(
 
 
 def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:
-    """Pairs of token ranges that correspond as wholes, from first to last."""
+    """Pairs of corresponding token ranges, from first to last."""
     for (start, other_start), (end, other_end) in pairwise(_cuts(base, source)):
         own, other = base.token_ids[start:end], source.token_ids[other_start:other_end]
         left = shared_tokens(own, other)
         right = shared_tokens(own[left:][::-1], other[left:][::-1])
         if len(own) != len(other) and left + right == min(len(own), len(other)):
-            # One prompt merely adds tokens: group them with an adjacent token, which is in both
-            # prompts.
+            # One prompt merely adds tokens: group them with an adjacent token that both prompts
+            # contain.
             left, right = (left, right - 1) if right else (left - 1, right)
         edges = [start, start + left, end - right, end]
         other_edges = [other_start, other_start + left, other_end - right, other_end]
@@ -119,7 +119,7 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
 
 
 def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
-    """Positions that cut the two prompts into corresponding, non-empty pieces."""
+    """Positions at which to cut the two prompts into corresponding, non-empty pieces."""
     own, other = {**base.segments, **base.roles}, {**source.segments, **source.roles}
     edges = [
         edge
@@ -136,7 +136,7 @@ def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int
 def bring(
     source: Float[Tensor, "source head size"], alignment: Alignment, *, start: int
 ) -> Float[Tensor, "base head size"]:
-    """The activation for each base token: that of its counterpart, or the mean of several."""
+    """The activation for each base token: that of its counterpart, or the mean over several."""
     weights = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     return torch.einsum("bs,shd->bhd", weights, source)
 
@@ -144,11 +144,11 @@ def bring(
 def bring_pattern(
     source: Float[Tensor, "head query key"], alignment: Alignment, *, start: int
 ) -> Float[Tensor, "head base base_key"]:
-    """The attention weights that each base token takes, over all tokens of the base prompt.
+    """The attention weights that each base token is given, over all tokens of the base prompt.
 
-    The source's attention to a token goes to the corresponding tokens. Attention to tokens after
-    the query, which may result from the policy "mean", is dropped, and the row is rescaled so that
-    its sum does not change.
+    The source prompt's attention to a token is moved to the corresponding base tokens. Attention to
+    tokens after the query, which may result from the policy "mean", is dropped, and the row is
+    rescaled so that its sum does not change.
     """
     queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
     keys = _shares(alignment.bases, len(alignment.sources)).to(source)

@@ -1,4 +1,4 @@
-"""Cells (the units of patching in a pair of aligned prompts), and controls for a pair."""
+"""Cells (the units of patching in a pair of aligned prompts), and control prompts for a pair."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]
 
 
 UNDEFINED = math.nan
-"""Metric of a cell without any token that has a counterpart."""
+"""Metric of a cell in which no token has a counterpart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PatchingPair:
     alignment: Alignment
     answers: ContrastTokens
     whole: bool = False
-    """Whether each prompt is read from its first token rather than after the shared tokens."""
+    """Whether prompts are read from their first token rather than from the first that differs."""
 
     @classmethod
     def aligned(
@@ -101,7 +101,7 @@ class PatchingPair:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One patch: a site of one layer, and of one head if it has heads, at some base tokens."""
+    """One patch: a site in one layer, in one head if the site has heads, at some base tokens."""
 
     site: str
     layer: int
@@ -111,7 +111,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PatchedMetrics:
-    """The metric, in logits, of the two prompts and of the base prompt under each patch."""
+    """The metric, in logits, for the two prompts and for the base prompt under each patch."""
 
     base: float
     source: float
@@ -120,7 +120,7 @@ class PatchedMetrics:
 
 @runtime_checkable
 class Backend(Protocol):
-    """A backend that runs patches, by this toolkit or by another library."""
+    """A backend that runs patches, native or through another library."""
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The exact metrics of a pair under each cell."""
@@ -148,15 +148,15 @@ def cells_of(
 
 
 def has_counterpart(pair: PatchingPair, cell: Cell) -> bool:
-    """Whether a cell has a token with a counterpart in the source prompt."""
+    """Whether any token of a cell has a counterpart in the source prompt."""
     return any(pair.alignment.sources[position] for position in cell.group.positions)
 
 
 def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[int]:
     """The base positions of a cell at which a patch can change the answer.
 
-    This excludes tokens without a counterpart, tokens before the first difference, and tokens of
-    the last layer that no other token reads.
+    This excludes tokens without a counterpart, tokens before the first difference, and, in the last
+    layer, tokens that no other token reads.
     """
     answer = pair.base.answer_position
     unread = cell.layer == layers - 1 and not SITES[cell.site].read_by_later
@@ -170,7 +170,7 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
 
 
 def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
-    """A prompt with other entities and the same correct answer, and the name of the donor.
+    """A prompt with other entities but the same correct answer, and the donor's name.
 
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
     to the disagreement itself. Activations of a control cause the same disagreement but do not

@@ -1,7 +1,7 @@
-"""Checks that a model can be patched, and that its sites and metric mean what their names say.
+"""Checks that a model can be patched, and that its sites and metric are what their names say.
 
 Each site is checked separately on one prompt, so an unusual architecture loses only the sites that
-fail. `resid_pre` and `resid_post` only require layers that pass on a residual stream.
+fail. `resid_pre` and `resid_post` only require that layers pass on a residual stream.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +28,18 @@ from interp.patching.passes import (
 from interp.reading.tokens import TokenizedPrompt
 
 _SHARE = 0.02
-"""Largest error of a token's activations that rounding can explain, as a share of the summands."""
+"""Largest error in a token's activations that rounding can explain, as a share of the summands."""
 
 _SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
 }
-"""Lists of sites to check for each site; the last site of a list is the sum of the others."""
+"""For each site, lists of sites to check; the last site in a list is the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:
-    """Reject a way of patching that works only for causal models.
+    """Reject a kind of patching that works only for causal models.
 
     Raises:
         UserError: the model is an encoder.
@@ -53,7 +53,7 @@ def check_causal(model: Model, what: str) -> None:
 
 @torch.no_grad()
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
-    """Check on one prompt that only a causal model's sites are added to the stream.
+    """Check on one prompt that nothing but a causal model's sites is added to the stream.
 
     Raises:
         UserError: there are other additions, for instance because an architecture has an unmapped
@@ -75,7 +75,7 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
 
 @torch.no_grad()
 def check_patterns(model: Model, pair: PatchingPair) -> None:
-    """Check that heads output their attention weights times the cached values.
+    """Check that each head's output is its attention weights times the cached values.
 
     Raises:
         UserError: heads output something else, as in differential or latent attention.
@@ -92,7 +92,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that logits are unchanged if a prompt is run in parts or only from a later layer on.
+    """Check that running a prompt in parts, or from a later layer on, does not change its logits.
 
     Raises:
         UserError: the logits differ.
@@ -121,10 +121,10 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
 def _by_layer(
     model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
-    """The activations of a prompt at given sites, and the values that attention reads.
+    """A prompt's activations at the given sites, and the values that attention reads.
 
     All tensors of a layer are moved to one device. If a model is spread over several devices, a
-    layer's input may still be on another one.
+    layer's input may still be on another device.
     """
     layers = range(layer_count(model))
     keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
@@ -137,7 +137,7 @@ def _by_layer(
 def _equal(
     summands: Float[Tensor, "summand token width"], total: Float[Tensor, "token width"]
 ) -> bool:
-    """Whether, within rounding error, the summands add up to the total at every token."""
+    """Whether the summands add up to the total at every token, within rounding error."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
     return not bool((error > _SHARE * size).any())

@@ -1,9 +1,9 @@
-"""Estimates of the effect of every cell from a few passes, by the gradient of the metric.
+"""Estimates of every cell's effect, from the metric's gradient in a few passes.
 
 1. Both prompts are run once (`interp.patching.passes`).
 2. The base prompt is run again with autograd, and the metric is differentiated with respect to the
    activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
-   estimate takes the mean of the gradients at several points between the prompts' embeddings (as
+   estimate uses the mean of the gradients at several points between the prompts' embeddings (as
    EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
 3. A cell's estimate is the sum, over its tokens, of the gradient times the change from the base
    activation to the written one.
@@ -40,7 +40,7 @@ from interp.patching.passes import (
 )
 
 INTEGRATION_STEPS = 5
-"""Number of points of the integrated estimate, at the midpoints of equal intervals."""
+"""Number of points for the integrated estimate: the midpoints of equal intervals."""
 
 
 class Estimator:
@@ -56,7 +56,7 @@ class Estimator:
         self._points = [0.0] if estimate == "gradient" else middles
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
-        """The estimated metrics of a pair under each cell."""
+        """The estimated metric of a pair under each cell."""
         keys = sorted({(cell.site, cell.layer) for cell in cells})
         with self._model.measuring(), answers_alone(self._logits, pair.answers):
             with torch.no_grad():

@@ -1,10 +1,10 @@
 """Exact patching: every cell is one row of a forward pass.
 
 1. Both prompts of a pair are run once.
-2. Cells that cannot change the answer are not run, because their two activations are equal or have
-   no path to the answer.
-3. The cells of a site and layer are run together, one row per cell, sorted by their first token.
-   A set of cells is one row, patched at all of its sites and layers at once.
+2. Cells are skipped if they cannot change the answer, because their two activations are equal or
+   have no path to it.
+3. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
+   set of cells takes one row, which is patched at all of the set's sites and layers at once.
 4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
@@ -12,8 +12,8 @@ at that layer and token, after the base prompt's own keys and values. In an enco
 all tokens attend to each other, so each row is a pass over the whole prompt.
 
 A patched activation is that of the source prompt, even if patches in lower layers would have
-changed it. A site that acts through another site next to the residual stream (`resid_mid`) writes
-the difference from the stream of the patched pass.
+changed it. A site that acts through another site that is added to the residual stream (`resid_mid`)
+writes the difference from the stream of the patched pass.
 """
 
 from abc import ABC, abstractmethod
@@ -72,7 +72,7 @@ RowToRun = tuple[int, list[int]]
 
 
 class ExactRows(ABC):
-    """A backend that runs cells as rows of forward passes, within the budget of tokens."""
+    """A backend that runs cells as rows of forward passes, within a budget of tokens."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
@@ -96,9 +96,9 @@ class ExactRows(ABC):
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
         """The metric of a pair under each set of cells, with all cells of a set patched at once.
 
-        Every cell of a set is given the activation of the source prompt, regardless of the other
-        cells; the rest of the model is computed from these activations. Attention patterns cannot
-        be among the cells.
+        Every cell in a set is given the source prompt's activation, regardless of the other cells;
+        the rest of the model is computed from these activations. Attention patterns cannot be among
+        the cells.
         """
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):
@@ -157,11 +157,11 @@ class ExactRows(ABC):
         *,
         rows: int,
     ) -> list[float]:
-        """The metric of each row, from one forward pass with activations written at all places."""
+        """The metric of each row, from one forward pass with all the given activations written."""
         start = self._start(min(position for own in places.values() for _, position, _ in own))
         shared = passes.pair.shared
         edits: list[LocatedEdit] = []
-        # Edits that read the residual stream come after the edits of the stream itself.
+        # Edits that read the residual stream come after edits to the stream itself.
         for key in sorted(places, key=lambda key: SITES[key[0]].beside is not None):
             edits += _edits_at(
                 self._model, key, written[key], places[key], start=start, shared=shared
@@ -174,17 +174,17 @@ class ExactRows(ABC):
 
     @abstractmethod
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
-        """The context in which passes return the logits of a pair's answers."""
+        """A context in which passes return the logits of a pair's answers."""
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        """Run both prompts once; keep the sites of `keys` and everything that `_run` needs."""
+        """Run both prompts once, keeping the sites in `keys` and everything that `_run` needs."""
 
     @abstractmethod
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metrics of copies of the base prompt, from one edited forward pass after a token."""
+        """The metrics of copies of the base prompt, from one edited pass over the later tokens."""
 
 
 def _rows_to_run(
@@ -194,7 +194,7 @@ def _rows_to_run(
     differs: Bool[Tensor, "token head size"],
     layers: int,
 ) -> Iterator[RowToRun]:
-    """The cells of a site and layer whose patch makes a difference that is read later."""
+    """The cells of a site and layer whose patch changes something that is read later."""
     by_head = differs.any(-1).tolist()
     for index, cell in enumerate(cells):
         if (cell.site, cell.layer) == key:
@@ -216,7 +216,7 @@ def _edits_at(
     start: int,
     shared: int,
 ) -> Iterator[LocatedEdit]:
-    """The edits that write activations of one site and layer, starting at position `shared`."""
+    """The edits that write activations at one site and layer, starting at position `shared`."""
     site, layer = SITES[key[0]], key[1]
     rows, positions, heads = torch.tensor(places, device=written.device).T
     values = written[positions - shared, heads]
@@ -242,12 +242,12 @@ def _edits_at(
 
 
 def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
-    """The native backend of a model."""
+    """The native backend for a model."""
     return (Grid if model.architecture.causal else WholeGrid)(model, budget=budget)
 
 
 class Grid(ExactRows):
-    """The native backend of causal models: passes begin at the patched layer and token."""
+    """The native backend for causal models: passes begin at the patched layer and token."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         super().__init__(model, budget=budget)
@@ -280,7 +280,7 @@ def run_from(
     rows: int,
     start: int,
 ) -> Float[Tensor, "row answer"]:
-    """Logits of copies of the base prompt, run from a layer and a token on with edits."""
+    """Logits of copies of the base prompt, run with edits from a given layer and token on."""
     into = entrance(model, layer)
     unpatched = passes.base.values[into][:, start - passes.pair.shared :].repeat(rows, 1, 1)
     before = layers_of(model.hf, model.architecture)[:layer]
@@ -290,7 +290,7 @@ def run_from(
 
 
 class WholeGrid(ExactRows):
-    """The native backend of encoders; logits are the model's own, in its data type."""
+    """The native backend for encoders; logits are the model's own, in its data type."""
 
     def _start(self, first: int) -> int:
         return 0
@@ -320,6 +320,6 @@ class WholeGrid(ExactRows):
     def _answer_logits(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, *, rows: int
     ) -> Float[Tensor, "row answer"]:
-        """Logits of the positive, then negative answers, for copies of one prompt."""
+        """Logits of the positive, then the negative answers, for copies of one prompt."""
         logits = reader_of(self._model).answer_logits(pad(self._model, [prompt] * rows))
         return logits[:, [*answers.positive, *answers.negative]]

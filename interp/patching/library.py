@@ -1,4 +1,4 @@
-"""Patching by another library: the cells that it runs, and the activations that cells write."""
+"""Patching through another library: the cells that it runs, and the activations that they write."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -33,7 +33,8 @@ class LibraryBackend(ABC):
     rows = 1
     """Largest number of cells in one pass."""
     scale = 1.0
-    """Factor by which the library's `attn_out` is scaled when added to the residual stream."""
+    """Factor by which the library's `attn_out` is scaled when it is added to the residual
+    stream."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -80,7 +81,7 @@ class LibraryBackend(ABC):
 
     @abstractmethod
     def _read(self, token_ids: Sequence[int]) -> tuple[Logits, Activations]:
-        """The logits and the activations of a prompt."""
+        """The logits and activations of a prompt."""
 
     @abstractmethod
     def _patched(self, pair: PatchingPair, cells: Sequence[Cell], written: Written) -> Logits:
@@ -100,7 +101,7 @@ def write(
     pair: PatchingPair,
     cells: Sequence[Cell],
 ) -> Tensor:
-    """A copy of a module's tensor, seen through `view`, with one cell written into each row."""
+    """A copy of a module's tensor with one cell written into each row, through `view`."""
     patched = tensor.clone()
     for row, cell in enumerate(cells):
         positions = [p for p in cell.group.positions if pair.alignment.sources[p]]

@@ -1,4 +1,4 @@
-"""Patching by nnsight: traces on the unmodified model, with many cells per trace.
+"""Patching through nnsight: traces of the unmodified model, with many cells per trace.
 
 Importing nnsight adds a method to every Python object and replaces `Tensor.backward`, so only this
 module imports it. With `remote`, a model from the hub runs on NDIF's servers, and its local weights
@@ -61,7 +61,7 @@ class NnsightBackend(LibraryBackend):
         return logits, activation
 
     def _located(self, key: SiteKey) -> tuple[Location, Any]:
-        """The location of a site, and nnsight's module at that location."""
+        """A site's location, and nnsight's module at that location."""
         if SITES[key[0]].is_weights:
             raise UserError(
                 "the backend nnsight has no site pattern: attention weights pass through no "

@@ -20,11 +20,11 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
 
 
 def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence[Prompt]:
-    """The prompts pair by pair, each clean prompt before its corrupt counterpart.
+    """The prompts, pair by pair, with each clean prompt before its corrupt counterpart.
 
     Args:
         prompts: both sides of each pair, in any order.
-        clean: the side whose prompts are clean; by default that of the first prompt.
+        clean: the side whose prompts are clean; by default, the first prompt's side.
 
     Raises:
         UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are
@@ -75,8 +75,8 @@ def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
 def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
     """The two options whose logit difference is the metric of both prompts; the first is positive.
 
-    They are the contrast that both prompts specify, if it includes the correct answers to both
-    prompts. Otherwise, they are the correct answers to the clean and to the corrupt prompt.
+    They are the contrast that both prompts specify, if it includes the correct answers to both.
+    Otherwise, they are the correct answers to the clean and the corrupt prompt.
 
     Raises:
         UserError: the prompts require generated text or different answers, or have the same correct
@@ -101,9 +101,9 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
 
 
 def is_checked(pair_id: str, share: float) -> bool:
-    """Whether a pair belongs to the checked share of all pairs.
+    """Whether a pair is in the share of pairs to check.
 
-    A larger share includes all pairs of a smaller share.
+    A larger share includes all pairs in a smaller share.
     """
     digest = hashlib.sha256(f"checked {pair_id}".encode()).digest()
     return int.from_bytes(digest[:8]) < share * 2**64

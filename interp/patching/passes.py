@@ -1,7 +1,7 @@
-"""The forward passes of a pair, from the first differing token, and their results.
+"""The forward passes for a pair, from the first differing token on, and their results.
 
 1. The tokens that both prompts share are run once; all passes use their keys and values.
-2. The base and the source prompt are run from the first differing token, and the requested sites
+2. The base and source prompts are run from the first differing token on, and the requested sites
    are kept.
 3. The alignment maps the source's activations to the base's tokens.
 
@@ -37,7 +37,7 @@ SiteKey = tuple[str, int]
 
 
 def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
-    """Restrict the model's logits within the block to the positive, then negative tokens."""
+    """Restrict the model's logits within the block to the positive, then the negative tokens."""
     return logits.of([*answers.positive, *answers.negative])
 
 
@@ -65,7 +65,7 @@ class Pass:
     key_values: KeyValues
     """Keys and values of the layers that ran, including those of earlier tokens."""
     logits: Float[Tensor, "row token"]
-    """Logits of the last position for all tokens, or only for the answers within `answers_alone`.
+    """Logits at the last position: for all tokens or, within `answers_alone`, only for the answers.
     """
 
 
@@ -110,7 +110,7 @@ def run_pass(
     start: int,
     past: KeyValues,
 ) -> Pass:
-    """Run one prompt from `start` and keep sites; attention weights make this pass eager."""
+    """Run one prompt from `start` and keep sites; attention weights require an eager pass."""
     locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
         if any(SITES[site].is_weights for site, _ in locations):
@@ -132,7 +132,7 @@ class PairPasses:
 
     @property
     def metrics(self) -> tuple[float, float]:
-        """The metric of the base and of the source prompt."""
+        """The metrics of the base and the source prompt."""
         (base,) = metrics_of(self.base.logits, self.pair.answers)
         (source,) = metrics_of(self.source.logits, self.pair.answers)
         return base, source
@@ -146,12 +146,12 @@ class PairPasses:
         return base, bring(source, self.pair.alignment, start=self.pair.shared)
 
     def patterns(self, layer: int) -> tuple[Pattern, Pattern]:
-        """The base's attention weights, and the weights with which a patch replaces them."""
+        """The base prompt's attention weights, and the weights with which a patch replaces them."""
         base, source = (p.values["pattern", layer][0] for p in (self.base, self.source))
         return base, bring_pattern(source, self.pair.alignment, start=self.pair.shared)
 
     def outputs_of_heads(self, layer: int) -> tuple[Written, Written]:
-        """Head outputs from the base's values, with the base's and the written pattern."""
+        """Head outputs: the base's values, weighted by its own and by the written pattern."""
         values = self.base.key_values[layer][1][0]
         base, written = (heads_output(pattern, values) for pattern in self.patterns(layer))
         return base, written
@@ -164,7 +164,7 @@ def heads_output(pattern: Pattern, values: Float[Tensor, "kv_head all_tokens siz
 
 
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
-    """Run both prompts of a pair once and keep the sites of `keys`, within `answers_alone`."""
+    """Run both prompts of a pair once, within `answers_alone`, and keep the sites in `keys`."""
     keys, shared = list(keys), pair.shared
     base, source = (embed(model, prompt.token_ids) for prompt in (pair.base, pair.source))
     prefix = forward(model, base[:, :shared], start=0, past=[]).key_values if shared else []

@@ -14,8 +14,8 @@ from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_po
 from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
-"""Sizes of sets in thousandths of the cells, rounded up to whole cells. They are closest together
-for small sets, where rankings differ.
+"""Sizes of sets in thousandths of the cells, rounded up to whole cells. They are densest for small
+sets, in which rankings differ.
 """
 
 RANDOM = "random"
@@ -24,10 +24,10 @@ RANDOM = "random"
 
 @dataclass(frozen=True, slots=True)
 class NestedSets:
-    """The metrics, in logits, of a pair under the first cells of a ranking."""
+    """The metrics, in logits, of a pair with the first cells of a ranking patched."""
 
     ranking: str
-    """Method whose effects rank the cells ("exact" or an estimate), or `RANDOM`."""
+    """Method whose effects determine the ranking ("exact" or an estimate), or `RANDOM`."""
     of: int
     """Number of cells."""
     base: float
@@ -44,7 +44,8 @@ def patch_nested(
     Args:
         grid: the backend that runs the patches.
         pair: the pair.
-        found: the method that ranks the cells, the cells, and their metrics by this method.
+        found: the method that ranks the cells, the cells themselves, and their metrics by this
+            method.
     """
     method, cells, metrics = found
     acting = [

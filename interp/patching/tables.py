@@ -15,7 +15,7 @@ from interp.tables import NO_GAP, Row
 def pair_row(
     model: Model, pair: PatchingPair, metrics: PatchedMetrics, *, direction: str, cells: int
 ) -> Row:
-    """The row of the pairs table."""
+    """A pair's row in the pairs table."""
     base, source = pair.base, pair.source
     finite = math.isfinite(metrics.base) and math.isfinite(metrics.source)
     clean, corrupt = (base, source) if direction == "noising" else (source, base)
@@ -58,7 +58,7 @@ def patch_rows(
     method: str,
     source: str,
 ) -> Iterator[Row]:
-    """One row of the patches table per cell; no rows for a pair whose metrics are not finite.
+    """One row in the patches table per cell; no rows for a pair whose metrics are not finite.
 
     `source` names the prompt that supplies the activations: the counterpart, or a control.
     """
@@ -84,7 +84,7 @@ def patch_rows(
         if math.isfinite(metric):
             effect = metric - metrics.base
             share = normalized(effect, base=metrics.base, source=metrics.source)
-            # A control has the same answer as the base prompt, so there is no difference to
+            # A control and the base prompt have the same answer, so there is no difference to
             # recover.
             shared = source == COUNTERPART and not math.isnan(share)
             row |= {
@@ -98,7 +98,7 @@ def patch_rows(
 def set_rows(
     model: Model, pair: PatchingPair, sets: NestedSets, *, sites: Sequence[str], direction: str
 ) -> Iterator[Row]:
-    """One row of the node_sets table per set."""
+    """One row in the node_sets table per set."""
     for cells, metric in zip(sets.sizes, sets.metrics, strict=True):
         share = normalized(metric - sets.base, base=sets.base, source=sets.source)
         yield {
@@ -117,7 +117,8 @@ def set_rows(
 def normalized(effect: float, *, base: float, source: float) -> float:
     """The change as a share of the difference from the base prompt's metric to the source's.
 
-    0 means no effect, and 1 the source's metric; NaN if the two metrics are equal.
+    0 means no effect, and 1 means that the source's metric is reached; NaN if the two metrics are
+    equal.
     """
     gap = source - base
     # Adding zero turns minus zero (no effect divided by a negative gap) into zero.

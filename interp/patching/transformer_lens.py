@@ -1,4 +1,4 @@
-"""Patching by TransformerLens on a copy of the model, with one forward pass per cell.
+"""Patching through TransformerLens on a copy of the model, with one forward pass per cell.
 
 TransformerLens rewrites a model in place and computes its attention explicitly (eager). Its
 tokenizer is a copy, saved to a temporary folder and loaded again.
@@ -41,7 +41,7 @@ class TransformerLensBackend(LibraryBackend):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         copied = copy.deepcopy(model.hf)
-        # A model that was never saved lacks the class name, which TransformerLens looks up.
+        # TransformerLens looks up the class name, which a model that was never saved lacks.
         copied.config.architectures = copied.config.architectures or [type(copied).__name__]
         with tempfile.TemporaryDirectory() as folder:
             model.tokenizer.save_pretrained(folder)
@@ -85,7 +85,7 @@ class TransformerLensBackend(LibraryBackend):
 
 
 def hook_name(site: str, layer: int) -> str:
-    """TransformerLens's name for a site of a layer."""
+    """TransformerLens's name for a site in a layer."""
     within = "" if SITES[site].heads is None else "attn."
     return f"blocks.{layer}.{within}hook_{site}"
 

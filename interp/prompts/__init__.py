@@ -1,1 +1,1 @@
-"""Prompts with their segments and answers, prompt sets, and the systems that generate them."""
+"""Prompts with their segments and answers, prompt sets, and the systems that generate prompts."""

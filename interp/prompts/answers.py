@@ -1,9 +1,9 @@
 """Kinds of answers that prompts require: a choice, a class, free text or a completion.
 
-Each kind of answer defines four things: the strings or classes that count for it (`options`),
+Each kind of answer defines four things: the strings or classes that count as answers (`options`),
 whether the model's next prediction determines the answer (`scored_by_next_token`), how generated
-text is judged (`judge`), and the data that results depend on (`record`). Values that would be
-measured wrongly raise a UserError when an answer is created.
+text is judged (`judge`), and the data on which results depend (`record`). Values that would lead to
+wrong measurements raise a UserError when an answer is created.
 """
 
 import re
@@ -20,7 +20,7 @@ Needs = Literal["next-token logits", "class logits", "generated text"]
 
 
 class Unanswered(StrEnum):
-    """Reasons why generated text has no answer; a parser returns a reason instead of a string."""
+    """Reasons why a generated text has no answer, which a parser returns in place of a string."""
 
     UNPARSED = "unparsed"
     """The text contains no answer in the requested form."""
@@ -39,7 +39,7 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnswerOption:
-    """One answer and the ways to write it, such as "Yes", "YES" and "yes"."""
+    """One answer and the ways of writing it, such as "Yes", "YES" and "yes"."""
 
     name: str
     """The option's name in tables, such as "Yes"."""
@@ -85,7 +85,7 @@ class Choice:
             negative: the answer that rejects the question.
             gold: whether the positive answer is correct.
         """
-        # The string "No" is true, and would make Yes the correct answer.
+        # The string "No" is truthy, so it would make Yes the correct answer.
         if gold is not True and gold is not False:
             raise UserError(
                 f"gold is {described(gold)}; expected True if the positive option is correct, "
@@ -115,7 +115,7 @@ class Choice:
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option with the longest form, in whole words, at the beginning of the generated text.
+        """The option with the longest form, in whole words, at the beginning of a generated text.
 
         Case matters; quotation marks, asterisks and similar characters before the form are skipped.
         """
@@ -134,7 +134,7 @@ class Label:
     """One of a classifier's classes."""
 
     classes: tuple[str, ...]
-    """Names of all classes: the names in the model's configuration or, if it has none, any names in
+    """Names of all classes, as in the model's configuration or, if it has none, chosen freely in
     the order of the model's outputs.
     """
     gold: str
@@ -162,17 +162,17 @@ class Label:
 
 
 Parser: TypeAlias = Callable[[str], str | Unanswered]
-"""Function that finds the answer in a generated text; its name is part of the data's hash."""
+"""Function that finds the answer in a generated text; its name is included in the data's hash."""
 
 
 def whole_text(text: str) -> str | Unanswered:
-    """The parser for answers that comprise the whole text, apart from surrounding white space."""
+    """The parser for texts that are nothing but the answer, apart from surrounding white space."""
     return text.strip() or Unanswered.UNPARSED
 
 
 @dataclass(frozen=True, slots=True)
 class FreeText:
-    """Generated text in which a parser finds the answer."""
+    """An answer that a parser finds in generated text."""
 
     accepted: tuple[str, ...]
     """Correct answers in the form that the parser returns, such as ("12",), starting with the
@@ -207,7 +207,7 @@ class FreeText:
         return _judged(self.parse(text), self.accepted)
 
     def record(self) -> list[object]:
-        """The full content, for hashing, with the parser by name."""
+        """The full content, for hashing; the parser is given by name."""
         parser = f"{self.parse.__module__}.{getattr(self.parse, '__qualname__', '')}"
         return ["free text", list(self.accepted), parser]
 
@@ -325,7 +325,7 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
 def _search(
     names: tuple[str, ...], lookalikes: tuple[str, ...]
 ) -> tuple[re.Pattern[str], list[str]]:
-    """A pattern with one group per term, longest terms first, and the terms in this order."""
+    """A pattern with one group per term, longest terms first, and the terms in the same order."""
     terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
     groups = "|".join(f"({_term_pattern(term)})" for term in terms)
     return re.compile(rf"\b(?:{groups})s?\b"), terms

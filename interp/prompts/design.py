@@ -1,4 +1,4 @@
-"""The selection of prompts under a limit: spread evenly over the factors of the design."""
+"""The selection of prompts under a limit, spread evenly over the factors of the design."""
 
 import heapq
 import random
@@ -29,7 +29,7 @@ class Parts:
 
     @classmethod
     def of(cls, part_of: Sequence[int]) -> "Parts":
-        """Create parts from the part of each item; no part is empty."""
+        """Create the parts from each item's part number; no part may be empty."""
         parts = np.array(part_of, dtype=np.int64)
         return cls(parts.argsort(kind="stable"), np.bincount(parts).cumsum())
 
@@ -58,9 +58,9 @@ class Design:
     units: Parts
     """The groups of each unit."""
     clusters: Sequence[Cell]
-    """The values that each unit shares with others."""
+    """The values that each unit shares with other units."""
     turns: int = 1
-    """Number of units per combination of strata among which the first groups alternate."""
+    """Number of units, per combination of strata, between which the first groups alternate."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order of `spread`."""
@@ -85,7 +85,7 @@ class Design:
 
 
 def _joined(cells: Sequence[Cell]) -> Cell:
-    """A cell with all values of each stratum in the given cells."""
+    """A cell with all values that each stratum takes in the given cells."""
     return tuple(frozenset(values) for values in zip(*cells, strict=True))
 
 
@@ -103,9 +103,9 @@ def evenly(
 ) -> Iterator[T]:
     """All items, in an order in which every prefix is spread evenly over the cells' values.
 
-    In each round, every cell that still has items contributes one item, drawn at random from those
-    whose cluster was taken least often. Within a round, the cell whose values were taken least
-    often comes next.
+    In each round, every cell with items left contributes one, drawn at random from those whose
+    cluster was drawn least often. Within a round, the cell whose values were drawn least often
+    comes next.
     """
     queues = [_Queue(items, rng) for items in cells.values()]
     values = _numbered(list(cells))
@@ -122,7 +122,7 @@ def evenly(
 
 
 class _Queue(Generic[T]):
-    """The items of a cell in random order, starting with clusters that were drawn least often."""
+    """The items of a cell in random order, starting with the clusters drawn least often."""
 
     def __init__(self, items: Sequence[T], rng: random.Random) -> None:
         self.items = [(0, rng.random(), place, item) for place, item in enumerate(items)]
@@ -133,7 +133,7 @@ class _Queue(Generic[T]):
         while True:
             believed, key, place, item = heapq.heappop(self.items)
             cluster = cluster_of(item)
-            # Counts only grow, so an entry with an outdated count belongs further back.
+            # Counts only increase, so an entry with an outdated count belongs further back.
             if believed == turns[cluster]:
                 turns[cluster] += 1
                 return item
@@ -148,13 +148,14 @@ def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
 
 
 _NEVER = np.iinfo(np.int64).max // 2
-"""A load above that of any row, which can still be increased without overflow."""
+"""A load above that of any row, small enough to be increased without overflow."""
 
 
 def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
     """All rows of `values`, starting with the values taken least often; updates `taken`.
 
-    Rows are compared by the sum of squared counts, so no value runs ahead.
+    Rows are compared by the sum of squared counts, so no value is taken much more often than
+    others.
     """
     loads = (taken[values] ** 2).sum(axis=1)
     for _ in values:

@@ -1,6 +1,6 @@
 """Read and write tables: CSV, TSV, JSON, JSONL and Parquet files, folders and hub data sets.
 
-Files are not trusted: any content results in rows or a `UserError`.
+Files are not trusted: whatever they contain, the result is rows or a `UserError`.
 """
 
 import csv
@@ -20,7 +20,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SHOWN = 3
-"""Number of invalid rows that a message quotes; the message counts all of them."""
+"""Number of invalid rows quoted in a message, which counts all of them."""
 
 Cells = Mapping[str, object]
 
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     nested: bool
 
     def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read from a file that has the given columns."""
+        """The columns to read from a file, given the columns that it has."""
         read = [*self.required, *(name for name in self.optional if name in found)]
         if self.others:
             read += [name for name in found if name not in read]
@@ -68,13 +68,13 @@ def read_rows(
         columns: the columns that every file must have.
         optional: columns that are read if a file has them.
         unnamed: the columns, in order, of CSV files without a header; by default, every CSV file
-            must have a header. A file without a header may lack the last columns.
-        others: whether to read all other columns as well, in the order of the file.
-        nested: whether cells may hold lists and objects.
+            must have a header. The last columns may be missing from a file without a header.
+        others: whether to read all other columns as well, in the file's order.
+        nested: whether cells may contain lists and objects.
 
     Raises:
-        UserError: the source cannot be read, a file lacks a column, there are no rows, or a cell
-            holds a list or an object, unless `nested`.
+        UserError: the source cannot be read, a file lacks a column, there are no rows, or, unless
+            `nested`, a cell contains a list or an object.
     """
     asked = Columns(columns, optional, unnamed, others, nested)
     rows = [row for file in _files(str(source)) for row in _read(file, asked)]
@@ -87,8 +87,8 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
     """The result of `parse` for each item, passed as (place, item).
 
     Raises:
-        UserError: `parse` raised one; the message counts the rejected items and quotes the
-        first few.
+        UserError: `parse` rejected an item; the message counts all such items and quotes the first
+            few.
     """
     parsed: list[T] = []
     wrong: list[str] = []
@@ -107,7 +107,7 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text.
+    """The value that a JSON text represents.
 
     Raises:
         json.JSONDecodeError: the text is not JSON.
@@ -146,13 +146,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object)
-"""JSON decoder; an object with two values for a key raises a `DoubledKeyError`."""
+"""A JSON decoder that raises a `DoubledKeyError` if an object has two values for a key."""
 
 _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 
 def _line_of_second(key: str, text: str) -> str:
-    """The line of a key's second occurrence in an object, in words."""
+    """The line on which a key occurs for the second time in an object, in words."""
     objects: list[bool] = []
     for found in _BRACE_OR_KEY.finditer(text):
         if found[0] == "{":
@@ -225,7 +225,7 @@ def _download(name: str) -> Path:
     try:
         patterns = [f"*{suffix}" for suffix in _READERS]
         return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
-    except Exception as error:  # the hub's client passes on errors of its libraries
+    except Exception as error:  # the hub's client passes on errors raised by its libraries
         raise UserError(
             f"the data set {shortened(name)!r} is neither a local path nor available from the hub "
             f"({_reason(error)}); download it and use its path"
@@ -317,7 +317,7 @@ def _json(place: str, text: str) -> object:
     try:
         return read_json(text)
     except json.JSONDecodeError as error:
-        # `place` holds the line number of a single line.
+        # `place` contains the line number of a single line.
         at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
         raise ValueError(f"{place} is not JSON: {at}") from error
     except ValueError as error:

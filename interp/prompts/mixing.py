@@ -27,10 +27,10 @@ def with_donors(
 def with_donors(
     prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
 ) -> Sequence[Prompt]:
-    """The prompts, each with up to `count` donors from other instances and one donor from its pair.
+    """The prompts, with up to `count` donors each from other instances and one from the pair.
 
-    The pair's other side is a donor if the set includes it. Prompts that are not in a set from a
-    system with donors keep their own donors.
+    The donor from the pair is its other side, if the set includes that side. Prompts outside a set
+    from a system with donors keep the donors that they have.
 
     Args:
         prompts: prompts from a system with donors, or prompts that already have donors.
@@ -39,7 +39,7 @@ def with_donors(
         segments: the segments that donors replace; by default, all segments with donors.
 
     Raises:
-        UserError: the prompts have no donors, or the donors lack a segment.
+        UserError: the prompts have no donors, or the donors lack a requested segment.
     """
     if not isinstance(prompts, PromptSet):
         return [_narrowed(prompt, segments) for prompt in prompts]
@@ -120,7 +120,7 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
     """The donors of one kind.
 
     Raises:
-        UserError: the prompt has no donors of any kind.
+        UserError: the prompt has no donors at all.
     """
     if not prompt.donors:
         raise UserError(
@@ -133,9 +133,9 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
     """The prompt with the donor's segments in place of its own, except segments in `kept`.
 
-    Sentences of its thought are segments too.
+    The sentences of its thought are segments too.
 
-    Replaced segments take the donor's roles; all other spans are shifted accordingly.
+    Replaced segments have the donor's roles; all other spans are shifted accordingly.
 
     Raises:
         UserError: the prompt lacks a segment of the donor, or segments overlap.
@@ -180,7 +180,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
 
 
 def _moved(spans: Mapping[str, Span], longer: Mapping[Span, int]) -> dict[str, Span]:
-    """The spans after a change in the length of replaced parts."""
+    """The spans, shifted by the changes in length of the replaced parts."""
 
     def moved(position: int) -> int:
         return position + sum(more for (_, end), more in longer.items() if end <= position)

@@ -1,4 +1,4 @@
-"""One prompt: text and parts, messages around the text, donors, and requested answers."""
+"""One prompt: its text and parts, the messages around it, its donors, and the requested answer."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ DonorKind = Literal["instance", "counterpart"]
 """
 
 DONORS = 8
-"""Default number of donors of a prompt from other instances."""
+"""Default number of a prompt's donors from other instances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Donor:
 
 
 DonorSource = Callable[[int], Iterator[Donor]]
-"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order of use.
-This order depends only on content and seed, and not on limits or workers.
+"""Function from a prompt's number in a `PromptSet` to its possible donors, in the order in which
+they are used. This order depends only on content and seed, not on limits or workers.
 """
 
 
@@ -59,7 +59,7 @@ class Messages:
     system: str | None = None
     """The system message; None leaves it to the model's chat format."""
     demonstrations: tuple[Demonstration, ...] = ()
-    """Turns before the prompt, each with a message of the user and one of the assistant."""
+    """Exchanges before the prompt, each a user message and the assistant's reply."""
     answer_prefix: str = ""
     """Beginning of the assistant's turn, such as "Answer:"; the answer is read after it."""
 
@@ -89,11 +89,11 @@ class Messages:
 
 
 ALONE = Messages()
-"""No messages around a prompt."""
+"""A context without messages."""
 
 
 Content = tuple[str, Thought | None]
-"""The parts that change if segments are replaced: the text and the thought."""
+"""The parts of a prompt that change if segments are replaced: the text and the thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,10 @@ class Prompt:
     side: str
     """Role of the prompt within its group, such as "rulebreaker"."""
     factors: Mapping[str, str]
-    """Varied properties, such as rule, verb and phrasing, each of which is a column in the tables.
+    """Varied properties, such as rule, verb and phrasing; each is a column in the tables.
     """
     roles: Mapping[str, Span] = field(default_factory=dict)
-    """Spans within segments that patching distinguishes, such as premise1_entity_a."""
+    """Spans within segments, such as premise1_entity_a, that patching distinguishes."""
     messages: Messages = ALONE
     """The messages that the model reads around the text."""
     donors: tuple[Donor, ...] = ()
@@ -199,7 +199,7 @@ def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:
 def placed(
     segments: Mapping[str, Span], within: Mapping[str, Mapping[str, Span]]
 ) -> dict[str, Span]:
-    """Spans in the whole text by name, from spans within segments by segment and name."""
+    """Spans in the whole text by name, given the spans within each segment."""
     return {
         name: (segments[segment][0] + start, segments[segment][0] + end)
         for segment, spans in within.items()

@@ -1,4 +1,4 @@
-"""A set of prompts: built on access, hashed, checked, and sampled evenly."""
+"""A set of prompts, which are built on access, hashed, checked, and sampled evenly."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
-"""Columns of the prompts table that every system has."""
+"""Columns that the prompts table has for every system."""
 
 
 class Outline(NamedTuple):
@@ -31,32 +31,32 @@ class Outline(NamedTuple):
 
 
 class Decisive(NamedTuple):
-    """The way a prompt names the segments that decide its answer."""
+    """How a prompt names the segments that decide its answer."""
 
     factor: str
     """The factor that names these segments, separated by spaces, such as "golden_rule"."""
     among: tuple[str, ...]
-    """Prefixes of the names of all candidate segments, including the deciding ones."""
+    """Prefixes of the names of all candidate segments, including those that decide the answer."""
 
 
 @dataclass(frozen=True, repr=False)
 class PromptSet(Sequence[Prompt]):
     """The prompts of a system, in a fixed order.
 
-    A prompt is built on access, so a large set uses little memory.
+    Each prompt is built on access, so a large set uses little memory.
     """
 
     system: str
-    """Name of the system of the prompts."""
+    """Name of the system that the prompts come from."""
     sides: tuple[str, ...]
     """Names of a group's members: the two sides of a pair, such as ("rulebreaker",
-    "non_rulebreaker"), or a base and its variants. There is a single name if prompts form no
+    "non_rulebreaker"), or a base and its variants. There is a single name if the prompts form no
     groups.
     """
     strata: tuple[str, ...]
-    """Factors over which `spread` takes groups evenly."""
+    """Factors over which `spread` distributes groups evenly."""
     build: Callable[[int], Prompt]
-    """Function that builds the prompt with a number from `numbers`."""
+    """Function that builds the prompt with a given number from `numbers`."""
     numbers: Sequence[int]
     """Numbers of this set's prompts, in order."""
     seed: int = 0
@@ -67,22 +67,22 @@ class PromptSet(Sequence[Prompt]):
     """Two segments whose scores are compared, the first over the second, such as ("premise2",
     "premise1"); None if no segments are compared."""
     decisive: Decisive | None = None
-    """The way the data name the segments that decide an answer; None if they do not name them."""
+    """How the data name the segments that decide an answer; None if they do not."""
     whole_groups: bool = True
     """Whether every group has a member of every side; `check` then requires it."""
     unit: tuple[str, ...] = ()
     """Factors that name a unit of the design, such as ("interpretation",): groups with equal values
-    of these factors are crossed with everything else, and `spread` takes them together. Without
-    such factors, each group is a unit.
+    of these factors form a unit, which is crossed with everything else and which `spread` draws as
+    a whole. Without such factors, each group is a unit.
     """
     clusters: tuple[str, ...] = ()
-    """Factors with values that units share, such as their entities: `spread` returns to a value
-    only after it has used all other values of the stratum as often.
+    """Factors whose values units share, such as their entities: `spread` returns to a value only
+    after using all other values in the stratum equally often.
     """
     turns: int = 1
     """Number of units per combination of strata with which `spread` starts; it takes one group of
-    each of these units in turn. The number is two if a unit has two values of a stratum, so a small
-    subset has as many units as if each had one value.
+    each of these units in turn. The number is two if a unit has two values of a stratum, so that a
+    small subset has as many units as if each unit had one value.
     """
     weights: Mapping[Cell, float] = field(default_factory=dict)
     """Number of prompts of the whole set that a prompt represents, by combination of strata; 1 for
@@ -125,11 +125,11 @@ class PromptSet(Sequence[Prompt]):
         return cls("own prompts", sides, (), held.__getitem__, range(len(held)))
 
     def content_hash(self) -> str:
-        """A hash over everything in the prompts, in order."""
+        """A hash of everything in the prompts, in order."""
         return self._content[0]
 
     def parser_modules(self) -> frozenset[str]:
-        """The modules with the functions that judge generated text."""
+        """The modules that contain the functions that judge generated text."""
         return self._content[1]
 
     def columns(self) -> Mapping[str, object]:
@@ -183,11 +183,11 @@ class PromptSet(Sequence[Prompt]):
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
         """A subset of whole pairs or groups, spread evenly over the strata, in the order drawn.
 
-        Units of the design are drawn by `seed`, such that all values of a stratum occur equally
-        often as far as the set allows. All groups of a unit are taken before the next unit begins,
-        so at most the last unit is incomplete. The first units, `turns` of each combination of
-        strata, are an exception: one group of each is taken in turn, so that even a small subset is
-        spread over the strata.
+        Units of the design are drawn by `seed`, so that all values of a stratum occur equally often
+        as far as the set allows. All groups of a unit are taken before the next unit begins, so at
+        most the last unit is incomplete. The first `turns` units of each combination of strata are
+        an exception: they contribute one group each in turn, so that even a small subset is spread
+        over the strata.
 
         Larger subsets begin with the smaller ones, so nothing is measured twice.
 
@@ -257,7 +257,7 @@ class PromptSet(Sequence[Prompt]):
         return pd.DataFrame(list(self.rows()))
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """The prompts as rows of the prompts table, one after another."""
+        """The prompts as rows of the prompts table, one at a time."""
         return (_row(prompt, self.weight(prompt)) for prompt in self)
 
 

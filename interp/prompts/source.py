@@ -18,7 +18,7 @@ Seed = Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)]
 
 
 class PromptSource(Options):
-    """The choice of a system and its prompts."""
+    """The choice of a system and of its prompts."""
 
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""

@@ -1,4 +1,4 @@
-"""Systems, the sources of prompts, are found by entry point, so anyone can add one."""
+"""Systems, the sources of prompts, are found through entry points, so anyone can add one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ FACT_SIDE = "completion"
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A comparison of two levels of a factor, or of the extremes of all its levels."""
+    """A comparison of two levels of a factor, or of its best and worst levels."""
 
     factor: str
     """A factor of prompts, or "model"."""
     levels: tuple[str, str] | None = None
-    """`a` and `b` of the difference a - b; None compares the best level with the worst or, for
-    models, all pairs of models.
+    """The levels `a` and `b` in the difference a - b; None compares the best level with the worst
+    or, for models, all pairs of models.
     """
 
 
@@ -33,14 +33,14 @@ class System(ABC):
     """A data set of reasoning prompts in minimal pairs. Only `prompts` is required."""
 
     default_limit: ClassVar[int | None] = 480
-    """Default number of pairs; None takes all."""
+    """Default number of pairs; None means all."""
     cluster: ClassVar[str | None] = None
-    """The factor that groups dependent prompts under every seed, such as their entity; the unit of
+    """The factor that groups dependent prompts under any seed, such as their entity; the unit of
     tests.
     """
     unit: ClassVar[str | None] = None
     """The factor that groups dependent prompts under one seed only, such as an interpretation; the
-    unit of tests without a `cluster`.
+    unit of tests if there is no `cluster`.
     """
     contrasts: ClassVar[tuple[Contrast, ...]] = ()
     """The comparisons planned before any model is measured; they require a `cluster`."""
@@ -59,7 +59,7 @@ class System(ABC):
         return prompts
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """The generated data set, one row per instance, with the published columns, if any.
+        """The generated data set, one row per instance, in the published columns, if any.
 
         By default, it has one row per prompt: id, pair_id, side, text, gold, the factors, and the
         text of each segment.
@@ -91,7 +91,7 @@ class System(ABC):
         return None
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
-        """Each prompt's planted probability that the first segment of the ratio decides the answer.
+        """The planted probability, per prompt, that the ratio's first segment decides the answer.
 
         None if nothing is planted in the model.
 
@@ -153,14 +153,14 @@ def load_prompts(
     Args:
         system: name of an installed system.
         limit: number of pairs, spread evenly over the system's strata, unit by unit of its design
-            (`PromptSet.spread`), or "all"; None takes the system's `default_limit`.
+            (`PromptSet.spread`), or "all"; None means the system's `default_limit`.
         seed: seed of the generated data and of the selection under a limit.
         data: CSV, JSON, JSONL or Parquet file, folder or hub name of published data, which replaces
             generated prompts.
 
     Raises:
-        UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt has
-            no pair.
+        UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt
+            lacks the other side of its pair.
     """
     for name, value, right in (
         ("seed", seed, isinstance(seed, int)),

@@ -15,7 +15,7 @@ PART = "thought"
 """Prefix of the names of a thought's segments: thought1, thought2 ..."""
 
 _EDGE = re.compile(r"(?P<mark>[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*")
-"""Where a sentence may end, with the white space after it."""
+"""A possible end of a sentence, with the white space after it."""
 
 _SHORT = re.compile(r"(?:^|[\s(])(?:[A-Za-z]|Dr|Mr|Mrs|Ms|St|Mt|Prof|e\.g|i\.e)$|^\s*\d+$")
 """Text before a full stop that marks an abbreviation or the number of a list item."""
@@ -26,7 +26,7 @@ class Thought:
     """The text that a model writes between the generation prompt and its answer."""
 
     before: str
-    """The mark that begins the thought; empty if the generation prompt has it."""
+    """The mark that begins the thought; empty if the generation prompt contains it."""
     sentences: tuple[str, ...]
     """Its sentences, each with the white space after it."""
     after: str
@@ -47,7 +47,7 @@ class Thought:
 
     @cached_property
     def segments(self) -> Mapping[str, Span]:
-        """The sentences as spans of `written`: thought1, thought2 ..., without blank ones."""
+        """The nonblank sentences as spans of `written`: thought1, thought2 ..."""
         return dict(self._spans())
 
     def _spans(self) -> Iterator[tuple[str, Span]]:
@@ -67,7 +67,7 @@ class Thought:
         return {END: (start, len(self.written.rstrip()))}
 
     def sentence(self, segment: str) -> str:
-        """The sentence of a segment, stripped of white space; empty if there is none."""
+        """The sentence for a segment, stripped of white space; empty if there is none."""
         return self.written[slice(*self.segments.get(segment, (0, 0)))]
 
     def exchanged(self, texts: Mapping[str, str]) -> "Thought":
@@ -82,11 +82,11 @@ class Thought:
         return self.holding([kept(*own) for own in enumerate(self.sentences, 1)])
 
     def holding(self, sentences: Sequence[str]) -> "Thought":
-        """This thought's marks around different sentences, such as only its first few."""
+        """The thought with other sentences, such as only its first few, between its marks."""
         return replace(self, sentences=tuple(sentences))
 
     def record(self) -> list[object]:
-        """All parts of the thought, for hashing."""
+        """The full content, for hashing."""
         return [self.before, list(self.sentences), self.after, self.ended]
 
 

@@ -1,1 +1,1 @@
-"""From prompts to tensors: chat templates, tokens, and batches under a budget of memory."""
+"""From prompts to tensors: chat templates, tokens, and batches within a memory budget."""

@@ -15,7 +15,7 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The default on a GPU if a backward pass follows. For this pass, a model with the shape of
+"""The default on a GPU if a backward pass follows. For the backward pass, a model of the shape of
 Llama-3-8B keeps 4.5 MB per token in bf16, which is 37 GB in total.
 """
 
@@ -32,7 +32,7 @@ class TokenBudget:
     """Whether memory has already run out."""
 
     def shrink(self, tokens: int) -> None:
-        """Set the budget to half of the tokens that did not fit."""
+        """Set the budget to half the number of tokens that did not fit."""
         self.tokens = max(1, min(self.tokens, tokens) // 2)
         self.shrunk = True
 
@@ -59,14 +59,14 @@ def in_chunks(
     tokens: Callable[[_Row], int],
     budget: TokenBudget,
 ) -> Iterator[tuple[Sequence[_Row], _Result]]:
-    """Run rows, in order, in the largest passes that fit; yield each pass's rows and its result.
+    """Run rows, in order, in the largest passes that fit; yield each pass's rows and result.
 
     If memory runs out, the budget is halved, and the remaining rows are run in smaller passes.
 
     Args:
         rows: the rows to run.
         run: one pass over some of the rows; its result for a row must not depend on other rows.
-        tokens: the number of tokens per row in a pass, computed from the pass's first row.
+        tokens: function from the first row of a pass to the number of tokens per row in that pass.
         budget: the largest number of tokens in a pass; a pass has at least one row.
 
     Raises:

@@ -1,10 +1,10 @@
-"""Answers that do not continue the prompt: a classifier's class, or a target.
+"""Answers that do not continue the prompt: a classifier's class or a target.
 
 A target is the text that a text-to-text model writes. Its tokenizer defines how a target begins
 (`text_target`): with the text itself for T5, with `<s>` for Bart, and with a language for a
 translation model. In training, the decoder reads its start token and then the target, so the
-answer's first token follows the tokens that the tokenizer adds. The token for unknown words is
-special, but is not one of these added tokens. For causal models, see
+answer's first token follows the tokens that the tokenizer adds. The token for unknown words is a
+special token, but it is not one of these added tokens. For causal models, see
 `interp.scoring.answer_tokens`.
 """
 
@@ -36,7 +36,7 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
 
 
 def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that the tokenizer adds before a target, and all tokens after them, if any."""
+    """The tokens that the tokenizer adds before a target, and all tokens after these, if any."""
     encoded = model.tokenizer(text_target=text, return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
     if all(added):
@@ -102,7 +102,7 @@ def _plain(text: str) -> str:
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     """The first token of each form as a target.
 
-    A lone "▁", which may begin anything, and the token for unknown words do not count.
+    A lone "▁", with which any word may begin, and the token for unknown words do not count.
     """
     tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]

@@ -1,7 +1,7 @@
-"""Readers, one per model kind, which turn a batch of prompts into the logits of their answers.
+"""Readers, one per kind of model, which compute the logits of answers from a batch of prompts.
 
-Model kinds differ in how prompts become batches (`tokens.py`, from the model's properties) and in
-the forward pass, which only a reader runs.
+Kinds of models differ in how prompts become batches (`tokens.py`, based on the model's properties)
+and in the forward pass, which only a reader runs.
 """
 
 from abc import ABC, abstractmethod
@@ -46,13 +46,13 @@ class Reader(ABC):
 
         Args:
             batch: the prompts.
-            embeddings: input embeddings to read instead of the batch's tokens; for a batch of one
-                prompt, many rows are possible.
+            embeddings: input embeddings to read instead of the batch's tokens; they may have many
+                rows if the batch is one prompt.
             past: keys and values of the batch's first columns, which are not read again; only for
                 causal models.
 
         Raises:
-            UserError: a model that reads only tokens got embeddings.
+            UserError: embeddings were passed to a model that reads only tokens.
         """
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
@@ -103,7 +103,7 @@ class CausalReader(Reader):
     def answer_logits(
         self, batch: Batch, *, embeddings: Embeddings | None = None, past: Cache | None = None
     ) -> AnswerLogits:
-        """The next-token logits of the last position; no others are kept."""
+        """The next-token logits at the last position; no others are kept."""
         return self.last_logits(batch, 1, embeddings=embeddings, past=past)[:, -1]
 
     def last_logits(
@@ -114,7 +114,7 @@ class CausalReader(Reader):
         embeddings: Embeddings | None = None,
         past: Cache | None = None,
     ) -> Float[Tensor, "row position vocabulary"]:
-        """The next-token logits of the last `count` positions; see `answer_logits`."""
+        """The next-token logits at the last `count` positions; see `answer_logits`."""
         start = 0 if past is None else past.get_seq_length()
         logits = self._run(
             batch,
@@ -130,14 +130,13 @@ class CausalReader(Reader):
     def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).
 
-        Prefixes are padded on the right, where no earlier token attends to padding, so no mask is
-        needed.
+        Prefixes are padded on the right, so no real token attends to padding and no mask is needed.
         """
         positions = torch.arange(token_ids.shape[1], device=token_ids.device)[None]
         return self._key_values(token_ids, torch.ones_like(token_ids), positions, empty())
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
-        """Keys and values of the columns after `past`, which also stores them (`read_prefixes`)."""
+        """Keys and values of the columns after `past`, also added to `past` (`read_prefixes`)."""
         start = past.get_seq_length()
         positions = batch.position_ids[:, start:]
         return self._key_values(batch.token_ids[:, start:], batch.attention_mask, positions, past)
@@ -200,8 +199,8 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     """Check that a model's logits for a prompt are finite.
 
     Raises:
-        UserError: the logits are not finite. The error names the first tensor of the weights that
-            is not finite or, if all tensors are finite, the first module whose output is not.
+        UserError: the logits are not finite. The error names the first weight tensor that is not
+            finite or, if all are finite, the first module whose output is not.
     """
     first: list[str] = []
     with ExitStack() as stack:

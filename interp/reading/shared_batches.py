@@ -1,10 +1,12 @@
 """Batches of prompts with a common beginning, laid out so that shared tokens are read only once.
 
-1. Prompts are sorted into families with a common beginning, and each family into families that
-   share more, as long as this saves enough. Prompts without such a family go into plain batches.
-2. A batch takes whole families as long as their prefixes leave most of the budget for the prompts.
-3. A batch's prompts are split into parts, which run one after another and use the same prefixes.
-   The prompts of a part have similar numbers of tokens after the prefix, so few tokens are read
+1. Prompts are sorted into families with a common beginning, and each family into smaller families
+   that share more, as long as this saves enough. Prompts that are in no family go into plain
+   batches.
+2. A batch consists of whole families, as many as leave most of the budget to the prompts rather
+   than to the prefixes.
+3. A batch's prompts are split into parts, which are run one at a time and use the same prefixes.
+   The prompts in a part have similar numbers of tokens after the prefix, so few tokens are read
    twice.
 4. The prefixes of a batch are themselves laid out in this way if they have a common beginning.
 """
@@ -40,7 +42,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Neighbours in the order of tokens, grouped into the families that save most tokens."""
+    """Neighbours in the order of tokens, grouped into the families that save the most tokens."""
 
     start: int
     end: int
@@ -52,11 +54,11 @@ def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     """The prompts as disjoint families; a family may be a single prompt.
 
     Prompts are sorted by their tokens, and neighbours are joined, starting with those that share
-    most. They become one family if this saves more tokens than their separate families.
+    the most tokens. They become one family if this saves more tokens than their separate families.
 
     Args:
         prompts: the tokens of each prompt.
-        rest: the smallest number of tokens of a prompt after those that its family shares.
+        rest: the smallest number of a prompt's own tokens, after those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     shared = [
@@ -92,30 +94,29 @@ def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]
 
 
 SAVED_SHARE = 0.1
-"""Smallest share of a family's tokens that reading in two steps must save. Saving 13% made scoring
-between 1.06 and 1.2 times as fast on one CPU thread, at hidden sizes of 64 and 256.
+"""Share of a family's tokens that reading in two steps must save to be worthwhile. Saving 13% made
+scoring between 1.06 and 1.2 times as fast on one CPU thread, at hidden sizes of 64 and 256.
 """
 
 PREFIX_SHARE = 0.25
-"""Share of the budget that the prefixes of a batch may take. On a CPU, a share of one half was
-equally fast within noise, but one eighth was between 0.86 and 0.95 times as fast.
+"""Largest share of the budget for a batch's prefixes. On a CPU, one half was equally fast within
+noise, but one eighth was between 0.86 and 0.95 times as fast.
 """
 
 PASS_TOKENS = 32
-"""Number of tokens that may be read twice to save a forward pass, which costs about as much on a
+"""Number of tokens that may be read twice to save a forward pass, which takes about as long on a
 CPU (3 ms at hidden size 256, with 4 layers and one thread).
 """
 
 CPU_PART_TOKENS = 512
-"""Largest number of tokens that a part reads on a CPU. After a prefix, a token took between 1.06
-and 1.17 times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one
-thread.
+"""Largest number of tokens in a part on a CPU. After a prefix, a token took between 1.06 and 1.17
+times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one thread.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Prompts of a batch that are run together."""
+    """The prompts in a batch that are run together."""
 
     start: int
     end: int
@@ -126,7 +127,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SharedBatch(Batch):
-    """A batch that can be read like any other batch, or prefix by prefix and then part by part."""
+    """A batch that can be read like any other, or its prefixes first and then part by part."""
 
     prefixes: "Prefixes"
     """The prefixes of the prompts."""
@@ -137,15 +138,15 @@ class SharedBatch(Batch):
 
 
 Prefixes = Int[Tensor, "prefix token"] | SharedBatch
-"""Prefixes to be read whole, padded on the right, or prefixes with a common beginning."""
+"""Prefixes that are read whole, padded on the right, or prefixes with a common beginning."""
 
 
 def shared_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts under a budget of tokens, by shared tokens if this pays, or else by length.
+    """Group prompts within a token budget, by shared tokens if that saves enough, or by length.
 
-    The budget holds the prefixes of a batch, including padding, together with the widest part:
+    The budget covers a batch's prefixes, including padding, together with its widest part:
     its prompts at their full length, since attention reads the keys and values of all tokens.
 
     Yields each batch with the indices of its prompts.
@@ -162,7 +163,7 @@ def shared_batches(
 def _families(
     prompts: Sequence[TokenizedPrompt], members: Sequence[int], shared: int, batch_tokens: int
 ) -> Iterator[Family]:
-    """Prompts that share their first tokens, in families that share more if this pays."""
+    """Prompts that share their first tokens, in families that share more if this saves enough."""
     rests = [prompts[index].token_ids[shared:] for index in members]
     others: list[int] = []
     for family in families(rests):
@@ -181,10 +182,10 @@ def _families(
 def _chunks(
     sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> Iterator[list[Family]]:
-    """Families of one batch: neighbours in the order of prefixes, since neighbours share most.
+    """The families in one batch: neighbours in the order of prefixes, as these share the most.
 
-    With shared tokens counted once, the prefixes stay within their share of the budget. With each
-    prefix counted whole, they fit into the budget together with the longest prompt.
+    If shared tokens are counted once, the prefixes stay within their share of the budget. If each
+    prefix is counted in full, they fit into the budget together with the longest prompt.
     """
     chunk: list[Family] = []
     tokens = widest = longest = 0
@@ -220,8 +221,8 @@ def _shared_batch(
 ) -> tuple[list[int], SharedBatch]:
     """The prompts of the given families as one batch.
 
-    `kept` indicates whether the keys and values of these prompts are also held, because the prompts
-    are prefixes.
+    `kept` indicates whether the keys and values of these prompts are also kept, because the prompts
+    are themselves prefixes.
     """
     beginnings = [
         replace(
@@ -254,7 +255,7 @@ def _shared_batch(
 def _prefixes(
     model: Model, prefixes: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> tuple[list[int], Prefixes]:
-    """The number of the prefix in each row, and the layout of the prefixes."""
+    """The index of each row's prefix, and the layout of the prefixes."""
     width = safe_width(max(map(len, prefixes)), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
     rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]
@@ -268,7 +269,7 @@ def _prefixes(
 
 
 def stored_tokens(prefixes: Prefixes) -> int:
-    """Number of tokens, including padding, whose keys and values the prefixes leave in memory."""
+    """Number of prefix tokens, including padding, whose keys and values stay in memory."""
     if isinstance(prefixes, Tensor):
         return prefixes.numel()
     read = sum((part.end - part.start) * part.read for part in prefixes.parts)
@@ -278,9 +279,10 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Split rows, in the order of their suffixes, where an additional pass costs less than padding.
+    """Split rows, ordered by suffix, wherever an additional pass costs less than padding.
 
-    No prompt is shorter than the number of tokens that its part reads, so padding is never read.
+    No prompt is shorter than the number of tokens that is read in its part, so padding is never
+    read.
     """
     most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0

@@ -1,4 +1,4 @@
-"""A model's own thoughts: cut from generated tokens, and read before an answer."""
+"""A model's own thoughts, which are cut from generated tokens and read before an answer."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -14,20 +14,20 @@ from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 
 
 def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | None = None) -> Prompt:
-    """The prompt with the model's first thought on it, unless the prompt already has a thought.
+    """The prompt with the model's first thought about it, unless it already has a thought.
 
-    If there are more draws, the prompt's donors replace sentences too: a donor from another
-    instance supplies the sentences at the same places of another draw, and the prompt's counterpart
-    supplies those of the first thought on the counterpart. If the other thought is shorter, the
-    sentence is removed.
+    If there are more draws, the prompt's donors also replace sentences: a donor from another
+    instance supplies the sentences in the same positions of another draw, and the prompt's
+    counterpart supplies those of the model's first thought about the counterpart. If the other
+    thought is shorter, the sentence is removed.
 
     Args:
         model: a model with thoughts.
         prompt: the prompt, with its donors.
-        segments: the segments that donors replace; all if not given.
+        segments: the segments that donors replace; by default, all.
 
     Raises:
-        UserError: the model has no thought on the prompt, or sentences have no donors.
+        UserError: there is no thought of the model about the prompt, or sentences have no donors.
     """
     if prompt.thought is not None:
         return prompt
@@ -63,7 +63,7 @@ def _other_thought(model: Model, donor: Donor, drawn: Iterator[Thought]) -> Thou
 
 
 def marks_of(model: Model) -> ThoughtMarks:
-    """The marks around the thoughts of a model that thinks."""
+    """The marks around thoughts, for a model that thinks."""
     marks = model.thought_marks
     assert marks is not None  # a model that thinks was rejected if it had no marks
     return marks
@@ -79,7 +79,7 @@ class Said:
     answer_ids: tuple[int, ...]
     """The tokens after the thought."""
     same_tokens: bool
-    """Whether the prompt and the thought, tokenized as one text, have the same tokens."""
+    """Whether the prompt and the thought have the same tokens if tokenized as one text."""
 
 
 def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> Said:
@@ -87,7 +87,7 @@ def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int])
 
     Args:
         model: a model that thinks.
-        prompt: the prompt as read, up to where the thought begins.
+        prompt: the prompt as read, up to the beginning of the thought.
         token_ids: the generated tokens, without the token that ends the text.
     """
     marks, whole = marks_of(model), _text(model, prompt, token_ids)
@@ -108,7 +108,7 @@ def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int])
 
 
 def _text(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> str:
-    """The text of tokens after a prompt, with special tokens.
+    """The text of the tokens that follow a prompt, including special tokens.
 
     SentencePiece omits a space at the beginning of a text, so the prompt is decoded too.
     """

@@ -1,4 +1,4 @@
-"""Prompts as read by a model: chat text, tokens, the segment of each token, and batches."""
+"""Prompts as a model reads them: chat text, tokens, the segment of each token, and batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,28 +24,28 @@ class ChatText:
 
     text: str
     message_start: int
-    """Start of the prompt's message in `text`, which shifts the prompt's spans."""
+    """Start of the prompt's message in `text`, by which the prompt's spans are shifted."""
     templated: bool
     """Whether a chat template wrote the text, which then already includes the special tokens."""
     answer_opening: str = ""
-    """White space that the template writes between the text and an answer; usually empty."""
+    """White space that the template writes between the text and the answer; usually empty."""
     thought_start: int = 0
-    """Start of the prompt's thought in `text`, or where it would start."""
+    """Position in `text` at which the prompt's thought starts or would start."""
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
-    """The prompt's messages with the generation prompt (Chan et al. 2025, Section 4.2).
+    """The prompt's messages, followed by the generation prompt (Chan et al. 2025, Section 4.2).
 
     The prompt's text is the user's last message, after the earlier turns of `Prompt.messages` and
     before its answer prefix. A system prompt is written if the prompt or `Model.chat` provides one;
-    some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. Without a template, or
-    if `Model.chat` turns it off, the messages become plain text, in which each question and its
-    answer are followed by an empty line. A single message is unchanged. Only causal language models
-    read messages.
+    some templates, such as those of Qwen2.5 and Llama 3.1, insert their own. If there is no
+    template, or `Model.chat` turns it off, the messages become plain text, with an empty line after
+    each question and its answer. A single message is unchanged. Only causal language models read
+    messages.
 
     Raises:
-        UserError: the template fails, or changes the message, which would lose the spans; prompt
-            and model each have a system prompt; or the model cannot read messages.
+        UserError: the template fails, or changes the message, so that its spans would be lost;
+            prompt and model each have a system prompt; or the model cannot read messages.
     """
     _check_messages(prompt, model)
     messages = prompt.messages
@@ -64,7 +64,7 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     if prompt.thought is not None:
         _check_thought(prompt, model)
         text, opening = text + prompt.thought.written, ""
-    elif model.chat.thinks:  # up to where the thought begins
+    elif model.chat.thinks:  # up to the beginning of the thought
         return ChatText(text, start, frame.templated, thought_start=thought_start)
     if messages.answer_prefix:
         if not frame.templated:
@@ -140,8 +140,8 @@ class Batch:
     attention_mask: Int[Tensor, "batch token"]
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
-    """Positions from each prompt's first real token, regardless of padding. Causal models receive
-    these positions; other models number positions themselves.
+    """Positions counted from each prompt's first real token, regardless of padding. Causal models
+    receive these positions; other models number positions themselves.
     """
     padding_side: str = field(default="left", kw_only=True)
 
@@ -155,7 +155,7 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
     """Tokenize prompts through the model's chat template.
 
     Special tokens are added only if no template wrote them. For a causal model, they are added only
-    before the text, since the answer follows the prompt itself, not an added end token.
+    before the text, so that the answer follows the prompt itself and not an end token.
 
     Raises:
         UserError: a prompt is longer than the model's context, a segment has no tokens, or the
@@ -220,7 +220,7 @@ _NOTHING = Thought("", (), "")
 
 
 def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
-    """Spans in the prompt's text and in its thought, shifted to their places in the chat text."""
+    """Spans in the prompt's text and thought, shifted to their positions in the chat text."""
     return {
         name: (start + shift, end + shift)
         for spans, shift in ((own, chat.message_start), (said, chat.thought_start))
@@ -231,9 +231,9 @@ def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -
 def _spans(
     prompt: Prompt, chat: ChatText, spans: Mapping[str, Span], offsets: Sequence[Span]
 ) -> dict[str, Span]:
-    """The range of tokens with at least one character of each named span.
+    """For each named span, the range of tokens that contain at least one of its characters.
 
-    A token across a span's edge, such as a full stop with a line break, belongs to the span;
+    A token that extends beyond the span, such as a full stop with a line break, belongs to it;
     special tokens, which have no characters, belong to no span.
     """
     found: dict[str, Span] = {}
@@ -254,7 +254,7 @@ def batches(
     """Group prompts by length under a token budget, including padding and `new_tokens` per prompt.
 
     Yields each batch with the indices of its prompts, starting with the shortest prompts. A prompt
-    longer than the budget is a batch by itself. No batch mixes prompts for which a model uses
+    longer than the budget forms a batch by itself. No batch contains prompts for which a model uses
     different rotary frequencies.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
@@ -279,7 +279,7 @@ def _may_share(model: Model, shorter: int, longer: int) -> bool:
 
 
 def safe_width(width: int, device: torch.device) -> int:
-    """A safe width for a batch on a device: `width`, or one column more.
+    """A safe width for a batch on a device: `width` or one more column.
 
     On CUDA, PyTorch's memory-efficient attention gives wrong results for masked batches whose width
     is 1 modulo 32 if all query heads share one key head (pytorch/pytorch#191937; seen on an H200
@@ -335,7 +335,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens of a segment or else of a role; empty if the prompt has neither.
+    """Positions of the tokens in a segment or, failing that, a role; empty if there is neither.
 
     "all" means the whole prompt.
 

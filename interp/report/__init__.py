@@ -1,1 +1,1 @@
-"""Display of results as tables, figures and pages."""
+"""Results displayed as tables, figures and pages."""

@@ -17,13 +17,13 @@ _MARKUP = re.compile(r"[\\`*_\[\]|~#]")
 
 
 def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | Rows]) -> str:
-    """A card in Markdown.
+    """A card as Markdown.
 
     Args:
-        metadata: what hubs filter by, such as `license`; written as YAML.
+        metadata: properties by which hubs filter, such as `license`; written as YAML.
         title: the heading.
-        parts: texts in Markdown and tables, by heading; parts without content are omitted. The
-            part "" comes under the title.
+        parts: texts in Markdown and tables, by heading; parts without content are omitted. The part
+            "" comes under the title.
     """
     lines = ["---", yaml.safe_dump(dict(metadata), sort_keys=False).strip(), "---"]
     lines += ["", f"# {plain(title)}"]
@@ -35,7 +35,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
 
 
 def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[str, object]]:
-    """Rows with a name and a value; nested values are named by their path.
+    """Rows with a name and a value; the name of a nested value is its path.
 
     Tables, which are lists of mappings, are omitted.
     """
@@ -48,12 +48,12 @@ def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[st
 
 
 def tables(values: Mapping[str, object]) -> dict[str, Rows]:
-    """The values that are tables, by name."""
+    """Those of the values that are tables, by name."""
     return {name: value for name, value in values.items() if _is_table(value)}  # type: ignore[misc]
 
 
 def plain(value: object) -> str:
-    """A value as one line of text without markup: at most four digits, empty for None and NaN."""
+    """A value as one line of text without markup: up to four digits, empty for None and NaN."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""A circuit as a picture on a page: components by layer, lines for edges, and the prompt below.
+"""A picture of a circuit on a page: components by layer, lines for edges, and the prompt below.
 
 The picture is one SVG element in the page. Each line is marked with the smallest circuit that
-contains its edge, so a reader can choose a size without a script (circuit.css).
+contains its edge, so that a reader can choose a size without a script (circuit.css).
 """
 
 import re
@@ -19,11 +19,11 @@ MOST_EDGES, FIRST_EDGES = 200, 80
 """Maximum number of edges in a picture, and in the circuit that it shows first."""
 
 _WIDTH, _ROW, _MARGIN, _NODE_WIDTH = 960.0, 74.0, 92.0, 46.0
-"""In pixels: minimum width of a picture, height of a row of components, width of the row labels,
-and width of a component."""
+"""Sizes in pixels: minimum width of a picture, height of a row of components, width of the row
+labels, and width of a component."""
 
 _ROWS = ("kv", "h", "m")
-"""Rows of a layer from the bottom: keys and values shared by heads, heads, and the MLP."""
+"""A layer's rows from the bottom: keys and values shared by heads, the heads, and the MLP."""
 
 _NODE = re.compile(r"a(?P<layer>\d+)\.(?P<kind>h|kv)(?P<head>\d+)(?:\.(?P<site>[qkv]))?")
 
@@ -68,8 +68,8 @@ def circuit_picture(
 
     Args:
         edges: columns writer, reader, effect (mean, in logits) and share (that of the smallest
-            circuit that contains the edge). Circuits with at most `MOST_EDGES` edges are drawn; if
-            there are none, the smallest nonempty circuit is drawn.
+            circuit that contains the edge). Circuits with at most `MOST_EDGES` edges are drawn or,
+            if there are none, the smallest nonempty circuit.
         pair: rows of the prompts table with the clean and the corrupt prompt of one pair.
         group: number of heads that share a key and a value.
         name: a name that no other picture on the page has.
@@ -128,7 +128,7 @@ def _component(reader: str, group: int) -> str:
 def _places(
     nodes: Sequence[str],
 ) -> tuple[dict[str, tuple[float, float]], list[tuple[str, float]], tuple[float, float]]:
-    """Places of components, row labels with their heights, and the picture's width and height."""
+    """Positions of components, row labels with their heights, and the picture's size."""
     by_row: dict[tuple[int, str], list[str]] = {}
     for node in dict.fromkeys(nodes):
         by_row.setdefault(_row(node), []).append(node)
@@ -163,7 +163,7 @@ def _number(node: str) -> int:
 
 
 def _shared(places: Mapping[str, tuple[float, float]], group: int) -> Iterator[tuple[str, str]]:
-    """Pairs of a key-value head and a drawn head that reads it."""
+    """Pairs of a key-value head and a head in the picture that reads it."""
     for kv in (node for node in places if ".kv" in node):
         layer, first = kv.partition(".")[0], _number(kv) * group
         for head in (f"{layer}.h{number}" for number in range(first, first + group)):

@@ -14,7 +14,7 @@ from interp.report.formatting import FIGURES, holds_p_values, p_text
 from interp.report.page import FigureItem, TableItem
 
 NARROWEST = 80
-"""Smallest width of tables in characters, however narrow the terminal is."""
+"""Smallest width of a table in characters, however narrow the terminal is."""
 
 _LONGEST_TEXT = 40
 """Largest number of characters reserved for a string; longer strings are wrapped within their
@@ -25,19 +25,19 @@ _SHORTEST_WRAPPED = 12
 """Width in characters up to which strings are never wrapped."""
 
 _EDGE = 1
-"""Width in characters of a table in addition to its columns."""
+"""Width in characters of everything in a table except its columns."""
 
 _ROOM = 24
-"""Smallest width that names leave for figures: enough for two or three figures."""
+"""Width in characters that names must leave for figures: enough for two or three figures."""
 
 
 def print_table(frame: pd.DataFrame, *, title: str) -> None:
-    """Print a table, with one word of a heading per line and with right-aligned figures.
+    """Print a table, with headings broken into one word per line and figures right-aligned.
 
     A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins
     with the table's first columns, which contain names. No figure and no name is truncated; names
-    too long for the table are numbered and listed below it. Numbers have three decimals, and small
-    p-values four.
+    too long for the table are numbered and listed below it. Numbers have three decimals; small
+    p-values have four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
@@ -50,7 +50,7 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
 
 
 def print_items(items: Iterable[TableItem | FigureItem]) -> None:
-    """Print the tables among the items."""
+    """Print those of the items that are tables."""
     for item in items:
         if isinstance(item, TableItem):
             for title, table in item.shown:
@@ -61,12 +61,12 @@ class _Console(Console):
     """A console that leaves the handling of a closed pipe to the command line."""
 
     def on_broken_pipe(self) -> None:
-        """Reraise the BrokenPipeError, on which rich would end the program."""
+        """Reraise the BrokenPipeError, at which rich would end the program."""
         raise  # noqa: PLE0704
 
 
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
-    """The table, with numbers for the longest names if figures lack room, and a legend of them."""
+    """The table, with the longest names replaced by numbers if figures lack room, and a legend."""
     in_front = _names_in_front(texts)
     widths = {name: _width(texts[name]) for name in texts.columns[:in_front]}
     # A table that contains only strings is wrapped instead.
@@ -98,7 +98,7 @@ def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
 
 
 def _names_in_front(texts: pd.DataFrame) -> int:
-    """Number of leading columns with names."""
+    """Number of leading columns that contain names."""
     return sum(1 for _ in takewhile(lambda name: not _figures(texts[name]), texts.columns[:-1]))
 
 
@@ -107,7 +107,7 @@ def _figures(texts: pd.Series) -> bool:
 
 
 def _width(texts: pd.Series) -> int:
-    """Width in characters of a column on the terminal, with the space before it."""
+    """Width in characters of a column on the terminal, including the space before it."""
     longest = min(max(map(len, texts), default=0), _LONGEST_TEXT)
     return 2 + max(longest, *map(len, str(texts.name).split("_")))
 

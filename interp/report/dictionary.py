@@ -1,4 +1,4 @@
-"""The data dictionary as a page: every table that a run may hold, described by its metadata."""
+"""The data dictionary as a page: every table that a run may contain, described by its metadata."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _INTRODUCTION = (
 
 
 def known_tables() -> dict[str, pa.Schema]:
-    """The prompts table, then all tables that registered measurements fill or write, by name."""
+    """The prompts table, then all tables that registered measurements contribute to, by name."""
     measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
     return {"prompts": PROMPTS, **dict(sorted({**measured, "activations": ACTIVATIONS}.items()))}
 
@@ -40,7 +40,7 @@ def page(tables: Mapping[str, pa.Schema]) -> str:
 
 
 def sections(tables: Mapping[str, pa.Schema]) -> str:
-    """Tables in Markdown, each with the meaning of a row, its measurements and its columns."""
+    """Tables in Markdown, each with the meaning of its rows, its measurements and its columns."""
     filled_by: defaultdict[str, list[str]] = defaultdict(list)
     for measurement, filled in _by_measurement().items():
         for name, _ in filled:

@@ -11,17 +11,17 @@ from typing import Any
 import pandas as pd
 
 FIGURES = r"[\d.,()\[\]% −-]*$"
-"""Texts that are aligned as figures, such as "0.689 (0.193)" or "0.69 [0.51, 0.82]"."""
+"""Texts that are aligned like numbers, such as "0.689 (0.193)" or "0.69 [0.51, 0.82]"."""
 
 UNDEFINED = "undefined"
-"""Text for a statistic without a value."""
+"""Text for an undefined statistic."""
 
 _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
 """P-values below the first limit are shown as "< 0.0001", and below the second with four decimals.
 """
 _SMALLEST = 0.0005
-"""Smallest value that is not displayed as zero."""
+"""Smallest value that does not appear as zero."""
 _LARGEST = 1e6
 """Smallest value, such as a perplexity, that is shown with three digits."""
 
@@ -65,7 +65,7 @@ def column(values: pd.Series) -> Column:
 
 
 def holds_p_values(name: str) -> bool:
-    """Whether a column of this name holds p-values."""
+    """Whether a column of this name contains p-values."""
     return _P_VALUE.fullmatch(name) is not None
 
 
@@ -85,7 +85,7 @@ def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def number_text(value: Any, *, p_value: bool = False) -> str:
-    """A number as text, "undefined" if it is NaN."""
+    """A number as text; "undefined" if it is NaN."""
     if pd.isna(value):
         return UNDEFINED
     if isinstance(value, Integral):
@@ -141,7 +141,7 @@ def readable(pieces: Sequence[str]) -> list[str]:
     r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
 
     Only spaces show whether a tokenizer works on bytes, so the prompt is examined as a whole. A
-    byte that is not a character by itself is written as its code, such as "\xc3".
+    byte that is not a complete character is written as its code, such as "\xc3".
     """
     # "Ġ" is how byte-level tokenizers write a space.
     if any("Ġ" in piece for piece in pieces):
@@ -176,7 +176,7 @@ def _byte_of_character() -> dict[str, int]:
 
 
 def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
-    """Text such as "0.689 (0.193)", as the paper prints means; empty if there is no mean."""
+    """Text such as "0.689 (0.193)", the paper's form for means; empty if there is no mean."""
     return pd.Series(
         [
             "" if pd.isna(mean) else f"{mean:.3f} ({deviation:.3f})"

@@ -1,4 +1,4 @@
-"""The first screen of a page: headline numbers of each model, one figure, and sentences to quote.
+"""The first screen of a page: headline numbers for each model, a figure, and quotable sentences.
 
 `glance` makes the first screen of every page, so studies and single runs begin alike.
 """
@@ -26,7 +26,7 @@ MOST_NUMBERS = 5
 """Maximum number of headline numbers per model."""
 
 WIDTH = 4.9
-"""Width of the figure in inches, at which its labels can still be read on a phone."""
+"""Width of the figure in inches, such that its labels can still be read on a phone."""
 
 
 def headline(
@@ -38,12 +38,12 @@ def headline(
     unit: str,
     interval: tuple[str, str] = ("low", "high"),
 ) -> pd.DataFrame:
-    """One headline number of each model: rows with `COLUMNS`.
+    """One headline number for each model: rows with `COLUMNS`.
 
     Args:
         table: one row per model, with the columns named below; the columns `note` and `label` are
             kept.
-        number: the number in words, such as "paired accuracy".
+        number: the number's name, such as "paired accuracy".
         value: column of the values.
         n: column of their counts.
         unit: what is counted, such as "pairs".
@@ -67,10 +67,10 @@ def glance(
     """The first screen of a page.
 
     Args:
-        asked: one or two sentences: the question, the models, and how much was measured.
-        numbers: three to five headline numbers of each model, rows of `headline`.
-        sentences: at most five, of at most 25 words, each with its n.
-        figure: the figure with the main result; by default, the numbers with their
+        asked: the question, the models, and how much was measured, in one or two sentences.
+        numbers: three to five headline numbers for each model, as rows from `headline`.
+        sentences: at most five, each with at most 25 words and with its n.
+        figure: the figure with the main result; by default, one of the numbers with their
             intervals.
         drawn: the numbers in the default figure, which must share one scale; all if None.
     """
@@ -103,13 +103,13 @@ def organisms(models: Sequence[str]) -> str:
 
 
 def extremes(numbers: pd.DataFrame, number: str) -> str:
-    """A sentence on the highest and the lowest value, or on the largest labelled one.
+    """A sentence about the highest and lowest values or, if they are labelled, about the largest.
 
     It has at most 25 words if the number's name has at most five.
 
     Args:
-        numbers: rows of `headline`.
-        number: which of the numbers.
+        numbers: rows from `headline`.
+        number: the name of one of the numbers.
     """
     rows = numbers[numbers["number"] == number].dropna(subset="value")
     if rows.empty:
@@ -139,7 +139,7 @@ def with_interval(value: float, low: float, high: float) -> str:
 
 
 def dots(numbers: pd.DataFrame) -> "Axes":
-    """The numbers as dots with intervals: a row for each model, a colour for each number."""
+    """The numbers as dots with intervals: one row per model and one colour per number."""
     from interp.report.figures.points import interval_points
     from interp.report.figures.style import new_axes
 

@@ -1,4 +1,4 @@
-"""Pieces of HTML: filled-in templates, tables, token heat maps and notebook displays."""
+"""HTML: filled-in templates, tables, token heat maps and notebook displays."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
 
 
 def why_blank(frame: pd.DataFrame) -> str:
-    """Why a table has blank numbers, in a few words; empty if it has none."""
+    """Why numbers in a table are blank, in a few words; empty if none are."""
     if not frame.select_dtypes("number").isna().any(axis=None):
         return ""
     if "source" in frame and frame["source"].eq("published").any():
@@ -139,7 +139,7 @@ def token_heat_map(
 ) -> Markup:
     """HTML of prompts, one below another, with each token shaded by its share of the score.
 
-    The HTML needs the style sheet heatmap.css, which report pages and notebook displays include.
+    It needs the style sheet heatmap.css, which report pages and notebook displays include.
 
     Args:
         shares: the result of `interp.analysis.segments.token_shares` for one model.
@@ -148,7 +148,7 @@ def token_heat_map(
         method: name of the attribution method whose scores are shown.
 
     Raises:
-        UserError: the scores are from several models, or a prompt has no answer or no scores by
+        UserError: the scores are from several models, or a prompt has no answer or no scores from
             the method.
     """
     models = shares["model"].unique().tolist()
@@ -202,7 +202,7 @@ def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """HTML without scripts that follows the light or dark theme of a notebook."""
+    """HTML without scripts that adapts to a notebook's light or dark theme."""
 
     html: str = field(repr=False)
 
@@ -211,5 +211,5 @@ class Display:
 
 
 def notebook_html(tables: Sequence[Titled], heat_maps: Sequence[Markup] = ()) -> str:
-    """Tables under their titles, and heat maps below them, with the required styles."""
+    """Tables under their titles, followed by heat maps, with the required styles."""
     return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps)

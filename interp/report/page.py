@@ -19,7 +19,7 @@ Titled = tuple[str, pd.DataFrame]
 
 @dataclass(frozen=True)
 class TableItem:
-    """A table that the reader can sort; also written to tables/NAME.csv, unrounded."""
+    """A table that the reader can sort; it is also written, unrounded, to tables/NAME.csv."""
 
     name: str
     """Stem of the table's file: letters, digits, "_" and "-"."""
@@ -28,8 +28,8 @@ class TableItem:
     note: str = ""
     """Notes on reading the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
-    """Tables that the terminal and the notebook show instead, such as parts of a wide table. If
-    empty, nothing is shown; if None, the table itself is shown."""
+    """Tables that terminals and notebooks show instead, such as parts of a wide table. If empty,
+    nothing is shown; if None, the table itself is shown."""
     display: pd.DataFrame | None = None
     """What the page shows instead, such as numbers with their intervals as text, or only the
     columns that can be compared."""
@@ -41,13 +41,13 @@ class TableItem:
 
     @property
     def shown(self) -> Sequence[Titled]:
-        """The tables that the terminal and the notebook show."""
+        """The tables that terminals and notebooks show."""
         return [(self.title, self.frame)] if self.narrow is None else self.narrow
 
 
 @dataclass(frozen=True)
 class FigureItem:
-    """A figure; also written to figures/NAME.svg and figures/NAME.png."""
+    """A figure; it is also written to figures/NAME.svg and figures/NAME.png."""
 
     name: str
     """Stem of the figure's files: letters, digits, "_" and "-"."""
@@ -55,7 +55,8 @@ class FigureItem:
     draw: "Callable[[], Axes]"
     """Function that draws the figure and returns any of its axes."""
     note: str = ""
-    """Notes on reading the figure (dots, bars, whiskers and tests), also the caption in its files.
+    """Notes on reading the figure (dots, bars, whiskers and tests), which are the caption in its
+    files.
     """
 
 
@@ -71,7 +72,7 @@ class HeatMapItem:
 
 @dataclass(frozen=True)
 class PictureItem:
-    """A picture of the page itself, from `interp.report.circuit_picture`."""
+    """A picture embedded in the page, from `interp.report.circuit_picture`."""
 
     name: str
     """Letters, digits, "_" and "-"; the picture's anchor."""
@@ -87,7 +88,7 @@ class PromptsItem:
 
     title: str
     frame: pd.DataFrame
-    """One row per prompt: its text, the answers by model, and the columns of filters."""
+    """One row per prompt: its text, each model's answer, and the columns for filters."""
     filters: tuple[str, ...]
     """Columns whose values select prompts."""
     models: tuple[str, ...]
@@ -109,7 +110,7 @@ class Section:
 
 
 MOST_SENTENCES, MOST_WORDS = 5, 25
-"""Maximum number of sentences on the first screen, and of words in each."""
+"""Maximum number of sentences on the first screen, and of words in each sentence."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Glance:
     asked: str
     """The question, the models, and how much was measured."""
     sentences: tuple[str, ...]
-    """At most `MOST_SENTENCES` of at most `MOST_WORDS` words, each quotable and with its n."""
+    """At most `MOST_SENTENCES` quotable sentences, each with at most `MOST_WORDS` words and with
+    its n."""
     items: tuple[TableItem | FigureItem, ...] = ()
     """One row of headline numbers per model, and the figure with the main result."""
     legend: str = ""
@@ -141,13 +143,13 @@ class Report:
     glance: Glance | None = None
     """The first screen."""
     paper: str = ""
-    """Works to cite along with interp if the report repeats a paper's study."""
+    """Works to cite along with interp if the report repeats the study of a paper."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Terms of this report, with their meanings and other names."""
+    """Terms used in this report, with their meanings and other names."""
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Everything that the page shows, the first screen first."""
+        """Everything that the page shows, beginning with the first screen."""
         first: tuple[Item, ...] = self.glance.items if self.glance else ()
         return (*first, *(item for section in self.sections for item in section.items))
 
@@ -161,13 +163,13 @@ MOST_PROMPTS = 2000
 """Largest number of prompts on a page; larger sets are reduced to evenly spread whole pairs."""
 
 MOST_CHARACTERS = 2_000_000
-"""Largest total number of characters of the prompts on a page."""
+"""Largest total number of characters in the prompts on a page."""
 
 MOST_VALUES = 300
-"""Largest number of values of a factor by which the page can filter prompts."""
+"""Largest number of values that a factor may have for the page to filter prompts by it."""
 
 RIGHT, WRONG = "✓", "✗"
-"""Suffixes of answers."""
+"""Suffixes added to answers."""
 
 
 def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
@@ -193,7 +195,7 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
 
 
 def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
-    """Approximately the number of prompts that a page shows, in whole pairs."""
+    """Whole pairs, with approximately as many prompts as a page shows."""
     pairs = prompts["pair_id"].unique()
     characters = int(prompts["text"].str.len().sum())
     step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))
@@ -201,7 +203,7 @@ def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _outcomes(rows: pd.DataFrame) -> pd.Series:
-    """A model's answer, and whether it is correct; empty if the model was not asked."""
+    """A model's answer and whether it is correct; empty if the model was not asked."""
     failed = rows["error"].fillna("") != ""
     answer = rows["answer"].fillna("").replace("", "no answer").mask(failed, "error")
     correct = rows["correct"].eq(True).fillna(False).astype(bool)

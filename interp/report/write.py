@@ -1,4 +1,4 @@
-"""A report as files: an HTML page that needs no network, with its tables and figures next to it.
+"""A report as files: an HTML page that needs no network, and its tables and figures next to it.
 
 1. Check that no two tables and no two figures share a name.
 2. Create a CSV file for each table, and an SVG and a PNG file for each figure.
@@ -47,7 +47,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         report: the content of the page.
         folder: folder of the page, created if it does not exist.
         page: name of the page's file.
-        embed: write only the page, which then contains the files of its tables and figures.
+        embed: write only the page, which then contains its tables and figures as files.
 
     Raises:
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
@@ -91,7 +91,7 @@ _KINDS = {
 
 
 def _words(report: Report) -> Iterator[str]:
-    """The texts of a report and the headings of its tables."""
+    """The texts in a report and the headings in its tables."""
     yield report.text
     if report.glance:
         yield from (report.glance.asked, report.glance.legend, *report.glance.sentences)
@@ -106,7 +106,7 @@ def _words(report: Report) -> Iterator[str]:
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
     for name in ("tables", "figures"):
-        # Do not follow a link out of the report's folder, since others may be able to create one.
+        # Do not follow links out of the report's folder, since others may be able to create them.
         try:
             make_folder(folder, name)
         except UserError as error:
@@ -145,7 +145,7 @@ def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
 
 
 def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
-    """A figure as an element of a page, and the figure's files by path."""
+    """A figure as an element of a page, and the contents of its files by path."""
     with house_style():
         figure = item.draw().get_figure(root=True)
         assert isinstance(figure, Figure)
@@ -161,7 +161,7 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
 
 
 LEAST_LETTERS = 9.0
-"""Least size of a figure's letters on the page, in pixels; a narrower box scrolls."""
+"""Smallest size in pixels of a figure's letters on the page; a box that is too narrow scrolls."""
 
 
 def _least_width(figure: Figure) -> float:
@@ -176,7 +176,7 @@ def _least_width(figure: Figure) -> float:
 
 
 def figure_svg(figure: Figure, *, name: str) -> str:
-    """An SVG file's text, reproducible byte by byte; `name` seeds its ids."""
+    """The text of an SVG file, reproducible byte by byte; its ids are seeded with `name`."""
     file = io.StringIO()
     # Draw letters as outlines, so the figure does not depend on installed fonts.
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": name}):
@@ -185,12 +185,12 @@ def figure_svg(figure: Figure, *, name: str) -> str:
 
 
 def inline_svg(svg: str, *, name: str, label: str, least: float) -> Markup:
-    """The <svg> element for a page, with ids that are unique to `name` and a label for readers.
+    """The <svg> element for a page, with ids unique to `name` and a label for screen readers.
 
     It is never narrower than `least` pixels.
 
-    Matplotlib numbers ids from one in each file, so on one page a figure would take clip paths and
-    markers from another, and its style sheet would apply to the whole page.
+    Matplotlib numbers ids from one in each file, so a figure would use the clip paths and markers
+    of another figure on the same page, and its style sheet would apply to the whole page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
@@ -213,18 +213,18 @@ _BIBTEX = """\
 
 @dataclass(frozen=True)
 class Provenance:
-    """The facts about all calls from the record of a run or study."""
+    """Facts about all calls, from the record of a run or study."""
 
     measured: str
-    """The day, or the first and the last day, in UTC."""
+    """The day, or the first and last days, in UTC."""
     versions: tuple[str, ...]
     """Versions of interp."""
     commands: tuple[str, ...]
-    """Distinct command lines, without those of calls from Python."""
+    """Distinct command lines; calls from Python have none."""
 
     @property
     def bibtex(self) -> str:
-        """The bibliography entry for interp: the last version used, and the year of measuring."""
+        """The bibliography entry for interp: the last version used and the year of measurement."""
         return _BIBTEX.format(version=self.versions[-1], year=self.measured[-10:-6])
 
 
@@ -276,7 +276,7 @@ TERMS: Mapping[str, str] = {
 
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
-    """The terms of a page's text and of its study, with meanings, in alphabetical order."""
+    """The terms in a page's text and in its study, with meanings, in alphabetical order."""
     words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
     used = sorted(words, key=str.lower)
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)

@@ -1,1 +1,1 @@
-"""The results of each measurement, for display on the terminal, in files, pages and notebooks."""
+"""Results of each measurement, for display on the terminal and in files, pages and notebooks."""

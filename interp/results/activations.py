@@ -1,11 +1,11 @@
-"""Export of activations: a safetensors file per model, and one index of all vectors.
+"""Export of activations: one safetensors file per model, and an index of all vectors.
 
 1. One pass over the shards counts the vectors of each tensor, which is a site in a layer.
-2. A second pass writes each shard's vectors into their places, one shard in memory at a time.
+2. A second pass writes each shard's vectors at their positions, with one shard in memory at a time.
 3. The index lists the tensor and row of each vector, with its prompt's factors and answer.
 
-A safetensors file starts with the length of its header in 8 bytes, little-endian. The header, JSON
-with the type, shape and offsets of each tensor, precedes the tensors
+A safetensors file starts with the length of its header in 8 bytes, little-endian. The header, which
+is JSON with the type, shape and offsets of each tensor, precedes the tensors
 (https://huggingface.co/docs/safetensors).
 """
 
@@ -42,7 +42,7 @@ _KEY = ["model", "site", "layer"]
 _PLACE = [name for name in SCHEMAS[_TABLE].names if name != "vector"]
 
 Part = tuple[str, Float32[ndarray, "row width"]]
-"""The name of a tensor and its next rows."""
+"""A tensor's name and its next rows."""
 
 _ALIGNED = 8
 """The header's length in bytes is a multiple of this number, to align tensors."""
@@ -64,7 +64,7 @@ Counts = Mapping[Key, Count]
 
 
 class ActivationVectors(Result):
-    """Vectors of prompts, which a run folder also holds as files."""
+    """Vectors from prompts, which a run folder also contains as files."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The number of vectors read at each site."""
@@ -77,7 +77,7 @@ class ActivationVectors(Result):
         return summarize(answers, answers[answers["error"] != ""])
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """The vectors of each model as tensors, and one index."""
+        """The vectors of each model as tensors, and one index for all models."""
         measured = self.measured
         return _files(measured.run, self._counts) if isinstance(measured, InFolder) else {}
 
@@ -97,7 +97,7 @@ def tensor_name(site: str, layer: int) -> str:
 
 
 def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """Count the vectors over parts, each of which holds complete prompts."""
+    """Count the vectors in parts, each of which contains complete prompts."""
     found: dict[Key, Count] = {}
     for part in parts:
         for place, rows in part.groupby(_KEY, sort=False):
@@ -126,7 +126,7 @@ def _summary(counts: Counts) -> pd.DataFrame:
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """A writer for each file; the tensors precede the index that names their rows."""
+    """A writer for each file; the tensors come before the index that refers to their rows."""
     models = run.finished_models()
     found: dict[str, partial[None]] = {}
     for model in models:
@@ -194,7 +194,7 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
 
 
 def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table joined with another by prompt; shared columns come from the first."""
+    """A table joined with another by prompt; shared columns are taken from the first."""
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(
@@ -222,7 +222,7 @@ def fill_tensors(
     Args:
         file: the file to write.
         shapes: shape of each tensor, by name.
-        parts: rows of the tensors, in order within each tensor.
+        parts: rows of the tensors, in each tensor's order.
         about: the file's metadata.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Answers of models: probabilities of the next token, and generated text."""
+"""Models' answers: probabilities of the next token, and generated text."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -20,13 +20,13 @@ from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FEW_SIDES = 3
-"""Largest number of sides whose accuracies are shown, next to that over whole groups."""
+"""Largest number of sides whose accuracies are shown next to the accuracy over whole groups."""
 
 _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
 class Answered(Result):
-    """Results with answers of models; their page counts only whole pairs."""
+    """Results with models' answers; their page counts only whole pairs."""
 
     answered: ClassVar[str] = "answers"
     """The table of the answers."""
@@ -39,12 +39,12 @@ class Answered(Result):
         return self.table(self.answered)
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Compare models on shared prompts: one row per side of a pair, and one for whole pairs.
+        """Compare two models on shared prompts: one row for each side, and one for whole pairs.
 
         Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
-        b, with its 95% interval and p with clusters as the unit, and the bounds of differences that
-        are not excluded; the numbers of pairs that only one model has right; and the p-value of
-        McNemar's exact test, which treats pairs as independent.
+        b, with its 95% interval and p with clusters as the unit, and the bounds of the differences
+        that are not excluded; the numbers of pairs that only one model answers correctly; and the
+        p-value of McNemar's exact test, which treats pairs as independent.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
@@ -58,12 +58,12 @@ class Answered(Result):
         return comparison_table(*pairs, measures=measures, cluster=cluster)
 
     def report(self) -> Report:
-        """The page on the result; it counts only complete pairs."""
+        """The page about the result; it counts only complete pairs."""
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
     def headline(self) -> pd.DataFrame:
-        """Accuracy over whole pairs and, if there are few sides, on each, with their intervals."""
+        """Accuracy over whole pairs and, if there are few sides, on each side, with intervals."""
         prompts, cluster = self.prompts, self.cluster
         answers = self._own_answers[self._own_answers["correct"].notna()]
         sides = tuple(map(str, prompts["side"].unique()))
@@ -93,7 +93,7 @@ class Answered(Result):
         )
 
     def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows, and a row with a note for each model without a judged answer."""
+        """The rows, plus a row with a note for each model without a judged answer."""
         models = pd.Index(self._own_answers["model"].unique(), name="model")
         reason = "no answer was judged"
         return (
@@ -103,7 +103,7 @@ class Answered(Result):
         )
 
     def sections(self) -> Iterator[Section]:
-        """The items, and the prompts with all answers."""
+        """The items, followed by the prompts with all answers."""
         yield from super().sections()
         yield Section("Prompts", items=(prompts_item(self.prompts, self.answers),))
 
@@ -121,12 +121,12 @@ class Answered(Result):
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """A note about models whose next token is often not an answer."""
+        """A note about models that often give a next token that is not an answer."""
         return "; ".join(notes_without_answer(self._own_answers))
 
 
 class Scores(Answered):
-    """Answers of models to prompts, from the probabilities of the next token."""
+    """Models' answers to prompts, from the probabilities of the next token."""
 
     @property
     def option_probabilities(self) -> pd.DataFrame:
@@ -153,7 +153,7 @@ class Completions(Answered):
         return self.table("completions")
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy of the texts and the shares of their outcomes, one row per model."""
+        """Accuracy of the texts, and the share of each outcome; one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
         if "thoughts" in self.measured.names():

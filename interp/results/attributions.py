@@ -1,4 +1,4 @@
-"""What is shown of attributions: how segments and tokens contribute to answers."""
+"""Display of attributions: how segments and tokens contribute to answers."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
@@ -39,7 +39,7 @@ HEAT_MAP_PAIRS = 4
 
 
 class Attributions(Answered):
-    """Answers of models to prompts, and their attributions."""
+    """Models' answers to prompts, and attributions of these answers."""
 
     question: ClassVar[str] = "On which segments do the models' answers rest?"
 
@@ -65,7 +65,7 @@ class Attributions(Answered):
 
     @property
     def ratio(self) -> tuple[str, str] | None:
-        """The two segments that the prompts' system compares, the first over the second."""
+        """The two segments that the prompts' system compares: numerator, then denominator."""
         return self.measured.about.ratio
 
     def to_frame(self) -> pd.DataFrame:
@@ -76,11 +76,13 @@ class Attributions(Answered):
         """Ratios of one segment's share to another's, with one row per prompt and method.
 
         Args:
-            above: the segment in the numerator; by default that of the prompts' system.
-            below: the segment in the denominator; by default that of the prompts' system.
+            above: the segment in the numerator; by default, the one that the prompts' system
+                specifies.
+            below: the segment in the denominator; by default, the one that the prompts' system
+                specifies.
 
         Raises:
-            UserError: an argument is missing, and the system compares no segments.
+            UserError: an argument is missing and the system compares no segments.
         """
         named = self.ratio or (above, below)
         above, below = above or named[0], below or named[1]
@@ -94,7 +96,7 @@ class Attributions(Answered):
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """Rankings of the deciding segments by method and prompt; empty if none are named."""
+        """Rankings of the deciding segments by method and prompt; empty if the data name none."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
@@ -102,7 +104,7 @@ class Attributions(Answered):
         return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
 
     def token_shares(self) -> pd.DataFrame:
-        """The token scores with each token's text, segment and share of the prompt's scores.
+        """The token scores, with each token's text, segment and share of the prompt's scores.
 
         Raises:
             UserError: the tokens were not kept.
@@ -132,7 +134,7 @@ class Attributions(Answered):
     def heat_map(
         self, pair: str | None = None, *, model: str | None = None, method: str | None = None
     ) -> Display:
-        """The prompts of a pair as running text, with each token shaded by its share of the scores.
+        """A pair's prompts as running text, with each token shaded by its share of the scores.
 
         Args:
             pair: a `pair_id` of the prompts table; by default the first.
@@ -183,7 +185,7 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracies, ratios if segments are compared, scores by segment and deciding segments."""
+        """Accuracies, any ratios of compared segments, scores by segment, and deciding segments."""
         yield self._by_model()
         table = self.segments()
         thinks = table["segment"].map(is_part).any()
@@ -209,7 +211,7 @@ class Attributions(Answered):
             yield TableItem("decisive_table", title, table, note)
 
     def headline(self) -> pd.DataFrame:
-        """Paired accuracy, and ratios of the compared segments by method, or shares of segments."""
+        """Paired accuracy, with the ratios of compared segments or else the shares of segments."""
         accuracy = super().headline()
         accuracy = accuracy[accuracy["number"] == "paired accuracy"]
         cluster = self.cluster or "pair_id"
@@ -259,7 +261,7 @@ class Attributions(Answered):
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
 
     def sections(self) -> Iterator[Section]:
-        """The items with the heat maps, and the prompts with all answers."""
+        """The items with the heat maps, followed by the prompts with all answers."""
         results, *others = super().sections()
         kept = self._keeps_tokens
         maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS) if kept else []
@@ -267,7 +269,7 @@ class Attributions(Answered):
         yield from others
 
     def noted(self) -> Mapping[str, object]:
-        """Shares without an answer, and errors of answers and scores."""
+        """Shares without an answer, and errors in answers and scores."""
         answers, columns = self._own_answers, ["model", "prompt_id", "error"]
         rows = (
             self.measured.parts("segment_scores", columns, filters=[("error", "!=", "")])
@@ -286,7 +288,7 @@ class Attributions(Answered):
         return self.ratios()
 
     def _by_model(self) -> TableItem:
-        """One row per model: accuracies, with ratios if segments are compared."""
+        """One row per model: accuracies and, if segments are compared, ratios."""
         if self.ratio is None:
             item = self._accuracy_item()
             name, title, table, scores = item.name, item.title, item.frame, []

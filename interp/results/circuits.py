@@ -1,4 +1,4 @@
-"""Circuits: how much of a model's answer a set of edges keeps, overall and in every phrasing."""
+"""Circuits: how much of a model's answer a set of edges preserves, overall and by phrasing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -50,12 +50,12 @@ underlined."""
 
 
 class CircuitAnswers(Result):
-    """The answers of models restricted to the edges of circuits."""
+    """Answers of models that are restricted to the edges of circuits."""
 
     question = "How many edges does an answer need?"
 
     def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
-        """Take the tables, and the effects from which circuits were chosen if in memory."""
+        """Store the tables and, if in memory, the effects from which circuits were chosen."""
         super().__init__(measured)
         self._in_memory = effects
 
@@ -74,7 +74,7 @@ class CircuitAnswers(Result):
         return self.circuits
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Areas, shares kept by size, and the circuits that hold in every value of a factor."""
+        """Areas, shares preserved by size, and circuits that hold for every value of a factor."""
         own = self.circuits, self.pairs, self.clusters
         one_per = f", one per {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=one_per)
@@ -104,7 +104,7 @@ class CircuitAnswers(Result):
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
-        """The smallest cmd of each model, and that of random circuits."""
+        """The smallest cmd for each model, next to that of random circuits."""
         table = self._areas
         is_random = table["method"] == "random"
         parts = [
@@ -128,7 +128,7 @@ class CircuitAnswers(Result):
         return circuit_area_table(self.circuits, self.pairs, self.clusters)
 
     def sections(self) -> Iterator[Section]:
-        """The items with a picture of each model's circuits."""
+        """The items, with a picture of each model's circuits."""
         results, *others = super().sections()
         yield Section(results.title, items=(*results.items, *self._pictures()))
         yield from others
@@ -137,7 +137,7 @@ class CircuitAnswers(Result):
         """The effects from which circuits were chosen: pair_id, method, writer, reader, effect.
 
         Raises:
-            UserError: the run of `edges` that holds the effects was moved or deleted.
+            UserError: the run of `edges` that contains the effects was moved or deleted.
         """
         from interp.circuits.effects import read_effects
         from interp.measurements.circuits import ranking
@@ -161,7 +161,7 @@ class CircuitAnswers(Result):
 
     @cached_property
     def _chosen(self) -> list[str]:
-        """The values of the split factor from whose effects the circuits were chosen."""
+        """The values of the split factor whose effects were used to choose the circuits."""
         factor = self._factor
         if factor is None:
             return []
@@ -169,7 +169,7 @@ class CircuitAnswers(Result):
         return sorted(self.effects(models[0])[factor].unique())
 
     def _split(self) -> Iterator[TableItem]:
-        """The circuits in each value of the split factor; nothing without a split."""
+        """The circuits under each value of the split factor; nothing without a split."""
         factor = self._factor
         if factor is None:
             return
@@ -187,10 +187,10 @@ class CircuitAnswers(Result):
         yield TableItem("split_table", f"Circuits by {factor}", distances, note, narrow=())
 
     def draw(self, model: str | None = None) -> "Display":
-        """Draw the greedy circuits of a model by layer, for a notebook, with a choice of size.
+        """Draw a model's greedy circuits by layer, for a notebook, with a selectable size.
 
         Args:
-            model: name of the model; the first if not given.
+            model: name of the model; by default, the first.
 
         Raises:
             UserError: there is no such model, or the effects of its edges were moved or deleted.
@@ -202,13 +202,13 @@ class CircuitAnswers(Result):
         return Display(f"<style>{source('circuit.css')}</style>{drawn.html}")
 
     def _pictures(self) -> Iterator[PictureItem]:
-        """One picture for each model; none if the run of edges was moved."""
+        """One picture for each model; none if the run of `edges` was moved."""
         for number, model in enumerate(self.pairs["model"].unique()):
             with suppress(UserError):
                 yield self._picture(str(model), f"circuit-{number}")
 
     def _picture(self, model: str, name: str) -> PictureItem:
-        """A picture of the circuits chosen by exact effects or, without them, the first method."""
+        """A picture of the circuits chosen by exact effects or, failing that, the first method."""
         from interp.circuits.choice import greedy_members  # imports torch
         from interp.report.circuit_picture import circuit_picture
 

@@ -1,4 +1,4 @@
-"""Edges: effects on the answer of connections between a model's components."""
+"""Edges: how connections between a model's components affect its answer."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -18,7 +18,7 @@ from interp.results.result import Result, note_errors
 from interp.statistics.summaries import grouped
 
 _SHOWN = 20
-"""Number of edges of each model and method on the terminal and the page."""
+"""Number of edges shown for each model and method on the terminal and the page."""
 
 _EDGES = """Mean change of a prompt's metric, in logits, when one reader reads what one writer adds
 in the other prompt of the pair (noising: the clean prompt is run; denoising: the corrupt prompt is
@@ -89,7 +89,7 @@ class EdgeEffects(Result):
         return self.edges
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """The largest edges, and estimates against exact effects."""
+        """The edges with the largest effects, and estimates compared with exact effects."""
         table, cluster = self._effects, self.cluster
         note = _EDGES.format(clusters=f", one per {cluster}" if cluster else "", shown=_SHOWN)
         both = table["direction"].nunique() > 1
@@ -122,7 +122,7 @@ class EdgeEffects(Result):
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
-        """The largest edges of each model, by the first method."""
+        """The edges with the largest effects in each model, by the first method."""
         table = self._effects
         table = table[table["method"] == table["method"].iloc[:1].max()]
         parts = []
@@ -155,7 +155,7 @@ class EdgeEffects(Result):
         return level if isinstance(level, float) else None
 
     def _bounds(self) -> Iterator[TableItem]:
-        """Bounds on the errors of the estimates; nothing without a guarantee."""
+        """Bounds on the errors of the estimates; nothing if there is no guarantee."""
         level = self._guarantee
         if level is None:
             return
@@ -177,7 +177,7 @@ class EdgeEffects(Result):
         return "no effect" if sample is None else f"none of {sample} edges drawn at random"
 
     def _components(self) -> Iterator[TableItem]:
-        """Variance over phrasings; nothing if there are fewer than two phrasings."""
+        """Variance across phrasings; nothing if there are fewer than two phrasings."""
         prompts = self.prompts
         if PHRASING not in prompts or prompts[PHRASING].nunique() < 2:
             return

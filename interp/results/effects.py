@@ -1,4 +1,4 @@
-"""What is shown of the exact effects of segments."""
+"""Display of the exact effects of segments."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class SegmentEffects(Result):
-    """The effect of each segment on the answers of models."""
+    """The effect of each segment on models' answers."""
 
     question: ClassVar[str] = "How much does each segment change the answer, in logits?"
 
     def headline(self) -> pd.DataFrame:
-        """Mean Shapley values of the segments with the largest values, in logits."""
+        """Mean Shapley values, in logits, of the segments for which they are largest."""
         effects = self.table("segment_effects", EFFECT_COLUMNS)
         effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
         effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]

@@ -1,4 +1,4 @@
-"""Measured tables, either in memory or in a run folder that is read shard by shard."""
+"""Measured tables, in memory or in a run folder that is read shard by shard."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ class About:
     seed: int = 0
     """The seed of the prompts."""
     ratio: tuple[str, str] | None = None
-    """The two segments that the system compares, the first over the second."""
+    """The two segments that the system compares: numerator, then denominator."""
     decisive: Decisive | None = None
     """The factor that names the deciding segments, if any."""
 
@@ -67,7 +67,7 @@ class MeasuredTables(ABC):
 
     @abstractmethod
     def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
-        """The files with the rows of a table, which may be large, or the table itself."""
+        """The files that contain a table, which may be large, or the table itself."""
 
     @abstractmethod
     def _parts(
@@ -78,7 +78,7 @@ class MeasuredTables(ABC):
     def parts(
         self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
     ) -> Iterator[pd.DataFrame]:
-        """A table in parts, each of which fits into memory and holds whole pairs.
+        """A table in parts, each of which fits into memory and contains whole pairs.
 
         Args:
             name: name of the table.
@@ -113,7 +113,7 @@ class MeasuredTables(ABC):
         return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
     def whole_pairs(self: _Tables, answers: str) -> _Tables:
-        """These tables, restricted to pairs that every model answered in a table."""
+        """These tables, restricted to the pairs that every model answered in the given table."""
         prompts = self.table("prompts", ["prompt_id", "pair_id"])
         ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
         found = copy(self)
@@ -121,7 +121,7 @@ class MeasuredTables(ABC):
         return found
 
     def size(self, name: str) -> int:
-        """The number of rows of a table."""
+        """The number of rows in a table."""
         return sum(map(len, self.parts(name)))
 
     def record(self) -> Mapping[str, object]:
@@ -129,7 +129,7 @@ class MeasuredTables(ABC):
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """A line about each model that is not completely measured."""
+        """A line about each model that is not yet completely measured."""
         return ()
 
 
@@ -152,17 +152,17 @@ class InFolder(MeasuredTables):
         return self.run.tables()
 
     def models(self) -> list[str]:
-        """The models of the record, whether begun or not."""
+        """The models in the record, whether begun or not."""
         return list(self.run.record.models)
 
     def _parts(
         self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
-        """Shard by shard."""
+        """The table's shards, one at a time."""
         return self.run.parts(name, columns, filters=filters)
 
     def rows(self, name: str) -> Sequence[Path]:
-        """The files of the shards."""
+        """The table's file in each shard."""
         return self.run.rows(name)
 
     def size(self, name: str) -> int:
@@ -209,7 +209,7 @@ class InMemory(MeasuredTables):
         return [name for name in self._tables if name != "prompts"]
 
     def models(self) -> list[str]:
-        """The models of the first table."""
+        """The models in the first table."""
         return list(map(str, self.rows(self.names()[0])["model"].unique()))
 
     def _parts(

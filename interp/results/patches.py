@@ -61,7 +61,7 @@ between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the m
 prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
-"""Columns of patches; a heat map shows one value of each column."""
+"""Columns of patches for each of which a heat map shows only one value."""
 
 _TERMINAL = 79
 _NUMBER = 8
@@ -69,7 +69,7 @@ _NUMBER = 8
 
 
 class Patches(Result):
-    """The effects of patches on the answers of models."""
+    """The effects of patches on models' answers."""
 
     question: ClassVar[str] = "Where do activations of the other prompt change the answer?"
 
@@ -85,7 +85,7 @@ class Patches(Result):
 
     @property
     def node_sets(self) -> pd.DataFrame | None:
-        """The node_sets table, with one row per pair, ranking and set; None if not requested."""
+        """The node_sets table, one row per pair, ranking and set; None if not requested."""
         return self.table("node_sets") if "node_sets" in self.measured.names() else None
 
     def to_frame(self) -> pd.DataFrame:
@@ -93,14 +93,14 @@ class Patches(Result):
         return self.patches
 
     def summary(self) -> pd.DataFrame:
-        """Means over pairs, with 95% intervals by a bootstrap over clusters and tests.
+        """Means over pairs, with tests and with 95% intervals from a bootstrap over clusters.
 
         One row per model, direction, method, source, site, layer, head, role and group of pairs.
         `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for
-        other pairs, and "all" for all pairs. `effect` is in logits of the answers that the data
-        contrasts, such as Yes minus No. `recovered` is the mean effect divided by the mean
-        difference between the two prompts, for recognized pairs: 1 if the patch yields the answer
-        of its source prompt.
+        other pairs, and "all" for all pairs. `effect` is the change in the logit difference between
+        the answers that the data contrast, such as Yes minus No. `recovered` is the mean effect
+        divided by the mean difference between the two prompts, for recognized pairs: 1 if the patch
+        yields the answer of its source prompt.
         """
         return self._effects
 
@@ -111,8 +111,8 @@ class Patches(Result):
 
         Args:
             value: effect, over all pairs, or recovered, over pairs that the model recognizes.
-            which: values of the summary's columns, such as model, site and head; by default the
-                first value of a column.
+            which: values of the summary's columns, such as model, site and head; by default, each
+                column's first value.
 
         Raises:
             UserError: there is no such value.
@@ -143,14 +143,14 @@ class Patches(Result):
     def asked(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell, by the requested method, in parts.
 
-        The cells verified after an estimate are omitted, since they are the largest.
+        Cells verified after an estimate are omitted, since only large estimates are verified.
         """
-        # A study, or Python, may have measured with the defaults, which are not recorded.
+        # A study or a call from Python may have used the defaults, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")
         return self.measured.parts("patches", filters=[("method", "==", method)])
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Heat maps, effects by role, checks of estimates, and sets of cells."""
+        """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
         cluster = self.cluster
         note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
@@ -174,7 +174,7 @@ class Patches(Result):
         return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
-        """The pairs that each model recognizes, and its largest effects over all pairs."""
+        """The pairs that each model recognizes, and the largest effects over all pairs."""
         recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
         shares = proportions(recognized, values=["recognized"], by=["model"], cluster="cluster")
         parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
@@ -216,7 +216,7 @@ class Patches(Result):
         return effect_table(self.asked(), self._clustered(), cluster="cluster")
 
     def _clustered(self) -> pd.DataFrame:
-        """The pairs with the column cluster: the system's factor, or each pair by itself."""
+        """The pairs, with a column `cluster`: the system's factor, or each pair by itself."""
         pairs, factor = self.pairs, self.cluster
         if factor is None:
             return pairs.assign(cluster=pairs["pair_id"])
@@ -237,7 +237,7 @@ class Patches(Result):
         yield from items.values()
 
     def _estimates(self) -> Iterator[TableItem]:
-        """A run's estimates checked against exact effects; empty without estimates."""
+        """A run's estimates compared with exact effects; empty without estimates."""
         level = self._parameters.get("guarantee")
         if self._parameters.get("verify") or level is not None:
             table = verification_table(self.measured.parts("patches"))
@@ -252,7 +252,7 @@ class Patches(Result):
             yield TableItem("bound_table", title, strata, note, narrow=())
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """Effects of sets of cells, with a table and a figure per model; empty if not requested."""
+        """Effects of sets of cells, one table and one figure per model; empty if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self._clustered()
@@ -274,10 +274,10 @@ class Patches(Result):
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
-    """Effects of patching the premises next to their attribution scores, prompt by prompt.
+    """Effects of patching the premises, compared with their attribution scores prompt by prompt.
 
     Raises:
-        UserError: the attributions compare no two segments.
+        UserError: the attributions do not compare two segments.
     """
     if attributed.ratio is None:
         raise UserError(
@@ -304,7 +304,7 @@ def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableI
 
 
 def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
-    """A figure of patches by its name; matplotlib is imported only to draw."""
+    """A figure of patches, by name; matplotlib is imported only when it is drawn."""
     from interp.report.figures import patches
 
     drawn: Axes = getattr(patches, kind)(rows, **options)
@@ -321,7 +321,7 @@ def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
 
 
 def _file_name(*parts: str) -> str:
-    """The stem of a figure's files."""
+    """The stem of the names of a figure's files."""
     return re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(parts))
 
 
@@ -329,7 +329,7 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
     """The rows with the named values, and the first value of all other columns.
 
     Raises:
-        UserError: a column is unknown, or no row has a value.
+        UserError: a column is unknown, or no row has one of the values.
     """
     columns = ("direction", *_PANEL)
     for name in which:
@@ -349,9 +349,9 @@ def _head(rows: pd.DataFrame) -> int | None:
 
 
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables for a terminal: effects of all pairs, and recovered shares of recognized pairs.
+    """Titled tables for a terminal: effects for all pairs, recovered shares for recognized pairs.
 
-    A row is a role and a column is a layer; a table has as many layers as fit side by side.
+    Rows are roles and columns are layers; each table has as many layers as fit side by side.
     """
     for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
         where = ", ".join(map(str, cell.values()))
@@ -364,7 +364,7 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
 
 
 def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
-    """One column of the effect table as titled tables of roles by layers."""
+    """One column of the effect table, as titled tables of roles by layers."""
     index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
     shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
     table = shown.pivot(index=index, columns="layer", values="text").fillna("")
@@ -382,6 +382,6 @@ def _number_text(number: float) -> str:
 
 
 def _width(column: tuple[Hashable, pd.Series]) -> int:
-    """Width in characters of a column on the terminal, with the space after it."""
+    """Width in characters of a column on the terminal, including the space after it."""
     name, values = column
     return max(map(len, [str(name), *values.astype(str)])) + 1

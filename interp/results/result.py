@@ -1,8 +1,8 @@
-"""A result: the tables of a measurement, and the only definition of their display.
+"""A result: the tables of a measurement, and the single definition of how they are displayed.
 
-`items` derives small tables and figures from the measured tables. The terminal prints them
-(`report.console.print_items`), a run's folder gets CSV and PNG files (`write_files`), and pages and
-notebooks show them.
+`items` derives small tables and figures from the measured tables. They are printed on the terminal
+(`report.console.print_items`), written to a run's folder as CSV and PNG files (`write_files`), and
+shown on pages and in notebooks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ _R = TypeVar("_R", bound="Result")
 
 
 class Result:
-    """The result of a measurement: tables of all its models and prompts.
+    """The result of a measurement: the tables for all its models and prompts.
 
-    A spec names its subclass as `result`; `items` defines what is shown.
+    A spec's `result` is a subclass; `items` defines what is shown.
     """
 
     question: ClassVar[str] = ""
@@ -58,11 +58,11 @@ class Result:
         yield from ()
 
     def noted(self) -> Mapping[str, object]:
-        """Facts about each model that the items do not show; prints a line about each problem."""
+        """Facts about each model that the items omit; prints a line about each problem."""
         return {}
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """Writers of additional files of the run folder, by name; they read only its shards."""
+        """Writers of additional files in the run folder, by name; they read only its shards."""
         return {}
 
     @property
@@ -131,7 +131,7 @@ class Result:
         )
 
     def report(self) -> Report:
-        """The page on the result, finished or not.
+        """The page about the result, finished or not.
 
         Raises:
             UserError: nothing has been measured yet, or the measurement has no items.
@@ -164,11 +164,11 @@ class Result:
         return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
 
     def in_words(self) -> str:
-        """Findings in words, after the first screen; none by default."""
+        """Findings in words, shown after the first screen; none by default."""
         return ""
 
     def extent(self) -> str:
-        """How much was measured, in a sentence."""
+        """A sentence about how much was measured."""
         prompts = len(self.table("prompts", ["prompt_id"]))
         return f"{counted(prompts, 'prompt')}, {counted(len(self.measured.models()), 'model')}."
 
@@ -177,7 +177,7 @@ class Result:
         return pd.DataFrame(columns=COLUMNS)
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The item with the main result; None to draw the headline numbers."""
+        """The item with the main result; if None, the headline numbers are drawn."""
         return None
 
     def sections(self) -> Iterator[Section]:
@@ -200,7 +200,7 @@ class Result:
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _repr_html_(self) -> str | None:
-        # Without rows there is no summary, and the notebook shows the plain text.
+        # Without rows there is no summary, so the notebook shows plain text.
         if not self.measured.size(self.measured.names()[0]) or not self._titled:
             return None
         from interp.report.html import notebook_html
@@ -209,7 +209,7 @@ class Result:
 
 
 def result_class(spec: type[Spec]) -> type[Result]:
-    """The class of a spec's results."""
+    """The result class of a spec."""
     found: type[Result] = named(spec.result)
     return found
 
@@ -225,7 +225,7 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
 
 
 def write_files(run: RunFolder, result: Result) -> None:
-    """Write a result's files into its run folder; additional files only if shards are new."""
+    """Write a result's files into its run folder; write additional files only if shards are new."""
     write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for name, write in result.files().items():
@@ -274,12 +274,12 @@ def figure_of(axes: "Axes") -> "Figure":
 def summarize(
     answers: pd.DataFrame, failed: pd.DataFrame | None = None
 ) -> dict[str, dict[str, object]]:
-    """Shares that the tables do not show, by model; prints a line about each nonzero share.
+    """Shares that the tables omit, by model; prints a line about each nonzero share.
 
     Args:
         answers: the columns model, prompt_id, answer and error.
-        failed: the columns model, prompt_id and error of rows with an error; by default those of
-            the answers.
+        failed: the columns model, prompt_id and error of the rows with an error; by default, those
+            of the answers.
     """
     if failed is None:
         failed = answers[answers["error"] != ""]
@@ -307,7 +307,7 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
 
     Args:
         model: name of the model.
-        errors: one for each failed prompt or pair.
+        errors: one error for each failed prompt or pair.
         unit: "prompt" or "pair".
     """
     counts = errors.value_counts()

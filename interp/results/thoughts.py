@@ -1,4 +1,4 @@
-"""Thoughts: how much of a model's answers passes through its thoughts."""
+"""Thoughts: how much of the effect on a model's answers passes through its thoughts."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -62,7 +62,7 @@ _UNIT = "prompts"
 
 
 class ThoughtEffects(Result):
-    """The effects of thoughts on the answers of models."""
+    """The effects of thoughts on models' answers."""
 
     question = "Do answers come from the premises or from the thought?"
 
@@ -76,7 +76,7 @@ class ThoughtEffects(Result):
         return self.effects
 
     def mediation(self) -> pd.DataFrame:
-        """One row per model, kind of donor and segment: the total effect and mediated shares."""
+        """One row per model, kind of donor, and segment: the total effect and mediated shares."""
         return mediation_table(self._products, self.prompts, cluster=self._cluster)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
@@ -140,7 +140,7 @@ class ThoughtEffects(Result):
         return "\n\n".join(map(self._told, self.measured.models()))
 
     def noted(self) -> Mapping[str, object]:
-        """Errors, and thoughts that never ended."""
+        """Errors, and numbers of thoughts that never ended."""
         failed = self.table("thought_answers", ["model", "prompt_id", "error"])
         draws = self.table("thought_effects", ["model", "draws", "draws_asked"])
         sums = draws.groupby("model", sort=False)[["draws", "draws_asked"]].sum()
@@ -249,7 +249,7 @@ def _percent(share: float) -> str:
 
 
 def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
-    """The keys, and each estimate with its interval in brackets."""
+    """The key columns, and each estimate with its interval in brackets."""
     shown = table[list(keys)].copy()
     for name in names:
         columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)

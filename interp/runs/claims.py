@@ -1,4 +1,4 @@
-"""Claims of workers on shards, so that few shards are measured twice.
+"""Workers' claims on shards, which prevent most shards from being measured twice.
 
 A worker claims a shard by creating a file that must not exist yet. A claim is void once its process
 has ended, or once an observer has seen it for longer than a shard should take (by the observer's
@@ -23,19 +23,20 @@ MULTIPLE = 3.0
 """A claim is void after this many times the duration of the longest shard so far."""
 
 PATIENCE = 120.0
-"""Smallest number of seconds for which a claim is valid; the first shards may take this long."""
+"""Minimum number of seconds for which a claim is valid, since the first shards may take this
+long."""
 
 
 @dataclass
 class Claims:
-    """The claims on the shards of one model, as seen by one worker."""
+    """The claims on one model's shards, as seen by one worker."""
 
     run: Path
     """The run's folder, which must exist."""
     within: tuple[str, ...]
     """Location of the claims within the folder."""
     longest: float = 0.0
-    """Seconds that the longest shard has taken so far."""
+    """Seconds taken by the longest shard so far."""
     _seen: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
     """The file of each shard's claim, and the time when this process first saw it."""
     _worker: str = field(default_factory=lambda: uuid4().hex)
@@ -46,7 +47,7 @@ class Claims:
         try:
             yield self._claim(shard)
         finally:
-            with suppress(OSError, UserError):  # a claim that is not removed becomes void
+            with suppress(OSError, UserError):  # a claim that is not removed becomes void later
                 folder = files.inside(self.run, *self.within)
                 owner = _owner(folder / shard)
                 if owner is not None and owner.worker == self._worker:
@@ -74,7 +75,7 @@ class Claims:
         return [name for name in names if re.fullmatch("[0-9a-f]{32}", name)]
 
     def clear(self) -> None:
-        """Remove all claims, which are useless once the work is done."""
+        """Remove all claims, which are no longer needed once the work is done."""
         with suppress(OSError, UserError):
             folder = files.inside(self.run, *self.within)
             files.remove_plain(folder, self.all())

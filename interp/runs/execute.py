@@ -1,10 +1,10 @@
 """Execute a plan: measure in this process, or start workers and watch until everything is done.
 
 1. Open the run folders of the plan; finished shards are not measured again.
-2. Work as the only worker, or start workers and watch the shards appear.
-3. A worker goes through the models, and each worker starts with a different model. It loads a model
-   only if there is work for it, and measures the shards that it can claim. If other workers have
-   claimed the rest, it waits for their shards, or for a claim to become void.
+2. Measure as the only worker, or start workers and watch for their shards.
+3. Every worker goes through the models, each starting with a different one. It loads a model only
+   if that model has shards left to measure, and measures the shards that it can claim. If other
+   workers have claimed the rest, it waits for their shards or for a claim to become void.
 """
 
 import time
@@ -41,15 +41,15 @@ from interp.runs.workers import (
 )
 
 POLL = 1.0
-"""Seconds between two checks of other workers' progress."""
+"""Seconds between two checks on other workers' progress."""
 
 PATIENCE = 10.0
-"""Seconds that workers have to exit by themselves once everything is measured."""
+"""Seconds that workers are given to exit by themselves once everything is measured."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The measurements, and the folders for their results."""
+    """Measurements, and the folders for their results."""
 
     folder: Path
     """The folder of the whole plan, with the records of the workers."""
@@ -62,12 +62,12 @@ class Plan:
     command: str | None = None
     """The command line, for the record; None for a call from Python."""
     call: str = field(default_factory=lambda: token_hex(6))
-    """Id that distinguishes this call's records and workers from those of other calls on the
+    """Id that distinguishes this call's records and workers from those of other calls on the same
     folder.
     """
 
     def origin(self, name: str) -> dict[str, Any]:
-        """The source and loading options of a model, which let later calls recognize it."""
+        """A model's source and loading options, by which later calls recognize it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}
@@ -82,7 +82,7 @@ class Plan:
         return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
     def open(self, *, joins: bool = False) -> list[Run]:
-        """Open the folders; workers that join change nothing in them."""
+        """Open the folders; workers that join a run change nothing in them."""
         return [
             Run.open(
                 folder,
@@ -96,7 +96,7 @@ class Plan:
         ]
 
     def note(self, runs: Sequence[Run]) -> None:
-        """Record the call in the history of its runs."""
+        """Record the call in the history of each of its runs."""
         for run in runs:
             run.note(self.this_call())
 
@@ -111,9 +111,9 @@ class Plan:
         )
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """Remove new folders if nothing was measured in them, after a call has failed.
+        """After a call has failed, remove new folders in which nothing was measured.
 
-        Models that no command has begun are removed from the records of other folders.
+        From the records of other folders, remove models that no command has begun.
         """
         if all(run.gives_way() for run in runs):
             with suppress(OSError):
@@ -150,7 +150,7 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
         thoughts: the folder of a run of generate --thinking on, or its thoughts table.
 
     Raises:
-        UserError: thinking is off, or there are no thoughts of this model.
+        UserError: thinking is off, or the folder or table has no thoughts of this model.
     """
     if not model.chat.thinks:
         raise UserError(
@@ -183,11 +183,11 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
 
     Args:
         plan: the plan to execute.
-        execution: where to measure; by default in this process.
+        execution: where to measure; by default, in this process.
         job: the job of workers in other processes, as JSON.
 
     Raises:
-        UserError: the plan or a worker raised it, or workers ended before everything was done.
+        UserError: the plan or a worker failed, or workers ended before everything was done.
     """
     execution = execution or ExecutionOptions()
     runs = plan.open()
@@ -216,7 +216,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
 
 
 def take_part(plan: Plan, number: int) -> None:
-    """Act as a worker in folders that another process has opened."""
+    """Measure as a worker in folders that another process has opened."""
     with ExitStack() as used:
         runs = plan.open(joins=True)
         for run in runs:
@@ -225,7 +225,7 @@ def take_part(plan: Plan, number: int) -> None:
 
 
 def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
-    """Measure, as the worker with this number, until every shard is done."""
+    """Measure as the worker with this index until every shard is done."""
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
     waited = False
@@ -275,7 +275,7 @@ def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker
 
 
 def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
-    """Show the progress until all workers have ended; stop them if this process is stopped."""
+    """Show progress until all workers have ended; stop them if this process is stopped."""
     seen: set[Path] = set()
     done = _newly_done(plan, runs, seen)
     total = sum(len(run.prompts) for run in runs) * len(plan.models)
@@ -307,7 +307,7 @@ def _wait(workers: Sequence[Worker]) -> None:
 
 
 def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
-    """Number of prompts in newly finished shards, over all runs and models."""
+    """Number of prompts in newly finished shards, summed over all runs and models."""
     found = {shard for run in runs for model in plan.models for shard in run.done(model)} - seen
     seen.update(found)
     return sum(manifest.prompts for manifest in manifests(found))

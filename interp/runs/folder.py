@@ -1,4 +1,4 @@
-"""Reading of a run folder: its record, shards, tables, progress and faults."""
+"""Read a run folder: its record, shards, tables, progress and faults."""
 
 import hashlib
 import re
@@ -36,7 +36,7 @@ RECORD = "run.json"
 PROMPTS = "prompts.parquet"
 
 RECORD_LOCK = "record"
-"""The lock that a command holds while it changes the record."""
+"""The lock that a command holds while changing the record."""
 
 IN_USE = "use"
 """The shared lock of commands and workers that measure in a folder."""
@@ -106,7 +106,7 @@ class RunFolder:
         return Claims(self.folder, ("claims", slug(model)))
 
     def shards(self, model: str) -> list[Path]:
-        """The folders of a model's shards, done or not, in the order of the prompts."""
+        """The folders for a model's shards, done or not, in the order of the prompts."""
         record = self.models().get(model)
         home = self.shard_folder(model)
         return [home / id_ for id_ in record.shards] if record else []
@@ -116,7 +116,7 @@ class RunFolder:
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
-        """The ids of missing shards of each incomplete model; None for a model that was not begun.
+        """The ids of each incomplete model's missing shards; None for a model that was not begun.
 
         Args:
             models: the models to check; by default, those on record.
@@ -157,7 +157,7 @@ class RunFolder:
         Args:
             name: name of the table.
             columns: columns to read; all if not given.
-            prompts: ids of the prompts whose rows are read, all by default; not for the prompts
+            prompts: ids of the prompts whose rows are read (by default, all); not for the prompts
                 table.
         """
         chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
@@ -170,7 +170,7 @@ class RunFolder:
         *,
         filters: Filters | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """A table, one shard in memory at a time; each shard holds whole pairs.
+        """A table, with one shard in memory at a time; each shard contains whole pairs.
 
         Args:
             name: name of the table.
@@ -179,7 +179,7 @@ class RunFolder:
                 prompts table.
 
         Raises:
-            UserError: the run has no such table, or a file of it is damaged.
+            UserError: the run has no such table, or one of its files is damaged.
         """
         tables = [self._prompts(columns)] if name == "prompts" else None
         found = False
@@ -211,11 +211,11 @@ class RunFolder:
         return read_columns(content, columns)
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
-        """The unchanged files of a table of the given models, one per shard."""
+        """A table's unchanged files for the given models, one per shard."""
         return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
     def rows(self, name: str) -> list[Path]:
-        """The files of a table of all models; see `files`."""
+        """A table's files for all models; see `files`."""
         return self.files(name, self.models())
 
     @property
@@ -224,7 +224,7 @@ class RunFolder:
         return self.record.run.seed
 
     def merged_tables(self) -> list[str]:
-        """The tables merged into one file with the rows of all models."""
+        """The tables that are merged into one file with the rows of all models."""
         return [table for table in self.tables() if table not in self.record.unmerged]
 
     def tables(self) -> list[str]:
@@ -233,14 +233,14 @@ class RunFolder:
         return sorted(next((record.tables for record in measured), {}))
 
     def shards_hash(self, model: str) -> str:
-        """A hash over the contents of a model's shards, computed from their manifests."""
+        """A hash of the contents of a model's shards, computed from their manifests."""
         digest = hashlib.sha256()
         for manifest in manifests(self.done(model)):
             digest.update(manifest.model_dump_json().encode())
         return digest.hexdigest()
 
     def mergeable(self) -> dict[str, str]:
-        """The models with all their shards, each with a hash over its shards."""
+        """The models with all their shards, each with a hash of its shards."""
         return {model: self.shards_hash(model) for model in self.finished_models()}
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
@@ -257,7 +257,7 @@ class RunFolder:
         return [inside(self.folder, name) for name in names]
 
     def file_problem(self, name: str) -> str | None:
-        """The fault of a file that the record should name, in one line; None without a fault."""
+        """A line about what is wrong with a file that should be on record; None if nothing is."""
         expected = self.record.files.get(name)
         if expected is None:
             return f"{name} is not on record"
@@ -278,7 +278,7 @@ def change_in(file: Path, name: str, expected: str) -> str | None:
 
 
 def slug(model: str) -> str:
-    """A file name for a model, unique to the model."""
+    """A file name for a model that no other model has."""
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
@@ -288,8 +288,8 @@ def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
 
     `prompts` counts all prompts, `done` the prompts on disk, and `failed` the prompts with an error
     (or pairs, if pairs are measured). `running` counts claimed shards. `rate` (prompts per second)
-    is the rate of one worker on the finished shards times `running`; `seconds_left` estimates the
-    time for the remaining prompts. Rate and time are NaN if nothing is claimed or no shard is done.
+    is one worker's rate on the finished shards, times `running`; `seconds_left` estimates the time
+    for the remaining prompts. Both are NaN if nothing is claimed or no shard is done.
     """
     columns = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
     rows = [
@@ -321,7 +321,7 @@ def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[st
 
     Args:
         run: the run, finished or not.
-        models: the models that it should hold; by default, those on record.
+        models: the models that it should contain; by default, those on record.
     """
     if not run.record.models:
         yield "no model was named"

@@ -1,7 +1,7 @@
-"""Everything that a run's numbers depend on, and whether a folder holds exactly that run and model.
+"""Everything that a run's numbers depend on, and whether a folder contains exactly that run.
 
-The code is recorded as a hash over the modules that measure and all their imports, so other
-modules, such as one that draws a figure, may change between calls on a folder.
+The code is recorded as a hash of the modules that measure and all their imports, so other modules,
+such as those that draw figures, may change between calls on a folder.
 """
 
 import ast
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # these modules import torch, which `status` and `validate` d
 
 @cache
 def code_version(modules: tuple[str, ...]) -> str:
-    """A hash over the source of modules and everything they import from their own packages.
+    """A hash of the source of modules and of everything that they import from their own packages.
 
     A module without a file, such as a notebook, is hashed by its name.
     """
@@ -40,7 +40,7 @@ def code_version(modules: tuple[str, ...]) -> str:
 
 
 def closure(modules: Iterable[str]) -> set[str]:
-    """The modules and all their imports, direct or not, from this project and their packages."""
+    """The modules and their direct and indirect imports from this project and their packages."""
     waiting = list(modules)
     packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
     found: set[str] = set()
@@ -95,11 +95,11 @@ def _file(module: str) -> Path | None:
 
 
 _SELECTION = ("pairs", "spread_seed")
-"""Keys in the description of prompts selected by a limit."""
+"""Keys that describe prompts selected by a limit."""
 
 
 def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
-    """The identity of a run, as its record holds it."""
+    """The identity of a run, as in its record."""
     known = prompts.decisive
     return RunIdentity.model_validate(
         {
@@ -124,7 +124,7 @@ def model_record(
     data_hash: str,
     shards: list[str],
 ) -> ModelRecord:
-    """A run's record of a model and of the tables that it fills."""
+    """A run's record of a model and of its tables."""
     model = measurement.model
     return ModelRecord.model_validate(
         {
@@ -229,7 +229,7 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:
-    """A parameter as on the command line, such as "with --target gold"."""
+    """A parameter as written on the command line, such as "with --target gold"."""
     value = parameters.get(name)
     if value in (None, False):
         return f"without {flag(name)}"
@@ -244,6 +244,6 @@ def _without_selection(run: RunIdentity) -> tuple[object, ...]:
 
 
 def _limit(run: RunIdentity) -> float:
-    """The number of pairs selected by a limit; infinite without a limit."""
+    """The number of pairs that a limit selects; infinite without a limit."""
     pairs = run.data.get("pairs", "")
     return float(pairs) if re.fullmatch("[0-9]{1,15}", pairs) else float("inf")

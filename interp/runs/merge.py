@@ -1,7 +1,7 @@
 """The end of a command on a run: merging the shards into tables, and recording the results.
 
-Only one command at a time does this in a folder, for all finished models, whichever command
-measured them.
+Only one command at a time does this in a folder; it does so for all finished models, whichever
+command measured them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from interp.runs.workers import ended_call
 
 @dataclass
 class Merged:
-    """A run whose tables were just merged."""
+    """A run whose tables have just been merged."""
 
     run: RunFolder
     """The current run, including the models of other commands."""
@@ -50,7 +50,7 @@ def _merge_tables(run: RunFolder) -> dict[str, str]:
     """Join the shards of finished models into one file per table, unless this was done before.
 
     Returns:
-        The finished models, each with a hash over its shards.
+        The finished models, each with a hash of its shards.
     """
     models = run.models()
     merged = run.mergeable()
@@ -79,14 +79,14 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
         ]
         noted = {"summary": dict(summary), "files": files, "merged": merged, "history": history}
         same = all(getattr(record, name) == value for name, value in noted.items())
-        # A call that found nothing to do leaves the record unchanged.
+        # A call that finds nothing to do leaves the record unchanged.
         return {} if same and record.finished else {**noted, "finished": now()}
 
     run.change(changes)
 
 
 def _tidy(run: RunFolder) -> None:
-    """Remove claims and unfinished files, which are useless when everything is done."""
+    """Remove claims and unfinished files, which are no longer needed once everything is done."""
     for model in run.models():
         run.claims(model).clear()
         remove_unfinished(run.shard_folder(model))

@@ -1,7 +1,7 @@
 """The records of run folders, each with a schema; a file that violates its schema is rejected.
 
-Names and ids in records become file names, so they must match the patterns of the names that this
-program generates.
+Names and ids in records become file names, so they must match the patterns that this program's own
+names follow.
 """
 
 import os
@@ -42,14 +42,14 @@ Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 TableFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}\.(parquet|csv)$")]
 RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.safetensors)$"
-"""Names of tables, and of files with the tensors of one model."""
+"""Names of tables, and of files with one model's tensors."""
 ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 REPORT_FILE = (
     r"^(report\.html|tables/[A-Za-z0-9_-]{1,200}\.csv|figures/[A-Za-z0-9_-]{1,200}\.(svg|png))$"
 )
-"""Names of the files of a report within its study folder."""
+"""Names of a report's files within the study folder."""
 ReportFile = Annotated[str, StringConstraints(pattern=REPORT_FILE)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -80,11 +80,11 @@ class Call(Record):
     """Time when the call's tables were written; None if the call is under way or never finished."""
     versions: dict[str, Text]
     peak_memory_bytes: dict[str, Count] = {}
-    """The peak memory of any of the call's workers, by device."""
+    """The largest peak memory of any of the call's workers, by device."""
 
 
 class DecisiveRecord(Record):
-    """The way prompts name their deciding segments: `interp.prompts.prompt_set.Decisive`."""
+    """How prompts name their deciding segments: `interp.prompts.prompt_set.Decisive`."""
 
     factor: Text
     among: Annotated[list[Text], Field(min_length=1)]
@@ -127,11 +127,11 @@ class RunRecord(FolderRecord):
     finished: Text | None = None
     """Time when the tables were last merged."""
     merged: dict[ModelName, Hash] = {}
-    """The models in the tables, each with a hash over its shards."""
+    """The models in the tables, each with a hash of its shards."""
     summary: dict[str, JsonValue] = {}
     """Remarks about each model that do not appear in the tables."""
     unmerged: list[TableName] = []
-    """Tables that are kept only in the shards."""
+    """Tables that exist only in the shards."""
     files: dict[ResultFile, Hash]
     """The prompts, the merged tables and the files derived from them, with checksums."""
 
@@ -192,7 +192,7 @@ class ClaimOwner(Record):
     """claims/NAME/ID."""
 
     space: Text
-    """The space in which `process` identifies a process (`interp.files.process_space`)."""
+    """The space within which `process` identifies a process (`interp.files.process_space`)."""
     process: Annotated[int, Field(ge=0, lt=2**31)]
     worker: Text
 
@@ -237,7 +237,7 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _format_of(content: bytes) -> object:
-    """The recorded format; 1 if it is not stated, and the current format without a record."""
+    """The recorded format; 1 if none is stated, and the current format if there is no record."""
     try:
         record = from_json(content)
     except ValueError:
@@ -252,7 +252,7 @@ def write_record(file: Path, record: Record) -> None:
 
 
 def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
-    """A copy of a record with some fields changed, checked like any record."""
+    """A copy of a record with some fields changed, checked like any other record."""
     return type(record).model_validate({**dict(record), **changes})
 
 
@@ -283,7 +283,7 @@ def now() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers may depend on."""
+    """Versions of Python and of the packages on which numbers may depend."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -305,7 +305,7 @@ def peak_memory() -> dict[str, int]:
     unit = 1 if platform.system() == "Darwin" else 1024
     peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     torch = sys.modules.get("torch")
-    if torch is not None:  # a process that has not imported torch holds no GPU memory
+    if torch is not None:  # a process that has not imported torch uses no GPU memory
         for index in range(torch.cuda.device_count()):
             peak[f"cuda:{index}"] = torch.cuda.max_memory_allocated(index)
     return peak

@@ -1,12 +1,12 @@
-"""Writing of a run folder: one measurement of one prompt set on one or more models.
+"""Write a run folder: one measurement of one prompt set on one or more models.
 
-1. Open the folder if it is empty or holds this run; otherwise reject it.
+1. Open the folder if it is empty or contains this run; otherwise reject it.
 2. Write the prompts; set damaged shards aside.
 3. Measure model by model, shard by shard, under claims; finished shards are kept.
 
-Several commands and workers may work on one folder at once. Each changes run.json by reading it
-again under a lock, and holds another lock while it measures, so that no command reuses the folder
-for another run. At the end, each command merges the tables (`interp.runs.merge`).
+Several commands and workers may use one folder at the same time. Each changes run.json by reading
+it again under a lock, and holds another lock while it measures, so that no command reuses the
+folder for another run. At the end, each command merges the tables (`interp.runs.merge`).
 """
 
 import os
@@ -63,7 +63,7 @@ from interp.tables import prompts_table
 MEMORY = "memory.json"
 
 _ROWS = 1000
-"""Number of rows of the prompts table that are created at once."""
+"""Number of rows of the prompts table that are created at a time."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Run(RunFolder):
             joins: whether to open the folder as a worker, which neither begins nor enlarges a run.
 
         Raises:
-            UserError: the folder belongs to a different run, or holds other files.
+            UserError: the folder belongs to a different run, or contains other files.
         """
         identity = run_identity(prompts, spec)
         made = take_folder(folder, RECORD)
@@ -108,8 +108,8 @@ class Run(RunFolder):
             unmerged = sorted(spec.unmerged)
             record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
             if earlier is None:
-                # This is the first file, which marks the folder as a run's even if this process is
-                # killed.
+                # This is the first file: it marks the folder as belonging to a run even if this
+                # process is killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
             if earlier is not None and (joins or _binding(folder, earlier, identity)):
@@ -131,11 +131,11 @@ class Run(RunFolder):
         return run
 
     def note(self, call: Call) -> None:
-        """Add a call that found something to do to the run's history."""
+        """Add a call to the run's history if it found something to do."""
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
-        """Whether this process created the run and it has no results yet."""
+        """Whether this process created the run and the run has no results yet."""
         there = {name for name in names_in(self.folder) if not name.startswith(".")}
         return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
 
@@ -179,7 +179,7 @@ class Run(RunFolder):
 
         Args:
             measurement: the measurement, bound to a model.
-            origin: the source of the model, which lets later calls recognize it.
+            origin: the source of the model, by which later calls recognize it.
 
         Returns:
             Whether anything was measured.
@@ -238,7 +238,7 @@ class Run(RunFolder):
         return len(failed)
 
     def _set_aside(self, shard: Path) -> None:
-        """Move anything in the place of a shard out of the way, without deleting it."""
+        """Move anything at a shard's path out of the way, without deleting it."""
         with writing(shard):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
@@ -317,10 +317,10 @@ def in_use(run: Run) -> Iterator[None]:
 
 
 def check_free(folder: Path, identity: RunIdentity) -> None:
-    """Reject a folder in which a command is measuring another run.
+    """Reject a folder in which another run is being measured.
 
     Raises:
-        UserError: there is such a command.
+        UserError: a command is measuring another run.
     """
     record = read_record(inside(folder, RECORD), RunRecord)
     if record is None or record.run == identity:
@@ -343,13 +343,13 @@ def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
 
 
 def take_folder(folder: Path, record: str) -> list[Path]:
-    """Create a folder for results; an existing folder must be empty or hold the named record.
+    """Create a folder for results; an existing folder must be empty or contain the named record.
 
     Returns:
         The folders that were created, innermost first.
 
     Raises:
-        UserError: the folder holds other files, or cannot be created.
+        UserError: the folder contains other files, or cannot be created.
     """
     with writing(folder):
         made = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -374,7 +374,7 @@ class Memory(Record):
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Start with the budget left after memory ran out earlier on this kind of device."""
+    """Start with the reduced budget, if memory ran out earlier on this kind of device."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)

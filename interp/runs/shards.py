@@ -1,4 +1,4 @@
-"""Shards: pieces of a run, written atomically, whose ids are hashes of their content.
+"""Shards: pieces of a run, written atomically; their ids are hashes of their content.
 
 A shard is a folder with one Parquet file per table and a manifest with their checksums. It is
 written to a temporary folder next to its destination, synced to disk and renamed.
@@ -49,12 +49,12 @@ class Shard:
     """A contiguous part of a run's prompts, measured on one model."""
 
     id: str
-    """Hash over everything that the shard's numbers depend on."""
+    """Hash of everything that the shard's numbers depend on."""
     start: int
     end: int
     """Half-open range of prompts in the prompt set."""
     folder: Path
-    """Folder of the shard's tables once the shard is done."""
+    """Folder that contains the shard's tables once the shard is done."""
 
     @property
     def done(self) -> bool:
@@ -100,7 +100,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
 def write(
     shard: Shard, measurement: "Measurement", measured: "Measured", *, seconds: float
 ) -> None:
-    """Write a shard's tables and its manifest, which includes the duration in seconds."""
+    """Write a shard's tables and its manifest, which includes how many seconds it took."""
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):
         unfinished.mkdir()
@@ -161,7 +161,7 @@ def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
 
 
 def damage(folder: Path) -> str | None:
-    """The fault of an existing shard, in one line; None if the shard is unchanged."""
+    """A line about what is wrong with an existing shard; None if it is unchanged."""
     try:
         manifest = read_manifest(folder)
         for name, expected in manifest.files.items():
@@ -178,7 +178,7 @@ def unchanged_file(folder: Path, table: str) -> Path:
     """The file of a shard's table, verified to be unchanged.
 
     Raises:
-        UserError: the file is missing, has changed, or is not a plain file.
+        UserError: the file is missing, has changed, or is not a regular file.
     """
     file = inside(folder, f"{table}.parquet")
     try:

@@ -1,11 +1,11 @@
-"""Workers as jobs of a SLURM cluster, submitted through submitit.
+"""Workers as jobs on a SLURM cluster, submitted through submitit.
 
 1. Submit one job per worker; each job contains its worker's command. submitit writes jobs as
-   pickles that the nodes read. The pickles are in the user's own folder, not in the run folder,
-   where others may write.
+   pickles, which the nodes read. The pickles are in the user's own folder and not in the run
+   folder, to which others may be able to write.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
-3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which gives its claim
-   back, and submitit requeues the job.
+3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which releases its
+   claim, and submitit requeues the job.
 4. The submitting process asks squeue about the jobs, and sacct about jobs that are no longer
    listed.
 """
@@ -41,11 +41,11 @@ DEFAULT_MINUTES = 60
 """Time limit of a job unless `time` is set; the job is requeued as often as needed."""
 
 INTERRUPT_SECONDS = 30
-"""Seconds that a worker has to give its claim back; SLURM kills a job 90 seconds after giving
+"""Seconds that a worker has to release its claim; SLURM kills a job 90 seconds after giving
 notice."""
 
 POLL_SECONDS = 5.0
-"""Smallest number of seconds between two calls of squeue, regardless of the number of workers."""
+"""Minimum number of seconds between two calls to squeue, regardless of the number of workers."""
 
 _REQUEUES = 1_000_000
 """Largest number of times that a job is requeued, a setting that submitit requires."""
@@ -62,7 +62,7 @@ _ENDED = {
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
     *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
-"""SLURM's states of jobs that will not run again. A job that returns to the queue is COMPLETING or
+"""SLURM's states for jobs that will not run again. A job that returns to the queue is COMPLETING or
 REQUEUED, then PENDING. FORGOTTEN is our own state for jobs that neither squeue nor sacct lists.
 """
 
@@ -73,10 +73,10 @@ def start(
     """Submit the workers of a run as one array of jobs.
 
     Args:
-        command: the workers' command; its folder is on a file system that the nodes share.
+        command: the workers' command, in a folder on a file system that the nodes share.
         workers: number of jobs.
-        options: sbatch's long options with underscores, such as gpus_per_node; an empty value makes
-            a flag. `setup` is a shell command that a job runs first.
+        options: sbatch's long options with underscores, such as gpus_per_node; an empty value
+            stands for a flag. `setup` is a shell command that a job runs first.
 
     Raises:
         UserError: this machine lacks SLURM's commands, or an option is rejected.
@@ -95,7 +95,7 @@ def start(
 
 
 def _private_folder(call: str) -> Path:
-    """A new folder for the jobs of a call, where only this user may write."""
+    """A new folder for a call's jobs, to which only this user can write."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     with writing(state):
         state.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
         "time": DEFAULT_MINUTES,
         "stderr_to_stdout": True,
         "setup": [setup] if setup else None,
-        # Clusters may be set up to requeue jobs only on request.
+        # Some clusters requeue jobs only on request.
         "additional_parameters": {
             "requeue": True,
             **{key: value or True for key, value in named.items()},
@@ -134,7 +134,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
-    # submitit prints the message of sbatch, which its error contains too.
+    # submitit prints sbatch's message, which its error also contains.
     said = StringIO()
     try:
         with redirect_stderr(said):
@@ -165,7 +165,7 @@ class WorkerJob(Checkpointable):
     def __call__(self) -> None:
         """Run the worker; a failure ends the job with the worker's exit status."""
         self._child = _deaf_to_announcements(self.command.of(self.number))
-        # Poll, since the lock of wait() would block `checkpoint`, a signal handler that also waits.
+        # Poll, since the lock in wait() would block `checkpoint`, a signal handler that also waits.
         while self._child.poll() is None:
             time.sleep(0.2)
         if status := self._child.returncode:
@@ -179,7 +179,7 @@ class WorkerJob(Checkpointable):
 
 
 def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A child that blocks SIGUSR2, a fatal signal that SLURM sends to all processes of a job."""
+    """A child that blocks SIGUSR2, a fatal signal that SLURM sends to all processes in a job."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
         return subprocess.Popen(command)
@@ -188,7 +188,7 @@ def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class Queue:
-    """The states of some of this user's SLURM jobs, queried every few seconds at most."""
+    """The states of some of this user's SLURM jobs, queried at most every few seconds."""
 
     def __init__(self, jobs: Sequence[str]) -> None:
         self._states = dict.fromkeys(jobs, "PENDING")
@@ -209,7 +209,7 @@ class Queue:
 
 
 def _listed() -> dict[str, str] | None:
-    """The states of this user's jobs; None if the cluster does not respond."""
+    """The state of each of this user's jobs; None if the cluster does not respond."""
     command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
@@ -238,7 +238,7 @@ class SlurmWorker:
         return self._queue.state(self._job.job_id) not in _ENDED
 
     def problem(self) -> str | None:
-        """SLURM's final state of a failed job, and the end of its log; None after a success."""
+        """SLURM's final state for a failed job, and the end of its log; None if it succeeded."""
         state = self._queue.state(self._job.job_id)
         if state not in _ENDED - {"COMPLETED"}:
             return None

@@ -1,4 +1,4 @@
-"""Workers: the command that starts them, local workers, and the records of workers."""
+"""Workers: the command that starts them, local workers, and workers' records."""
 
 import os
 import platform
@@ -76,7 +76,7 @@ def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
 
 
 def ended_call(folder: Path, call: Call) -> Call:
-    """A call with its end, and the peak memory of this process or any of its workers."""
+    """A call with its end time, and the peak memory of this process or any of its workers."""
     peaks = peak_memory()
     for record in worker_records(folder, call.id):
         for device, held in record.peak_memory_bytes.items():
@@ -97,7 +97,7 @@ class Worker(Protocol):
 
     @property
     def number(self) -> int:
-        """Number of the worker, counted from 0; its log and its record are named after it."""
+        """The worker's index, starting from 0, after which its log and its record are named."""
 
     def running(self) -> bool:
         """Whether the worker is running or queued."""
@@ -113,7 +113,8 @@ class Worker(Protocol):
 class WorkerCommand:
     """The command line of workers.
 
-    Workers take their task only from the command line, not from the folder, where others may write.
+    Workers are given their task on the command line and not in the folder, to which others may
+    write.
     """
 
     folder: Path
@@ -124,7 +125,7 @@ class WorkerCommand:
     """The job of the workers, as JSON."""
 
     def of(self, number: int, *options: str) -> list[str]:
-        """The command line of the worker with this number, as words."""
+        """The command line of the worker with this index, as words."""
         own = [str(self.folder), str(number), "--call", self.call, *options]
         return [sys.executable, "-m", "interp", "work", *own, "--", self.job]
 
@@ -149,8 +150,8 @@ def start_local(
 ) -> list["LocalWorker"]:
     """Start workers on this machine: by default one per GPU, or two.
 
-    A worker sees only its own GPUs, or shares one if there are more workers than GPUs. Without
-    GPUs, each worker gets a share of the cores. Workers end when this process ends.
+    Each worker sees only its own GPUs, or shares a GPU if there are more workers than GPUs. Without
+    GPUs, each worker is given a share of the cores. Workers end when this process ends.
     """
     gpus = _gpus() if on_gpus else []
     count = workers or len(gpus) or 2
@@ -183,7 +184,7 @@ class LocalWorker:
     log: Path
 
     def running(self) -> bool:
-        """Whether the worker has not ended."""
+        """Whether the worker is still running."""
         return self.process.poll() is None
 
     def problem(self) -> str | None:
@@ -210,7 +211,7 @@ def interrupt(process: "subprocess.Popen[bytes]", patience: float) -> None:
 
 
 def _gpus() -> list[str]:
-    """The names of the GPUs that this process may use, as in CUDA_VISIBLE_DEVICES."""
+    """The GPUs that this process may use, named as in CUDA_VISIBLE_DEVICES."""
     import torch  # this import takes a second, but `status` only reads records
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")

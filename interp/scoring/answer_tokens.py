@@ -18,7 +18,7 @@ _UNNAMED = re.compile(r"LABEL_\d+")
 """transformers' default names for classes that the configuration does not name."""
 
 _TAIL = 64
-"""Number of characters at the end of a prompt that determine how a following answer is split."""
+"""Number of characters at the end of a prompt that determine how the answer is tokenized."""
 
 _APART = ("\n", "(", ".")
 """Strings that tokenizers do not merge with a following word."""
@@ -26,7 +26,7 @@ _APART = ("\n", "(", ".")
 
 @dataclass(frozen=True, slots=True)
 class ContrastTokens:
-    """The tokens of two options whose logit difference is measured."""
+    """The tokens of the two options whose logit difference is measured."""
 
     positive: tuple[int, ...]
     negative: tuple[int, ...]
@@ -36,8 +36,7 @@ class ContrastTokens:
 class AnswerTokens:
     """The model's outputs that count for each option, without repetition.
 
-    Outputs are a classifier's classes, or first tokens, starting with those of the most likely
-    form.
+    Outputs are a classifier's classes, or first tokens, with those of the most likely form first.
     """
 
     of: Mapping[str, tuple[int, ...]]
@@ -58,7 +57,7 @@ class AnswerTokens:
 
 
 class AnswerTokenizer:
-    """Cached lookup of a model's outputs that represent answer options."""
+    """A cached lookup of the model's outputs that represent answer options."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -68,9 +67,9 @@ class AnswerTokenizer:
         """The answer tokens of a prompt.
 
         An option is represented by the first token of each of its forms, after each possible
-        opening of an answer (`openings`); a token that forms share counts once (Chan et al. 2024,
-        formulas 4 and 5). The first of an option's tokens is the most likely one for its first
-        form. A class is represented by its index among the model's outputs.
+        opening of an answer (`openings`); a token shared by several forms counts once (Chan et al.
+        2024, formulas 4 and 5). The first of an option's tokens is the most likely token for its
+        first form. A class is represented by its index among the model's outputs.
 
         Raises:
             UserError: an option has no usable first token, two options begin with the same token,
@@ -115,7 +114,7 @@ class AnswerTokenizer:
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
-        """The tokens of a form after a causal model's prompt, the most likely opening first.
+        """The tokens of a form after a causal model's prompt, for the most likely opening first.
 
         There is one tokenization for each of the `openings`, except those that begin with a
         white-space token, such as the "▁" that some tokenizers put before every word.
@@ -127,10 +126,10 @@ class AnswerTokenizer:
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """The strings that may come between a prompt and its answer, starting with the most likely.
 
-        After a plain message, the string follows ordinary writing: a space after a word or a colon,
-        and nothing after white space, an opening bracket or a quotation mark (`gap`). After a
-        template, it is the beginning of the template's assistant turn; a space if ordinary text
-        such as "[/INST]" ends the prompt; or nothing if an answer is simply appended to the prompt.
+        After a plain message, the string is as in ordinary writing: a space after a word or a
+        colon, and nothing after white space, an opening bracket or a quotation mark (`gap`). After
+        a template, it is the beginning of the template's assistant turn; a space if ordinary text
+        such as "[/INST]" ends the prompt; or nothing if answers are simply appended to the prompt.
         """
         space = "" if self._ends_in_marker(chat) else gap(chat.text)
         if not chat.templated:
@@ -149,21 +148,21 @@ class AnswerTokenizer:
             [token for token, _, _ in self._encoded(chat, text)]
             for text in (chat.text, chat.text + rest)
         )
-        if whole[: len(read)] == read:  # the prompt's last characters have no token of their own
+        if whole[: len(read)] == read:  # the prompt's own tokens do not cover its last characters
             return tuple(whole[len(read) :])
         # The form merges with the end of the prompt, so take its tokens after a different string.
         ways = (self._apart(chat, before, rest) for before in _APART)
         return next((way for way in ways if way is not None), ())
 
     def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
-        """The tokens of a string after another string; None if a token belongs to both strings."""
+        """The tokens of a string after another one; None if a token belongs to both strings."""
         after = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
         if any(start < len(before) for _, start, _ in after):
             return None
         return tuple(token for token, _, _ in after)
 
     def _encoded(self, chat: ChatText, text: str) -> list[tuple[int, int, int]]:
-        """The tokens of a string with start and end, excluding tokens that the tokenizer adds."""
+        """A string's tokens with their start and end, excluding tokens that the tokenizer adds."""
         encoded = self._model.tokenizer(
             text, add_special_tokens=not chat.templated, return_offsets_mapping=True
         )

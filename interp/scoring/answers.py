@@ -1,4 +1,4 @@
-"""Answers: probabilities of the options, the predicted token, and whether it is correct."""
+"""Answers: the options' probabilities, the predicted token, and whether it is correct."""
 
 import math
 from collections import defaultdict
@@ -19,15 +19,15 @@ from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
 from interp.tables import Row
 
 AnswerRows: TypeAlias = dict[str, list[Row]]
-"""The rows of one prompt, by table."""
+"""One prompt's rows in each table."""
 
 NOT_FINITE = "non-finite"
-"""Error of a prompt whose scores are infinite or NaN."""
+"""The error recorded for a prompt whose scores are infinite or NaN."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The model's logits at the position of the answer, for the prompts of one batch."""
+    """The model's logits at the answer's position, for the prompts in one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
     """Logits in fp32 for all possible answer tokens or classes, with a gradient if the forward pass
@@ -50,7 +50,7 @@ def predict(
     embeddings: Float[Tensor, "batch token size"] | None = None,
     past: Cache | None = None,
 ) -> Predictions:
-    """One forward pass that keeps the logits at the position of the answer.
+    """One forward pass that keeps the logits at the answer's position.
 
     Args:
         model: the model, within `model.measuring()`.
@@ -60,8 +60,8 @@ def predict(
         past: keys and values of the batch's first columns, which are not read again.
 
     Raises:
-        UserError: a model that reads only tokens got embeddings, or the answers of a prompt lack
-            unique tokens.
+        UserError: embeddings were passed to a model that reads only tokens, or a prompt's answers
+            lack unique tokens.
     """
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
     logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
@@ -69,11 +69,11 @@ def predict(
 
 
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
-    """Each prompt's row of the answers table and rows of option_probabilities.
+    """Each prompt's row in the answers table and rows in option_probabilities.
 
     `answer` is the option of the most probable token; if there is no such option, it is empty and
     the prompt counts as wrong. If the answer requires generated text, `answer` and `correct` are
-    null. A prompt with non-finite logits gets an error and no numbers.
+    null. A prompt with non-finite logits has an error and no numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
@@ -115,7 +115,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
 
 
 class _Numbers(NamedTuple):
-    """The numbers of one prompt."""
+    """The numbers for one prompt."""
 
     predicted: float
     """Probability of the most probable token."""
@@ -126,7 +126,7 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """The probabilities for each prompt, in fp64; prompts with one layout are computed together."""
+    """The probabilities for each prompt, in fp64; prompts with the same layout are batched."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
     asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
@@ -152,9 +152,9 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
 
 
 def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
-    """Each option's share of the total probability of two or more options, by prompt.
+    """For each prompt, each option's share of the total probability of two or more options.
 
-    Shares are computed from the logits, so small probabilities do not vanish.
+    Shares are computed from the logits, so that small probabilities do not vanish.
     """
     columns = list(logits.unbind(1))
     others = [
@@ -187,7 +187,7 @@ def token_logits(
 
 
 def answer_error(model: Model, prompt: Prompt, error: str) -> AnswerRows:
-    """The row of the answers table for a prompt that could not be scored, and is not judged."""
+    """The row in the answers table for a prompt that could not be scored and is not judged."""
     row: Row = {
         "model": model.name,
         "prompt_id": prompt.id,

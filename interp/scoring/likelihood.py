@@ -1,4 +1,4 @@
-"""Likelihood of texts: perplexity of prompts, and probability of continuations."""
+"""Likelihood of texts: the perplexity of prompts and the probability of continuations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from interp.reading.readers import CausalReader
 from interp.reading.tokens import Batch, TokenizedPrompt, batches
 
 CHUNK_LOGITS = 2**26
-"""Largest number of logits in memory at once, in addition to those of the answers."""
+"""Largest number of logits in memory at once, not counting those for the answers."""
 
 
 def perplexities(
@@ -23,7 +23,7 @@ def perplexities(
     *,
     last_logits: Float[Tensor, "batch vocabulary"],
 ) -> list[float]:
-    """Perplexity of each prompt: exp of the mean surprise, in nats, of its tokens (paper, 4.2.1).
+    """Perplexity of each prompt: exp of its tokens' mean surprise in nats (paper, 4.2.1).
 
     All tokens after the first count, including those of a chat template. The perplexity of a prompt
     of one token is NaN.
@@ -37,7 +37,7 @@ def perplexities(
     Raises:
         UserError: the model's logits are not its unembedded final states.
     """
-    # A model on several devices begins and ends on different devices.
+    # A model spread over several devices begins and ends on different ones.
     states = states.to(batch.attention_mask.device)
     check_unembedding(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()

@@ -1,8 +1,8 @@
-"""Answers to any number of prompts: shared tokens are read once, and lack of memory is handled.
+"""Answers to any number of prompts: reads shared tokens once, and handles a lack of memory.
 
-The prefixes of a batch are read in one pass, or in parts after the tokens that they share. Then,
-part by part, the model reads the rest of each prompt after the keys and values of its prefix. Rows
-are right-aligned as in a plain batch, with unchanged positions, padding and sliding windows.
+A batch's prefixes are read in one pass, or in parts after the tokens that they share. Then, part by
+part, the model reads the rest of each prompt, using the keys and values of its prefix. Rows are
+right-aligned as in a plain batch, with unchanged positions, padding and sliding windows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ _Result = TypeVar("_Result")
 def predict_batch(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer
 ) -> Iterator[tuple[Batch, Predictions]]:
-    """Plain batches of a batch's prompts, in order, with the predictions of their answers.
+    """A batch's prompts in plain batches, in order, with the predictions of their answers.
 
     A `SharedBatch` requires one pass over its prefixes and one over each part. Use this function
     within `model.measuring()`.
@@ -57,7 +57,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # this prefix is the start of other prefixes, and was read with them
+        if not part.read:  # this prefix is the beginning of other prefixes and was read with them
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
@@ -83,7 +83,7 @@ class Start:
 
 @torch.no_grad()
 def read_start(model: Model, batch: Batch, columns: int) -> Start:
-    """Read a batch's first columns without a gradient, once for all prompts that share them.
+    """Read a batch's first columns once, without a gradient, for all prompts that share them.
 
     The model must be `readable_in_parts`. Use it within `model.measuring()`.
     """
@@ -99,7 +99,7 @@ def read_start(model: Model, batch: Batch, columns: int) -> Start:
     width = safe_width(len(read[0]), device)
     padded = torch.tensor([own + (0,) * (width - len(own)) for own in read], device=device)
     rows = [next(n for n, own in enumerate(read) if own[: len(s)] == s) for s in starts]
-    # Columns of padding, which the attention mask hides, get the first token.
+    # Columns of padding, which the attention mask hides, are given the first token.
     source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
     return Start(CausalReader(model).read_prefixes(padded), source)
 
@@ -117,7 +117,7 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
-    """The prompts of a part as a plain batch, as wide as the longest."""
+    """A part's prompts as a plain batch, as wide as its longest prompt."""
     prompts = batch.prompts[part.start : part.end]
     width = safe_width(max(len(prompt) for prompt in prompts), batch.token_ids.device)
     columns = (batch.token_ids, batch.attention_mask, batch.position_ids)
@@ -127,9 +127,9 @@ def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
 def _source(
     batch: SharedBatch, part: Part, places: Int[Tensor, "prefix position"]
 ) -> Int[Tensor, "row column"]:
-    """The prefix token in each of the columns that are not read again.
+    """The index of the prefix token in each column that is not read again.
 
-    Padding columns get their prefix's first token, which the attention mask hides.
+    Padding columns, which the attention mask hides, refer to their prefix's first token.
     """
     positions = _prompts_of(batch, part).position_ids[:, : -part.read]
     return places[batch.prefix[part.start : part.end]].gather(1, positions)
@@ -138,7 +138,7 @@ def _source(
 def answer_batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Batches of prompts with a common beginning, if this saves enough, or of similar length.
+    """Batches of prompts with a common beginning, if that saves enough, or of similar length.
 
     Yields each batch with the indices of its prompts.
     """
@@ -156,7 +156,7 @@ def read_all(
     *,
     read: Callable[[Predictions], Sequence[_Result]],
 ) -> list[_Result]:
-    """The result of `read` for the model's predictions for each prompt, without a gradient.
+    """For each prompt, the result of `read` on the model's predictions, without a gradient.
 
     Use this function within `model.measuring()`. If memory runs out, the rest is read in smaller
     batches.

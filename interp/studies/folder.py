@@ -30,7 +30,7 @@ class StudyFolder:
         """The study in a folder.
 
         Raises:
-            UserError: the folder holds no study, or its record is damaged.
+            UserError: the folder contains no study, or its record is damaged.
         """
         record = read_record(inside(folder, RECORD), StudyRecord)
         if record is None:
@@ -79,11 +79,11 @@ class StudyFolder:
                 yield problem
 
     def provenance(self) -> dict[str, object]:
-        """The record in the form shown on a page, without the checksums of the page itself."""
+        """The record as shown on a page, without the checksums of the page itself."""
         return self.record.model_dump(mode="json", exclude={"report"})
 
     def note_report(self) -> None:
-        """Add the report's files, with checksums, to the record."""
+        """Add the report's files to the record, with checksums."""
         places = [("report.html",)] + [
             (part, name)
             for part in ("tables", "figures")

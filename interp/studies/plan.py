@@ -1,4 +1,4 @@
-"""The plan of a study: a run folder for each stage, and a record of the whole."""
+"""The plan of a study: a run folder for each stage, and a record of the whole study."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ from interp.studies.study import Study
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan(Plan):
-    """The plan of a study: one run folder per stage, and a record of the whole."""
+    """The plan of a study: one run folder per stage, and a record of the whole study."""
 
     study: str
     options: Mapping[str, object]
@@ -75,7 +75,7 @@ class StudyPlan(Plan):
         super().note(runs)
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """Remove new folders if nothing was measured in them, after a call has failed."""
+        """After a call has failed, remove new folders in which nothing was measured."""
         super().withdraw(runs)
         there = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
@@ -99,7 +99,7 @@ class StudyPlan(Plan):
                 self._write(updated(record, {"history": history, "finished": now()}))
 
     def _check_same(self, earlier: StudyRecord) -> None:
-        """Check that the folder holds this study, possibly with fewer pairs."""
+        """Check that the folder contains this study, possibly with fewer pairs."""
         # The path of the data may change; the stages check that the data are identical.
         before, now = (_without(o, "limit", "data") for o in (earlier.options, self.options))
         shrinks = _limit(self.options) < _limit(earlier.options)

@@ -1,7 +1,7 @@
-"""Studies: several measurements of the same models, and one report; found by entry point.
+"""Studies: several measurements of the same models, and one report; found through entry points.
 
-A study has stages, each of which measures a prompt set, and turns their tables into a page. This
-module does not import torch, so commands can read a study's options quickly.
+A study has stages, each of which measures a prompt set; it turns their tables into a page. This
+module does not import torch, so that commands can read a study's options quickly.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ class Study(Options, ABC):
     any_system: ClassVar[bool] = False
     """Whether the study accepts the prompts of any system."""
     organisms: ClassVar[tuple[str, ...]] = ()
-    """The systems whose packaged organisms are the default models; all systems if empty."""
+    """Systems whose packaged organisms are the default models; all systems if empty."""
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems whose packaged organisms are the default models."""
@@ -39,11 +39,11 @@ class Study(Options, ABC):
 
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """The measurements of every model."""
+        """The measurements to make on every model."""
 
     @abstractmethod
     def report(self, folder: "StudyFolder") -> "Report":
-        """Tables and figures from the study's results on disk."""
+        """Tables and figures made from the study's results on disk."""
 
 
 def find_study(name: str) -> type[Study]:

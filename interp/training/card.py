@@ -1,4 +1,4 @@
-"""README.md of a trained model: a model card, written from the record of its training."""
+"""README.md for a trained model: a model card, written from the record of its training."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ LIMITS = (
 
 
 def model_card(record: TrainRecord, spec: TrainSpec, model: Model, *, name: str) -> str:
-    """The card of a trained model.
+    """A trained model's card.
 
     Args:
         record: the record of the finished training.

@@ -44,13 +44,13 @@ def fit(
         model: the model to train, in fp32, from transformers or wrapped by peft.
         batches: the batch of each step, in this order.
         loss: the loss to minimize.
-        folder: holds Trainer's checkpoints until `remove_checkpoints` is called.
-        title: the title of the progress.
+        folder: contains Trainer's checkpoints until `remove_checkpoints` is called.
+        title: the title of the progress display.
         arguments: arguments of transformers' `TrainingArguments`, such as learning_rate.
 
     Raises:
-        UserError: the folder holds checkpoints of another program, or a checkpoint that cannot be
-            resumed.
+        UserError: the folder contains another program's checkpoints, or a checkpoint from which
+            training cannot resume.
     """
     steps = len(batches)  # type: ignore[arg-type]  # Dataset does not declare its length
     take(folder)
@@ -94,7 +94,7 @@ def _settings(place: Path, **arguments: Any) -> TrainingArguments:
         **arguments,
     )
     if settings.n_gpu > 1:
-        settings._n_gpu = 1  # several GPUs would each get a part of a step's batch
+        settings._n_gpu = 1  # several GPUs would each be given a part of a step's batch
     return settings
 
 
@@ -108,7 +108,7 @@ def _is_of_the_machine(error: Exception) -> bool:
 
 
 class _Trainer(Trainer):
-    """A Trainer whose data set holds whole batches, and whose loss is a function."""
+    """A Trainer whose data set contains whole batches, and whose loss is a given function."""
 
     def __init__(self, loss: Loss, **arguments: Any) -> None:
         super().__init__(data_collator=lambda whole: whole[0], **arguments)
@@ -140,7 +140,7 @@ class _Kept(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Rebuild Trainer's state, keeping only the step that was read from the checkpoint."""
+        """Rebuild Trainer's state, keeping only the step read from the checkpoint."""
         if state.global_step != self._done:
             raise ValueError(
                 f"its name refers to step {self._done}, but its state to step {state.global_step}"
@@ -169,7 +169,7 @@ class _Kept(TrainerCallback):
 
 
 class _Shown(TrainerCallback):
-    """Show progress in the terminal."""
+    """Show progress on the terminal."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

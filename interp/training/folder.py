@@ -2,7 +2,7 @@
 
 A process may be killed while it writes a checkpoint. Each checkpoint is therefore saved in a new
 folder and renamed into place once it has a manifest with the checksums of its files. The folder's
-content is not trusted, so links and files missing from the manifest are rejected.
+content is not trusted, so links, and files that the manifest does not list, are rejected.
 """
 
 import re
@@ -58,7 +58,7 @@ class TrainIdentity(Record):
     """The model before training: its source and loading options."""
     lessons: Count
     data: Hash
-    """A hash over all prompts and answers in the form that the model reads."""
+    """A hash of all prompts and answers, in the form that the model reads."""
     code: Hash
 
 
@@ -67,14 +67,14 @@ class TrainRecord(Record):
 
     training: TrainIdentity
     too_long: Count
-    """Number of omitted prompts, which have more tokens than the model can read."""
+    """Number of prompts omitted because they have more tokens than the model can read."""
     steps: Count
     parameters: Count
     history: list[Call]
     finished: Text | None = None
     """Time when the model was written; None during training."""
     seconds: dict[Text, Metric] = Field(default_factory=dict)
-    """Wall-clock and processor time of the call that finished training."""
+    """Wall-clock time and processor time of the call that finished training."""
     metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
     """Scores by held-out split, each with the number of prompts."""
 
@@ -101,7 +101,7 @@ def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity
     """Check that a run is the one in a folder.
 
     Raises:
-        UserError: the folder holds another run.
+        UserError: the folder contains another run.
     """
     there, here = _facts(earlier), _facts(now)
     for what in dict.fromkeys([*there, *here]):
@@ -128,7 +128,7 @@ def _facts(identity: TrainIdentity) -> dict[str, object]:
 
 MANIFEST = "manifest.json"
 OURS = ".training"
-"""Marker of a folder that held no other program's checkpoints when training began."""
+"""Marks a folder that contained no other program's checkpoints when training began."""
 
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 
@@ -145,8 +145,8 @@ def take(folder: Path) -> None:
     """Mark a folder as ours, and remove checkpoints that a killed process left half saved.
 
     Raises:
-        UserError: the folder holds checkpoints of another program, holds links, pipes or folders
-            instead of this program's files, or is not writable.
+        UserError: the folder contains another program's checkpoints, contains links, pipes or
+            folders in place of this program's files, or is not writable.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ def take(folder: Path) -> None:
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """Create a folder for checkpoints that are being saved, and remove it after the block."""
+    """Create a folder for checkpoints that are being saved; remove it after the block."""
     place = unfinished_name(folder.resolve() / "checkpoints")
     with writing(place):
         place.mkdir()
@@ -178,7 +178,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
-    """Move a newly saved checkpoint into its place, then remove earlier checkpoints."""
+    """Move a newly saved checkpoint into place, then remove earlier checkpoints."""
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
     with writing(place):
@@ -203,10 +203,10 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 
 
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
-    """Remove only the checkpoints of a marked folder.
+    """Remove only the checkpoints in a marked folder.
 
     Args:
-        folder: folder of the checkpoints.
+        folder: the folder of the checkpoints.
         but: the step of a checkpoint to keep; if None, the folder's marker is also removed.
     """
     if not _is_ours(folder):
@@ -220,7 +220,7 @@ def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
-    """Every path with the name of a checkpoint, by step; the folder itself may be a link."""
+    """Every path that is named like a checkpoint, by step; the folder itself may be a link."""
     folder = folder.resolve()
     steps = {_step(name): folder / name for name in names_in(folder)}
     return {step: path for step, path in steps.items() if step is not None}
@@ -231,7 +231,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _check_plain(checkpoint: Path) -> None:
-    """Reject a link, pipe or device in the place of a checkpoint or of one of its files."""
+    """Reject a link, pipe or device in place of a checkpoint or one of its files."""
     if not is_folder(checkpoint):
         raise UserError(f"{checkpoint} is not a checkpoint folder; remove it")
     for name in names_in(checkpoint):
@@ -245,7 +245,7 @@ def _step(name: str) -> int | None:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether the files are exactly the unchanged files of the manifest."""
+    """Whether the files are exactly those in the manifest, and unchanged."""
     try:
         manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
         names = set(names_in(checkpoint)) - {MANIFEST}

@@ -1,4 +1,4 @@
-"""Lessons (prompts in the form that a model reads, with answers), and the batch of each step."""
+"""Lessons (prompts in the form that a model reads, with answers), and the batch for each step."""
 
 import hashlib
 import random
@@ -26,7 +26,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.spec import TrainSpec
 
 IGNORED = -100
-"""Label of tokens that are excluded from the loss."""
+"""Label for tokens that are excluded from the loss."""
 
 BUCKET = 32
 """Number of batches whose prompts are sorted by length together, to keep padding small."""
@@ -40,8 +40,8 @@ class Lesson(NamedTuple):
     token_ids: NDArray[np.int32]
     """Tokens that the model reads; for a causal model, the prompt and its answer."""
     target: NDArray[np.int32]
-    """A classifier's class, or the tokens to write, which are also a causal model's last input
-    tokens.
+    """A classifier's class, or the tokens to write, which are also the last input tokens of a
+    causal model.
     """
     group: str
     """The prompt's `pair_id`, shared within its group."""
@@ -52,10 +52,10 @@ class Lessons(NamedTuple):
 
     lessons: list[Lesson]
     too_long: int
-    """Number of omitted prompts, which have more tokens than the model can read."""
+    """Number of prompts omitted because they have more tokens than the model can read."""
 
     def digest(self) -> str:
-        """A hash over all lessons in order, in the form that the model reads."""
+        """A hash of all lessons in order, in the form that the model reads."""
         digest = hashlib.sha256()
         for lesson in self.lessons:
             for part in (lesson.token_ids, lesson.target):
@@ -114,7 +114,7 @@ def _class(model: Model, prompt: Prompt) -> int:
 
 
 def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:
-    """The tokens of an answer after a causal model's prompt, and the token that ends the turn."""
+    """The tokens of an answer after a causal model's prompt, with the token that ends the turn."""
     reader = AnswerTokenizer(model)
     ids = reader.after(tokenized.chat, reader.openings(tokenized.chat)[0], answer)
     end = model.tokenizer.eos_token_id
@@ -133,17 +133,18 @@ def steps_of(
     """The indices of each step's lessons, in an order determined by the seed.
 
     Each lesson occurs once per epoch. Batches contain lessons of similar length, since the lessons
-    of `BUCKET` batches are sorted together.
+    for `BUCKET` batches are sorted together.
 
     Args:
-        lengths: number of tokens of each lesson.
-        groups: group of each lesson.
+        lengths: number of tokens in each lesson.
+        groups: each lesson's group.
         batch: number of lessons in a step.
         epochs: number of times that each lesson occurs.
-        seed: seed of the order.
-        curriculum: in the first epoch, short groups precede long groups, after each length is
-            increased at random by up to this share. Groups are kept together, so the gradient of a
-            batch reflects the differences among a group's prompts. None for a random order.
+        seed: seed for the order.
+        curriculum: if None, the order is random. Otherwise, short groups precede long groups in the
+            first epoch, after each length is increased at random by up to this share. Groups are
+            kept together, so that the gradient of a batch reflects the differences among a group's
+            prompts.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -171,7 +172,7 @@ def _short_first(
 
 
 def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[list[int]]:
-    """All indices in random order, with similar lengths in each batch."""
+    """All indices in random order, with similar lengths within each batch."""
     order = sorted(range(len(lengths)), key=lambda _: rng.random())
     buckets = _cut(order, batch * BUCKET)
     made = [step for own in buckets for step in _cut(sorted(own, key=lengths.__getitem__), batch)]
@@ -183,7 +184,7 @@ def _cut(places: list[int], size: int) -> list[list[int]]:
 
 
 class Steps(Dataset[dict[str, Tensor]]):
-    """The batch of each training step, in the form that Hugging Face's models take."""
+    """The batch for each training step, in the form that Hugging Face's models accept."""
 
     def __init__(self, model: Model, spec: TrainSpec, lessons: Sequence[Lesson]) -> None:
         self._model, self._lessons = model, lessons
@@ -245,13 +246,13 @@ class Estimate(NamedTuple):
     lessons: int
     """Number of training prompts."""
     too_long: int
-    """Number of omitted prompts, which have more tokens than the model can read."""
+    """Number of prompts omitted because they have more tokens than the model can read."""
     longest: int
-    """Number of tokens of the longest prompt."""
+    """Number of tokens in the longest prompt."""
     steps: int
     parameters: int
     trained: int
-    """Number of trained parameters: all, or those of an adapter."""
+    """Number of trained parameters: all of the model's, or an adapter's."""
     weights: int
     gradients: int
     optimizer: int
@@ -265,7 +266,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
-    """The cost of training a model, computed without its weights (`Start.outline`)."""
+    """What training a model costs, computed without its weights (`Start.outline`)."""
     trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
     parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
     longest = lessons.longest
@@ -284,8 +285,9 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
-    """Bytes that the forward pass of a batch keeps for the backward pass, without weights."""
-    # Models inspect a mask of tokens, which is impossible on "meta", but not an additive mask.
+    """Bytes that a batch's forward pass keeps for the backward pass, excluding weights."""
+    # Models inspect a mask of tokens, which is impossible on "meta"; they use an additive mask
+    # unchanged.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}

@@ -1,7 +1,7 @@
-"""A training run, whose folder holds checkpoints and, at the end, an ordinary model.
+"""A training run, whose folder contains checkpoints and, at the end, an ordinary model.
 
-1. Find the model, and read the training set with it, before writing anything.
-2. Open the folder, which must be empty or hold this run, and train from the last checkpoint.
+1. Find the model and tokenize the training set before writing anything.
+2. Open the folder, which must be empty or contain this run, and train from the last checkpoint.
 3. Save the model, measure it on the held-out splits, write its card, and complete the record.
 """
 
@@ -76,7 +76,7 @@ class Training:
         self.lessons = read_lessons(self._outline, spec, prompts)
 
     def estimate(self) -> Estimate:
-        """The cost of the run, without writing anything."""
+        """What the run would cost; writes nothing."""
         return estimate(self._outline, self.spec, self.lessons)
 
     def identity(self) -> TrainIdentity:
@@ -97,7 +97,7 @@ class Training:
         """Train, or resume an earlier call, and return the finished record.
 
         Raises:
-            UserError: the folder holds something else or is not writable, or another process is
+            UserError: the folder contains something else or is not writable, or another process is
                 training in it.
         """
         identity = self.identity()
@@ -212,7 +212,7 @@ class Training:
 
 @contextmanager
 def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """Turn a lack of memory within the block into an error with advice."""
+    """If memory runs out within the block, raise an error with advice."""
     try:
         yield
     except RuntimeError as error:
@@ -229,9 +229,9 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
 
     Args:
         folder: folder of the saved model.
-        model: model whose tokenizer is saved.
-        save: function that saves everything else into an empty folder.
-        last: file that makes the folder a model folder; it is moved there last.
+        model: the model whose tokenizer is saved.
+        save: a function that saves everything else into an empty folder.
+        last: the file that makes the folder a model folder, which is moved there last.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")
@@ -252,7 +252,7 @@ def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
 
 
 def _default_folder(identity: TrainIdentity) -> Path:
-    """The default folder in models/, named after the task and a hash of everything."""
+    """The default folder in models/, named after the task and a hash of all settings."""
     digest = hashlib.sha256(identity.model_dump_json().encode()).hexdigest()[:8]
     return Path("models") / f"{identity.task}-{digest}"
 

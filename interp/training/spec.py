@@ -1,4 +1,4 @@
-"""Training specs: the data and options of training, found by entry point.
+"""Training specs: the data and options for training, found through entry points.
 
 A spec does not depend on a model. It is validated on creation; `interp.training.run` carries it
 out.
@@ -27,7 +27,7 @@ HELD_OUT: tuple[Split, ...] = ("dev", "test")
 """Splits on which a trained model is measured."""
 
 SETTLED = ("dtype", "device_map", "quantization")
-"""Loading options that training fixes: it uses fp32 on one device."""
+"""Loading options that cannot be chosen for training, which uses fp32 on one device."""
 
 MOST_EPOCHS = 10_000
 MOST_IN_BATCH = 100_000
@@ -38,7 +38,7 @@ Number = Annotated[float, Field(gt=0, lt=100), FromText(texts.number, "NUMBER")]
 
 
 class TrainSpec(Options, ABC):
-    """A training task: its prompts, and the training on their answers.
+    """A training task: its prompts, and how a model is trained on their answers.
 
     A subclass sets `name`, defines `prompts`, adds its own options as fields, and is registered
     under the entry point group `interp.training`.
@@ -85,7 +85,7 @@ class TrainSpec(Options, ABC):
         return next(o.forms[0] for o in answer.options if o.name == answer.gold)
 
     def measured(self) -> "Spec":
-        """The measurement of the trained model on the held-out splits."""
+        """The measurement of a trained model on the held-out splits."""
         from interp.measurements.specs import Evaluate
 
         return Evaluate()
@@ -119,7 +119,7 @@ def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict
 
 
 class CheckpointOptions(Options):
-    """The folder and the computation of a training run, on which no number depends."""
+    """The folder of a training run, and settings of its computation; no number depends on these."""
 
     out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
     """folder of the run, which becomes the model's folder; rerun the same command to resume

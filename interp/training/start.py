@@ -1,8 +1,9 @@
 """The start of a training run: a checkpoint, a checkpoint with a new head, or random weights.
 
 Causal and text-to-text models start unchanged, as does a classifier whose classes are the answers;
-any other encoder gets a new head with these classes. From scratch, only configuration and tokenizer
-are read; the tokenizer of a built-in configuration is trained on the prompts.
+any other encoder is given a new head with these classes. For training from scratch, only the
+configuration and the tokenizer are read; the tokenizer of a built-in configuration is trained on
+the prompts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,16 +46,16 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """The model's source and options, which let later calls recognize it."""
+    """The model's source and options, by which later calls recognize it."""
     weights: Callable[[], PreTrainedModel]
-    """Function that creates the model, in fp32 and on its device."""
+    """A function that creates the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
     chat: ChatFormat = field(default_factory=ChatFormat)
     found: FoundModel | None = None
     """The initial checkpoint; None if training starts from scratch."""
 
     def base(self) -> Base:
-        """The base of a trained adapter, for its folder; only if the start is a checkpoint."""
+        """The base to record in a trained adapter's folder; only if the start is a checkpoint."""
         assert self.found is not None
         here = isinstance(self.found.location, Path)
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
@@ -88,14 +89,15 @@ def start(
     """The start of a training run, without reading weights.
 
     Args:
-        name: a model; from scratch, it may be a folder without weights or a built-in configuration.
-        loading: options of loading.
+        name: a model; with `from_scratch`, also a folder without weights or a built-in
+            configuration.
+        loading: options for loading.
         from_scratch: whether to start from random weights.
-        seed: seed of random weights.
-        prompts: the training prompts; the options of the first prompt are a classifier's classes.
+        seed: seed for random weights.
+        prompts: the training prompts; the first prompt's options become a classifier's classes.
 
     Raises:
-        UserError: the model cannot be found, or cannot learn such answers.
+        UserError: the model cannot be found, or cannot learn the prompts' answers.
     """
     classes = tuple(option.name for option in prompts[0].answer.options)
     if name in SMALL and not from_scratch:
@@ -119,7 +121,7 @@ def check_low_rank(begun: Start) -> None:
     """Check that an adapter can be trained for a model.
 
     Raises:
-        UserError: the model cannot have an adapter, or peft is missing.
+        UserError: the model does not support adapters, or peft is missing.
     """
     check_peft()
     if begun.found is None:
@@ -172,13 +174,13 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
             **found.options,
         )
     check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
-    # Drop the head, which may have the same number of classes with different names.
+    # Drop the head, which may have the same number of classes under different names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf
 
 
 def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
-    """The weights without the tensors of heads and poolers."""
+    """The weights, without the tensors of heads and poolers."""
     if not isinstance(keys, set | list | tuple):
         return keys
     body = f"{hf.base_model_prefix}."
@@ -269,8 +271,8 @@ class Small:
 SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
-        # Learned positions and norms after the layers needed about twice as many prompts, and with
-        # the usual standard deviation of 0.02, initial weights learned nothing for a long time.
+        # Learned positions, and norms after the layers, needed about twice as many prompts; weights
+        # initialized with the usual standard deviation of 0.02 learned nothing for a long time.
         "modernbert",
         {
             "hidden_size": 64,
@@ -318,7 +320,7 @@ SMALL = {
         "<s> $A",
     ),
 }
-"""Built-in configurations, by the name that replaces a model's name."""
+"""Built-in configurations, by the name given instead of a model's name."""
 
 
 def small_configuration(
@@ -339,9 +341,9 @@ def small_configuration(
 
 
 def _tokenizer(small: Small, prompts: Sequence[Prompt]) -> PreTrainedTokenizerFast:
-    """Byte-pair encoding of the prompts' texts and answers, with a token for each frequent word."""
+    """Byte-pair encoding for the prompts' texts and answers, with a token per frequent word."""
     tokenizer = Tokenizer(models.BPE())
-    # A word has the same token at the beginning of an input and within it.
+    # A word has the same token at the beginning of an input as within it.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

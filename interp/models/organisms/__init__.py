@@ -45,7 +45,7 @@ def organism_folder(name: str) -> Path:
 
 
 def organism_layers(name: str) -> int:
-    """Number of layers of a packaged organism."""
+    """Number of layers in a packaged organism."""
     config = json.loads((organism_folder(name) / "config.json").read_text(encoding="utf-8"))
     return int(config["num_hidden_layers"])
 
@@ -71,13 +71,13 @@ def default_organism(system: str) -> str:
 
 
 def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism was trained on a system's prompts, or on those that the system varies."""
+    """Whether an organism was trained on the system or on the one that it is a variant of."""
     own: str = organism_card(name)["system"]
     return system == own or system.startswith(f"{own}-")
 
 
 def organism_card(name: str) -> dict[str, Any]:
-    """The planted and measured values of an organism."""
+    """An organism's planted and measured values."""
     card: dict[str, Any] = json.loads(
         (organism_folder(name) / "card.json").read_text(encoding="utf-8")
     )

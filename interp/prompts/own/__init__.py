@@ -1,1 +1,1 @@
-"""A user's own pairs, from a table with one row per prompt."""
+"""The user's own pairs, from a table with one row per prompt."""

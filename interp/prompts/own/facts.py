@@ -1,4 +1,4 @@
-"""A user's own facts: completions that a model may or may not know, for the fact probes."""
+"""The user's own facts: completions that a model may or may not know, for the fact probes."""
 
 from interp.choices import OWN_PAIRS
 from interp.errors import UserError

@@ -1,4 +1,4 @@
-"""The meaning of the columns of a table of pairs, and the prompts built from a row."""
+"""What the columns in a table of pairs mean, and the prompts built from a row."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from interp.prompts.prompt_set import TAKEN
 from interp.prompts.thought import Span
 
 PAIR = "pair"
-"""The name of the column, and factor, that identifies the groups."""
+"""The name of the column, and of the factor, that identifies the groups."""
 
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
-"""Prefix of columns that are not part of the prompt, if its segments are columns."""
+"""If segments are columns, the prefix of columns that are not part of the prompt."""
 
 SEGMENTS = (
     "instruction",
@@ -38,17 +38,17 @@ SEGMENTS = (
 """Columns that are segments even without a template; their names may be plural or numbered."""
 
 PHRASING = "phrasing"
-"""The factor with the number of the template, if there are several templates."""
+"""The factor for the template's number, if there are several templates."""
 
 YES_OR_NO = "Yes|No"
-"""The options of a table without a column of options."""
+"""The options if a table has no column of options."""
 
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
 _KNOWN = re.compile(rf"({'|'.join(SEGMENTS)})(s|_?\d+)?", re.IGNORECASE)
 _INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-"""Names that pandas gives to an index that it writes."""
+"""Names under which pandas writes an index."""
 
 Cells = Mapping[str, str]
 """Text of each column; empty cells are omitted."""
@@ -143,7 +143,7 @@ class Layout:
 
 
 def check_no_index(columns: Sequence[str]) -> None:
-    """Reject a table that holds the index of a data frame, which is not meant as a factor.
+    """Reject a table that contains the index of a data frame, which is not meant as a factor.
 
     Raises:
         UserError: a column has a name that pandas gives to an index.
@@ -219,7 +219,7 @@ def _check_segments(names: Sequence[str]) -> None:
 
 
 def _check_known(names: Sequence[str]) -> None:
-    """Reject columns, such as notes, that would become part of the prompts by accident."""
+    """Reject columns, such as notes, that would become part of the prompts by mistake."""
     if unknown := [name for name in names if not _KNOWN.fullmatch(name)]:
         template = "\\n".join(f"{{{name}}}" for name in names)
         raise UserError(
@@ -232,7 +232,7 @@ def _check_known(names: Sequence[str]) -> None:
 
 
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
-    """The parts of a template; only the first occurrence of a segment counts as the segment."""
+    """The parts of a template; only the first occurrence of a column is marked as the segment."""
     seen: set[str] = set()
     for before, name, _, _ in Formatter().parse(template):
         yield None, before
@@ -244,7 +244,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str) -> Choice:
-    """The choice described by two cells: options ("Yes/yes|No/no"), and a form of the answer."""
+    """The choice described by two cells: options ("Yes/yes|No/no") and a form of the answer."""
     found = []
     cells = options.split("|")
     for cell in cells:

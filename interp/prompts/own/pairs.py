@@ -1,4 +1,4 @@
-"""A user's own pairs, from a file or a table in memory, as a prompt set.
+"""The user's own pairs, from a file or a table in memory, as a prompt set.
 
 All faults are reported, with their lines, before anything is measured.
 """
@@ -24,10 +24,10 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 
 Fault = tuple[str, str]
-"""The place of a fault, and its description."""
+"""A fault's location and description."""
 
 PREMISES = ("premise2", "premise1")
-"""Segments whose scores are divided, the first by the second, if a table has both segments."""
+"""Segments whose scores are compared as a ratio, first over second, if a table has both."""
 
 EXAMPLE = pd.DataFrame(
     [
@@ -86,7 +86,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
-    """A line on each fault in a table of pairs, with the first place where it occurs.
+    """A line about each fault in a table of pairs, with the first place at which it occurs.
 
     Raises:
         UserError: the table cannot be read at all, or its columns are invalid.
@@ -129,7 +129,7 @@ class OwnPairs(System):
         return EXAMPLE
 
     def facts(self, *, data: str | None) -> PromptSet:
-        """The facts in a table of the user's own."""
+        """The facts in the user's own table."""
         if data is None:
             raise UserError(
                 f"the system {OWN_PAIRS} has no facts of its own: pass a table with the columns "
@@ -161,7 +161,7 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
 
 
 def _listed(found: Sequence[Fault]) -> Iterator[str]:
-    """A line on each fault, with the first place where it occurs and the number of other places."""
+    """A line about each fault, with the first place at which it occurs and the number of others."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for where, fault in found:
         places[fault].append(where)
@@ -236,7 +236,7 @@ def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
 
 
 class _Donors:
-    """Donors from the other pairs: the prompts of the same side, phrasing and segments."""
+    """Donors from the other pairs: prompts with the same side, phrasing and segments."""
 
     def __init__(self, prompts: Sequence[Prompt]) -> None:
         self._prompts = prompts
@@ -244,7 +244,7 @@ class _Donors:
         for prompt in prompts:
             for name in prompt.segments:
                 texts[name].add(prompt.segment_text(name))
-        # A segment that is identical in all prompts has no replacement.
+        # A segment that is identical in all prompts cannot be replaced.
         self._varied = [name for name, found in texts.items() if len(found) > 1]
 
     def __call__(self, number: int) -> Iterator[Donor]:
@@ -252,7 +252,8 @@ class _Donors:
         own = self._prompts[number]
         others = [other for other in self._prompts if _alike(own, other)]
         rng = random.Random(f"donors {own.pair_id}")
-        # Use only `random.random`, the only method whose values Python keeps across versions.
+        # Use only `random.random`, the only method whose values are the same in all Python
+        # versions.
         for other in sorted(others, key=lambda _: rng.random()):
             texts = {
                 name: other.segment_text(name) for name in self._varied if name in own.segments

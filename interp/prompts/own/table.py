@@ -1,4 +1,4 @@
-"""The rows of a user's own table: a file, a folder of files, or a data frame."""
+"""The rows of the user's own table: a file, a folder of files, or a data frame."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ def rows_of(source: Source, required: Sequence[str]) -> list[Row]:
     """The rows with all their columns.
 
     Raises:
-        UserError: the table cannot be read, has no rows, or lacks a required column of a file.
+        UserError: the table cannot be read, has no rows, or is a file that lacks a required column.
     """
     if not isinstance(source, str | Path | pd.DataFrame):
         raise UserError(
@@ -53,5 +53,5 @@ def _text(cell: object) -> str:
 
 
 def described(source: Source) -> str:
-    """The source, for records."""
+    """The table's source, for records."""
     return "a data frame" if isinstance(source, pd.DataFrame) else str(source)

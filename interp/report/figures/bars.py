@@ -1,4 +1,4 @@
-"""Bars in clusters, for shares of segments and for how well methods find deciding segments."""
+"""Clustered bars: the shares of segments, and how well methods find the segments that decide."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def grouped_bars(
     groups: Sequence[object] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Bars of `y`: a cluster for each value of `x`, with a bar for each value of `hue`.
+    """Bars of `y`, with a cluster for each value of `x` and a bar in it for each value of `hue`.
 
     Args:
         table: one row per bar; values keep their order of appearance.
@@ -43,8 +43,9 @@ def grouped_bars(
         y: column of the heights; an empty height is shown as "undefined".
         hue: column of the bars within a cluster.
         n: column of the counts for each bar, written below each cluster.
-        interval: columns of whiskers.
-        groups: the values of `hue` in order, if other panels of the figure may have more values.
+        interval: columns with the ends of the whiskers.
+        groups: the values of `hue` in order, if other panels of the figure may contain more of
+            them.
         ax: the axes to draw on; a new figure if None.
     """
     with house_style():
@@ -108,11 +109,11 @@ def decisive_title(decisive: Decisive | None) -> str:
 
 
 def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
-    """The area under the ROC curve over segments, with a panel per model and a line for chance.
+    """The area under the ROC curve over segments, with a panel per model and a line at chance.
 
     Args:
         table: table from `interp.analysis.segments.decisive_table`.
-        hue: column of the bars within a method.
+        hue: column of the bars within each method's cluster.
     """
     named = table.assign(
         method=table["method"].str.replace("control: ", ""),

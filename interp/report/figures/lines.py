@@ -1,4 +1,4 @@
-"""Lines with bands, such as over layers, and grids of shares."""
+"""Lines with bands, such as over layers, and grids of shares or differences."""
 
 import textwrap
 from typing import Any
@@ -35,7 +35,7 @@ def lines(
     interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A line of `y` over `x` for each value of `hue`, with the interval as a band.
+    """A line of `y` over `x` for each value of `hue`, with its interval as a band.
 
     Args:
         table: one row per point, such as a layer.
@@ -43,7 +43,7 @@ def lines(
         y: column of the values; an empty value leaves a gap in the line.
         hue: column of the lines.
         n: column of the counts for each point.
-        interval: columns of the band.
+        interval: columns with the edges of the band.
         ax: the axes to draw on; a new figure if None.
     """
     with house_style():
@@ -86,7 +86,7 @@ def matrix(
         table: one row per cell; rows and columns keep their order of appearance.
         x: column of the grid's columns.
         y: column of the grid's rows.
-        value: column of the shares; the cell of an empty share is blank.
+        value: column of the shares; the cell for an empty share is blank.
         n: column of the counts for each cell.
         interval: columns of the intervals.
         ax: the axes to draw on; a new figure if None.
@@ -116,23 +116,23 @@ def matrix(
 
 
 _WRAPPED = {"row": 34, "column": 20}
-"""Number of letters after which the name of a row or a column continues on a new line."""
+"""Number of letters after which the name of a row or column continues on a new line."""
 
 _LETTER = 0.085
-"""Width of a letter of a row's name in inches, rounded up."""
+"""Width in inches of a letter in a row's name, rounded up."""
 
 
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """A grid of differences, coloured if they are shown and white if not.
+    """A grid of differences, coloured if a difference is shown and white if not.
 
-    Cells that were not tested have a point.
+    Cells that were not tested contain a point.
 
     Args:
         table: one row per cell, with difference, verdict (`interp.statistics.decisions`) and
             clusters; rows and columns keep their order of appearance.
         x: column of the grid's columns.
         y: column of the grid's rows.
-        ax: where to draw; a new figure if None.
+        ax: the axes to draw on; a new figure if None.
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])

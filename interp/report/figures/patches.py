@@ -1,4 +1,4 @@
-"""Figures of patching: heat maps of effects, and effects against attribution scores.
+"""Figures for patching: heat maps of effects, and effects plotted against attribution scores.
 
 Positive values are blue and negative values are red, so readers need no red-green colour vision.
 """
@@ -14,7 +14,7 @@ from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, loo
 from interp.report.formatting import readable
 
 _FEW_CELLS = 150
-"""Largest number of cells for which numbers are shown in the cells."""
+"""Largest number of cells for which each cell shows its number."""
 
 _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
 
@@ -32,7 +32,7 @@ def layers_by_roles(
     Args:
         table: rows of `effect_table` for one model, direction, method and site.
         value: the column to show: effect or recovered.
-        recognized: which group of pairs to show.
+        recognized: the group of pairs to show.
         head: the head to show, if the site has heads.
         ax: the axes to draw on; new axes if None.
     """
@@ -76,11 +76,11 @@ def layers_by_tokens(
 
 
 def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The recovered share of the difference in metric, against the share of the cells in a set.
+    """The recovered share of the difference in metric, against the share of cells in the set.
 
     Args:
-        curves: rows of one model and group of pairs of
-            `interp.analysis.node_sets.node_set_curves`.
+        curves: rows of `interp.analysis.node_sets.node_set_curves` for one model and group of
+            pairs.
         ax: the axes to draw on; new axes if None.
     """
     with house_style():
@@ -103,7 +103,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Effect ratio against score ratio of the premises, one point per pair and attribution method.
+    """Effect ratio plotted against score ratio of the premises, one point per pair and method.
 
     Premise 2 has the higher score to the right of the vertical line, and the larger effect above
     the horizontal line.
@@ -172,7 +172,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
 
 
 def _title(rows: pd.DataFrame, n: str = "") -> str:
-    """The values that all rows share, and the number of pairs."""
+    """The values that are the same in all rows, and the number of pairs."""
     names = ("model", "site", "direction", "method", "source")
     shared = [
         str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1

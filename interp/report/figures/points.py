@@ -1,4 +1,4 @@
-"""Figures of points: clouds, named points, estimates with intervals, means above clusters."""
+"""Figures made of points: clouds, named points, estimates with intervals, means above clusters."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""Number of points at which they begin to hide each other, so their density is shown instead."""
+"""Number of points above which their density is shown instead, since they would hide each other."""
 
 
 def point_cloud(
@@ -33,8 +33,8 @@ def point_cloud(
     """One point per row, such as an entity pair; hexagons of density if there are many.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; random vertical shifts by up to 0.02 separate points at
-    one location.
+    `size`, such as its number of trials; random vertical shifts of up to 0.02 separate points that
+    coincide.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
@@ -64,7 +64,7 @@ _LABEL_GAP = 13.0
 """Smallest distance between the labels of two points, in typographic points."""
 
 _LIFT = 9.0
-"""Distance of a name above a whisker to its right, in typographic points."""
+"""Distance in typographic points between a name and the whisker below it."""
 
 _LETTER = 5.5
 """Approximate width of a letter of such a label, in typographic points."""
@@ -168,7 +168,7 @@ def interval_points(
         y: column of the rows, such as model.
         hue: column of the compared groups.
         n: column of the counts for each point, written below the row's name, once if all are equal.
-        interval: columns of whiskers.
+        interval: columns with the ends of the whiskers.
         ax: the axes to draw on; a new figure if None.
     """
     with house_style():
@@ -198,7 +198,7 @@ def cluster_points(
     p: str,
     ax: Axes | None = None,
 ) -> Axes:
-    """A dot for each cluster, and the mean of the dots with its interval, in a row for each `y`.
+    """A dot for each cluster, and the mean of the dots with its interval; one row for each `y`.
 
     Args:
         points: one row per dot: x, y, hue and size.
@@ -208,7 +208,7 @@ def cluster_points(
         hue: column of the compared groups.
         size: column of the number of trials for each dot, represented by its area.
         n: column of the number of clusters for each mean, written below the row's name.
-        interval: columns of the means' whiskers.
+        interval: columns with the ends of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.
         ax: the axes to draw on; a new figure if None.
     """
@@ -247,7 +247,7 @@ def cluster_points(
 
 
 _AT_EDGE = "axes fraction", "data"
-"""Coordinates of a string at the left or right edge, next to a row."""
+"""Coordinates of a string next to a row, at the left or right edge."""
 
 
 def _whiskers(
@@ -276,7 +276,7 @@ def _whiskers(
 
 
 def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: str) -> None:
-    """Rows from top to bottom, each with its name and its counts in the order of the groups."""
+    """Rows from top to bottom, each with its name and its counts, in the order of the groups."""
     labels = []
     for name in names:
         counts = table.loc[table[y] == name, n]

@@ -1,4 +1,4 @@
-"""The house style of figures, and shared parts: axes, counts, legends and a panel per model."""
+"""The house style of figures, and the parts that they share: axes, counts, legends, panels."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ _LINES = ("-", "--", "-.", ":")
 _OPTIONS: dict[Any, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": QUIET,
-    # White on purpose, even if a notebook's style is dark, because the ink assumes a white
+    # Deliberately white, even if a notebook's style is dark, because the ink assumes a white
     # background.
     "axes.facecolor": "white",
     "axes.grid": True,
@@ -74,15 +74,15 @@ _LEGEND = 1.8
 """Width of a legend next to a figure, in inches."""
 
 DIVERGING = "RdBu"
-"""Matplotlib's name for the colours around zero, colour-blind safe by ColorBrewer."""
+"""Matplotlib's name for the colours around zero; ColorBrewer rates them colour-blind safe."""
 
 COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
-"""Colours of counts, from few (light, yet visible on white) to many (dark)."""
+"""Colours of counts, from low (light, but visible on white) to high (dark)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The look of one group in a figure; each of its parts by itself distinguishes a few groups."""
+    """The look of one group in a figure; each of its parts alone can distinguish a few groups."""
 
     colour: str
     hatch: str
@@ -91,7 +91,7 @@ class Look:
 
 
 def look(index: int) -> Look:
-    """The look of the group with this number."""
+    """The look of the group with this index."""
     return Look(*(parts[index % len(parts)] for parts in (_COLOURS, _HATCHES, _MARKERS, _LINES)))
 
 
@@ -119,19 +119,19 @@ def annotate(
 
 
 def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None:
-    """Put one legend to the right of all panels, clear of title and caption."""
+    """Put one legend to the right of all panels, away from the title and caption."""
     width, height = figure.get_size_inches()
     figure.set_size_inches(width + _LEGEND, height)
     figure.legend(handles=handles, loc="outside right center")
 
 
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
-    """The axes of a new figure, in inches, outside pyplot: nothing to close and nothing global."""
+    """The axes of a new figure of this size in inches, created without pyplot's global state."""
     return Figure(figsize=(width, height)).add_subplot()
 
 
 Interval = tuple[str, str]
-"""The columns with the lower and the upper end of an interval."""
+"""The columns with the lower and upper ends of an interval."""
 
 
 def distinct(values: pd.Series) -> list[Any]:
@@ -145,7 +145,7 @@ def positions(values: pd.Series, order: list[Any]) -> NDArray[np.float64]:
 
 
 def n_of(counts: pd.Series) -> str:
-    """Counts for a label: their common value, or the smallest and the largest."""
+    """Counts for a label: their common value, or the smallest and largest."""
     if counts.empty:
         return "n = 0"
     low, high = int(counts.min()), int(counts.max())
@@ -161,7 +161,7 @@ def interval_errors(
 
 
 def jitter(points: int, reach: float) -> NDArray[np.float64]:
-    """Random shifts, identical in every run."""
+    """Random shifts that are identical in every run."""
     return np.random.default_rng(0).uniform(-reach, reach, points)
 
 
@@ -193,10 +193,10 @@ def panel_a_model(
     """Draw a figure with a panel for each model and one legend; return its first axes.
 
     Args:
-        table: rows with a column `model`; without rows, the figure says "undefined".
+        table: rows with a column `model`; if there are none, the figure says "undefined".
         draw: function that draws the rows of one model.
-        handles: entries of the legend; if None, the entry of each label in the first panel that
-            shows it.
+        handles: entries of the legend; if None, each label's entry from the first panel that shows
+            it.
     """
     models = distinct(table["model"])
     shown: dict[str, Artist | Container] = {}
