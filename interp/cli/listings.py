@@ -12,11 +12,11 @@ from interp.options import Flag
 INTRODUCTION = """\
 # Attribution methods
 
-What `python -m interp methods` lists. In formulas, `f` is the target of `attribute --target`, `e_i`
-the embedding of token i, `e` the prompt, `b` the baseline, `d` the embeddings of a donor in the
-places of the prompt's own, `A` the attention of the last token, and `n` the number of tokens.
-`v(S)` is the mean of f over K donors where the segments of S are kept and all others come from the
-donor, `N` all k segments.
+This page is printed by `python -m interp methods`. In formulas, `f` is the target of
+`attribute --target`, `e_i` the embedding of token i, and `n` the number of tokens; `e` is the
+prompt, `b` the baseline, `A` the attention of the last token, and `d` the donor's embeddings in
+place of the prompt's own. `v(S)` is the mean of f over K donors, with the segments of S kept and
+all others taken from the donor; `N` is the set of all k segments.
 """
 
 
