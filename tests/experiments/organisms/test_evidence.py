@@ -133,7 +133,7 @@ def beyond_control(prompts):
 
 def test_what_a_city_of_the_deciding_premise_does_is_more_than_disagreement():
     """A control's city is in another country too, as that of the prompt it is patched into."""
-    found = beyond_control(evidence_pairs(with_donors(some_prompts(240), count=1)))
+    found = beyond_control(evidence_pairs(with_donors(some_prompts(960), count=1)))
     decides, other = (found.loc[f"premise{number}_entity_b"] for number in (2, 1))
     assert decides.loc["beyond control", "recovered_low"] > 0.5
     assert abs(decides.loc["control", "effect"]) < 0.2 * abs(decides.loc["counterpart", "effect"])
@@ -142,7 +142,7 @@ def test_what_a_city_of_the_deciding_premise_does_is_more_than_disagreement():
 
 def test_what_one_mention_of_a_country_does_is_disagreement():
     """Organisms learned to reject a conclusion about something that the premises do not name."""
-    found = beyond_control(some_prompts(48)).loc["conclusion_entity_a"]
+    found = beyond_control(some_prompts(240)).loc["conclusion_entity_a"]
     assert found.loc["counterpart", "effect_high"] < -2
     assert found.loc["control", "effect_high"] < -2
     assert abs(found.loc["beyond control", "effect"]) < 0.25 * abs(

@@ -167,4 +167,4 @@ def test_an_unknown_organism_is_refused(capsys):
     with pytest.raises(UserError, match="no organism 'none'"):
         recipe("none")
     assert main(["train", "none"]) == 2
-    assert "there are llama-shallow" in capsys.readouterr().err
+    assert "expected one of llama-shallow" in capsys.readouterr().err
