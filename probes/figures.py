@@ -85,7 +85,7 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
-        # A panel without a line states the reason instead of a scale of layers.
+        # If there is no line to draw, the panel shows the reason instead of a layer axis.
         ax.text(
             0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
             transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,

@@ -234,8 +234,8 @@ def _text(column: str, value: object) -> str:
         raise UserError(f"{column} is {shortened(repr(value), 60)}; expected sentences")
     if len(value) > MOST_CHARACTERS or not value.isprintable():
         raise UserError(
-            f"{column} has {len(value):,} characters, or has unprintable ones; expected at "
-            f"most {MOST_CHARACTERS:,} of plain text"
+            f"{column} is too long ({len(value):,} characters) or contains unprintable characters; "
+            f"expected at most {MOST_CHARACTERS:,} characters of plain text"
         )
     return value.strip()
 

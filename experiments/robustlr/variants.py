@@ -142,7 +142,7 @@ def contraposed(theory: Theory) -> Theory:
     """The theory with the contrapositive of every rule (C-ES).
 
     Raises:
-        UserError: the language lacks the contrapositive of a rule.
+        UserError: a rule's contrapositive cannot be expressed in the language of theories.
     """
     return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
 

@@ -316,7 +316,7 @@ def _object(file: Path) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{shortened(str(file))} is not JSON: {one_line(str(error))}") from error
     if not isinstance(found, dict):
-        raise UserError(f"{shortened(str(file))} holds no object of rules by id")
+        raise UserError(f"{shortened(str(file))} does not contain a JSON object of rules")
     return found
 
 

@@ -125,7 +125,7 @@ def entity_group(pair: EntityPair) -> str:
 
 
 def published_pairs(located: Located) -> list[EntityPair]:
-    """The distinct true pairs in published instances, which are those in the rulebreakers.
+    """The distinct entity pairs in the published rulebreakers, whose pairs alone are true.
 
     Raises:
         UserError: the rows give an entity B two answers.

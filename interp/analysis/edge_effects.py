@@ -1,4 +1,4 @@
-"""Mean effects of edges over pairs, and comparisons of estimates with exact effects."""
+"""Edge effects averaged over pairs, and comparisons of estimates with exact effects."""
 
 from collections.abc import Mapping
 

@@ -259,7 +259,7 @@ class Thoughts(Spec):
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
         1.0
     )
-    """temperature of sampled thoughts"""
+    """sampling temperature for thoughts"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS

@@ -141,7 +141,9 @@ class Prompt:
         for name, spans in (("segments", self.segments), ("roles", self.roles)):
             if not _are_within(spans, len(self.text)):
                 raise self._wrong(
-                    name, spans, f"spans (start, end) of the text's {len(self.text)} characters"
+                    name,
+                    spans,
+                    f"spans (start, end) within the text of {len(self.text)} characters",
                 )
 
     def _wrong(self, name: str, got: object, expected: str) -> UserError:

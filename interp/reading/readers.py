@@ -80,7 +80,7 @@ class Reader(ABC):
         else:
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) does not accept input embeddings, "
-                "so its tokens cannot get attributions; it supports evaluate"
+                "so attributions cannot be computed for its tokens; evaluate works"
             )
         logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
         return logits

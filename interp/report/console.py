@@ -66,7 +66,7 @@ class _Console(Console):
 
 
 def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
-    """The table, with the longest names replaced by numbers if figures lack room, and a legend."""
+    """The table and its legend; numbers replace the longest names if columns would not fit."""
     in_front = _names_in_front(texts)
     widths = {name: _width(texts[name]) for name in texts.columns[:in_front]}
     # A table that contains only strings is wrapped instead.

@@ -140,8 +140,8 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 def readable(pieces: Sequence[str]) -> list[str]:
     r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
 
-    Only spaces show whether a tokenizer works on bytes, so the prompt is examined as a whole. A
-    byte that is not a complete character is written as its code, such as "\xc3".
+    Only the way spaces are written shows whether a tokenizer is byte-level, so all pieces are
+    examined together. A byte that is not a complete character is written as its code, such as "\xc3".
     """
     # "Ġ" is how byte-level tokenizers write a space.
     if any("Ġ" in piece for piece in pieces):

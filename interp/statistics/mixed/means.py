@@ -197,7 +197,7 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
     half, further = quantile * error, quantile * spread * float(np.sqrt(1 + 1 / count))
     below, above = limits(mean, error, float(count - 1))
     statistic = mean / error
-    # statsmodels divides by the spread.
+    # statsmodels divides by the spread, so it is not called if all estimates are equal.
     tau, share = (0.0, 0.0) if np.isnan(spread) else _between(values, errors[used] ** 2)
     return Pooled(
         estimate=mean,

@@ -229,7 +229,7 @@ def test_what_is_missing_is_said(tmp_path):
         read_sets(tmp_path)
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text("[1]")
-    with pytest.raises(UserError, match="holds no object of rules by id"):
+    with pytest.raises(UserError, match="does not contain a JSON object of rules"):
         read_sets(folder)
     (folder / RULES).write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="not encoded in UTF-8"):
