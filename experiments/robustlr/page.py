@@ -319,7 +319,7 @@ def feature_section(seed: int) -> Section:
 
 
 def _sets_item(name: str, title: str, table: pd.DataFrame, note: str) -> TableItem:
-    """An item for a table from `tables`; the page shows each interval in brackets after its score."""
+    """An item for a table of scores; the page shows each interval in brackets after its score."""
     scores = [column for column in table.columns if f"{column}_low" in table]
     shown = table.drop(columns=[f"{score}_{end}" for score in scores for end in ("low", "high")])
     for score in scores:

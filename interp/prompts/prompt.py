@@ -143,7 +143,7 @@ class Prompt:
                 raise self._wrong(
                     name,
                     spans,
-                    f"spans (start, end) within the text of {len(self.text)} characters",
+                    f"spans (start, end) within a text of {len(self.text)} characters",
                 )
 
     def _wrong(self, name: str, got: object, expected: str) -> UserError:

@@ -141,7 +141,8 @@ def readable(pieces: Sequence[str]) -> list[str]:
     r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
 
     Only the way spaces are written shows whether a tokenizer is byte-level, so all pieces are
-    examined together. A byte that is not a complete character is written as its code, such as "\xc3".
+    examined together. A byte that is not a complete character is written as its code, such as
+    "\xc3".
     """
     # "Ġ" is how byte-level tokenizers write a space.
     if any("Ġ" in piece for piece in pieces):

@@ -260,11 +260,11 @@ def _freedom(
     """Degrees of freedom of each coefficient, and the factor of its standard error.
 
     If the columns explain k of the differences between the G levels of a grouping, G - k degrees of
-    freedom remain for a column that is constant within each level (between-within degrees of freedom; Schluchter and Elashoff, 1990,
-    Journal of Statistical Computation and Simulation 37). Maximum-likelihood standard errors divide
-    by G, whereas least-squares ones divide by G - k. A column that is the same within the levels of
-    several groupings gets the fewest degrees of freedom among them; for a column that varies within
-    all groupings they are infinite.
+    freedom remain for a column that is constant within each level (between-within degrees of
+    freedom; Schluchter and Elashoff, 1990, Journal of Statistical Computation and Simulation 37).
+    Maximum-likelihood standard errors divide by G, whereas least-squares ones divide by G - k. A
+    column that is the same within the levels of several groupings gets the fewest degrees of
+    freedom among them; for a column that varies within all groupings they are infinite.
     """
     freedom, inflation = np.full(columns.shape[1], np.inf), np.ones(columns.shape[1])
     for codes in levels.T:
