@@ -72,7 +72,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of each kind; one donor or more must come from another instance."""
+    """The prompt with its donors of each kind; at least one must come from another instance."""
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
