@@ -65,6 +65,7 @@ def write_training(folder: Path, *, task, options, model, finished="now") -> str
         "parameters": 1,
         "history": [],
         "finished": finished,
+        "metrics": {"dev": {"prompts": 1}} if finished else {},
     }
     folder.mkdir()
     (folder / "config.json").write_text("{}")
