@@ -1,9 +1,9 @@
-"""How well scores agree with effects, by segment and when segments are kept or removed in order.
+"""Metrics of how well the segments' scores agree with the segments' effects.
 
 Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
-Others keep or remove segments one at a time, starting with the highest score. If scores tie, these
-metrics are averaged over all orders compatible with the scores, so equal scores yield the value of
-a random order.
+Others keep or remove segments one at a time, starting with the segment that has the highest score.
+If scores tie, these metrics are averaged over all orders in which scores never increase, so if all
+scores are equal, such a metric has the value that a random order has on average.
 """
 
 from collections.abc import Callable
@@ -17,29 +17,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 Scores = Float[ndarray, "*methods prompt segment"]
-"""Scores of the segments of some prompts, by any number of methods."""
+"""Scores that any number of methods give to the segments of some prompts."""
 
 Effects = Float[ndarray, "prompt segment"]
 """The effect of each segment, in logits: its Shapley value, or its leave-one-out effect."""
 
 Values = Float[ndarray, "prompt coalition"]
-"""v(S) in logits; bit i of a coalition's number says that segment i is kept."""
+"""v(S) in logits, indexed by the coalition S as a bit mask: bit i is set if segment i is kept."""
 
 ByPrompt = Float[ndarray, "*methods prompt"]
-"""A metric for each prompt; NaN if it is undefined."""
+"""The value of a metric for each prompt; NaN where the metric is undefined."""
 
 LEAST_EFFECT = 0.1
-"""Effects below this, in nats, are too small to distinguish or to divide by."""
+"""Effects below this, in logits, are too small to be compared or to serve as divisors."""
 
 NOT_NIL = 0.05
-"""A segment's sign is judged only if its effect exceeds this share of the largest effect."""
+"""A score's sign is judged only if the segment's |effect| exceeds this share of the prompt's
+largest |effect|."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
-    """Divide two arrays of equal or broadcast shapes; NaN if the divisor is zero."""
+    """Divide two arrays whose shapes are equal or can be broadcast; NaN where the divisor is zero."""
     tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
     found = np.full(tops.shape, np.nan)
-    # A sum that should be zero may be an fp64 rounding error.
+    # In fp64, a sum that should be zero may differ from zero by a rounding error.
     np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > 1e-12)
     return found
 
@@ -47,8 +48,9 @@ def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
 def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
     """Whether the segment with the largest |score| has the largest |effect|: 1 or 0.
 
-    Each of m tied scores counts 1/m, so equal scores for k segments yield 1/k, the chance level of
-    a random order. NaN if no effect reaches `LEAST_EFFECT`.
+    If m segments tie for the largest |score|, each counts 1/m; equal scores for all k segments
+    therefore yield 1/k, the chance level of a random order. NaN if no |effect| reaches
+    `LEAST_EFFECT`.
     """
     sizes = np.abs(scores), np.abs(effects)
     chosen, true = (size >= size.max(-1, keepdims=True) for size in sizes)
@@ -57,10 +59,10 @@ def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
-    """The share of segments whose score has the sign of their effect, from 0 to 1.
+    """The share of segments whose score and effect have the same sign, from 0 to 1.
 
     A segment counts if its |effect| is at least `LEAST_EFFECT` and exceeds 5% of the prompt's
-    largest |effect|; NaN if no segment counts. A score of zero counts half.
+    largest |effect|; NaN if no segment counts. A score of zero counts as half an agreement.
     """
     sizes = np.abs(effects)
     counted = (sizes > NOT_NIL * sizes.max(-1, keepdims=True)) & (sizes >= LEAST_EFFECT)
@@ -69,11 +71,12 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
-    """Kendall's tau-b of |score| with |effect| over the segments of a prompt, from -1 to 1.
+    """Kendall's tau-b between |score| and |effect| over the segments of a prompt, from -1 to 1.
 
-    This is the number of concordant pairs of segments minus the number of discordant pairs, divided
-    by the geometric mean of the number of pairs not tied in |score| and the number not tied in
-    |effect| (Kendall 1945). NaN for fewer than three segments, or if all segments are tied.
+    Tau-b is the number of concordant pairs of segments minus the number of discordant pairs,
+    divided by the geometric mean of two numbers: the pairs that are not tied in |score|, and the
+    pairs that are not tied in |effect| (Kendall 1945). NaN if there are fewer than three segments,
+    or if all segments are tied in |score| or in |effect|.
     """
     if effects.shape[-1] < 3:
         return np.full(scores.shape[:-1], np.nan)
@@ -84,18 +87,19 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """The second segment's share of the |scores| of two, from 0 to 1; NaN if both are zero."""
+    """The second segment's share of the |scores| of two segments, from 0 to 1; NaN if both are zero."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
 
 def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
-    """Whether the planted segment has the larger score: 1 or 0; 0.5 for equal scores.
+    """Whether the planted segment has the larger |score|: 1 or 0, or 0.5 if the |scores| are equal.
 
     Args:
-        shares: the second segment's share of the two |scores| (`share`).
-        planted: the probability that the second segment decides: 0 or 1 if the deciding segment is
-            known. Other probabilities yield expected hits. NaN if nothing is planted.
+        shares: the second segment's share of the two segments' |scores| (`share`).
+        planted: the probability that the second segment decides the answer. It is 0 or 1 if the
+            deciding segment is known, and NaN if no segment was planted. With other probabilities,
+            the result is the expected value.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -104,29 +108,29 @@ def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByP
 def rank_correlation(
     x: ByPrompt, y: ByPrompt, weights: Float[np.ndarray, " prompt"]
 ) -> Float[np.ndarray, "*methods"]:
-    """Spearman's correlation over prompts, from -1 to 1; ties share their mean rank.
+    """Spearman's correlation over prompts, from -1 to 1; tied values share their mean rank.
 
-    Ranks are unweighted and cover the prompts for which both variables are defined; the correlation
-    is weighted. NaN if one of the variables is constant.
+    Prompts are ranked without weights, among those for which both variables are defined; the
+    correlation of the ranks is weighted. NaN if one of the variables is constant.
     """
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
-    # Prompts without a rank are sorted last, where they do not affect other ranks.
+    # Prompts with an undefined variable are sorted last, where they do not affect other ranks.
     a, b = (_centred(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
     covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
 
 
 def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
-    """Spearman's correlation between the summed scores of S and v(S), over all coalitions S.
+    """Spearman's correlation, over all coalitions S, between v(S) and the sum of the scores in S.
 
     This is the linear datamodeling score, from -1 to 1 (Park et al. 2023; for contexts, Cohen-Wang
-    et al. 2024), with every coalition rather than a sample. NaN if the sums or the values are
-    constant.
+    et al. 2024), computed from every coalition rather than from a sample. NaN if the sums or the
+    values are constant.
     """
     coalitions = np.arange(values.shape[-1])
     kept = (coalitions[:, None] >> np.arange(scores.shape[-1]) & 1).astype(float)
-    # Sums of the same segments, added in a different order, may differ in the last bits.
+    # Equal sums may differ in their last bits if their terms were added in different orders.
     sums = np.round(scores @ kept.T, 12)
     equal = np.ones(values.shape[-1])
     return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
@@ -139,7 +143,7 @@ def _centred(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
 
 
 Curves = Float[np.ndarray, "prompt order kept"]
-"""v of the first r segments of each order, for r = 0 ... k."""
+"""For each order of the k segments, a value for each number r = 0 ... k of segments kept."""
 
 ByOrder = Float[np.ndarray, "prompt order"]
 
@@ -147,8 +151,8 @@ ByOrder = Float[np.ndarray, "prompt order"]
 def necessity(scores: Scores, values: Values) -> ByPrompt:
     """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if only R matters.
 
-    Normalised comprehensiveness (DeYoung et al. 2020), with donors instead of deletion. NaN if
-    |v(N) - v(0)| is below `LEAST_EFFECT`.
+    This is normalized comprehensiveness (DeYoung et al. 2020), but segments are replaced from
+    donors rather than deleted. NaN if |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _normed(left, kept)[..., 1])
 
@@ -156,47 +160,50 @@ def necessity(scores: Scores, values: Values) -> ByPrompt:
 def sufficiency(scores: Scores, values: Values) -> ByPrompt:
     """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R; 1 if R suffices.
 
-    Normalised sufficiency (DeYoung et al. 2020), undefined like `necessity`.
+    This is normalized sufficiency (DeYoung et al. 2020). NaN if |v(N) - v(0)| is below
+    `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., 1])
 
 
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
-    """CPR: the area under NS over the share of kept segments; higher is better.
+    """CPR: the area under NS as a function of the share of segments kept; higher is better.
 
-    The area is computed by trapezoids from no segments to all segments (Mueller et al. 2025, for
-    circuits). Undefined like `necessity`.
+    The area is computed by the trapezoidal rule, from no segments kept to all segments kept
+    (Mueller et al. 2025 define it for circuits). NaN if |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
 
 
 def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
-    """CMD: the area under |1 - NS| over the share of kept segments; lower is better.
+    """CMD: the area under |1 - NS| as a function of the share of segments kept; lower is better.
 
-    Never negative; 0 only if no segment is needed (Mueller et al. 2025). Undefined like
-    `necessity`.
+    Since NS is 0 if no segment is kept, CMD is at least 1 / (2k) for k segments (Mueller et al.
+    2025 define it for circuits). NaN if |v(N) - v(0)| is below `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
 
 
 def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
-    """NAOPC = (AOPC - min) / (max - min) over all k! orders, from 0 to 1 (Edin et al. 2024).
+    """NAOPC = (AOPC - min) / (max - min), from 0 to 1 (Edin et al. 2024).
 
-    NaN if orders differ by less than `LEAST_EFFECT`.
+    The minimum and the maximum are those of AOPC over all k! orders of the segments. NaN if they
+    differ by less than `LEAST_EFFECT`.
     """
     return _over_orders(scores, values, lambda kept, left: _naopc(left))
 
 
 def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
-    """NAOPC, most relevant first, minus NAOPC, least relevant first, from -1 to 1.
+    """NAOPC with the most relevant segments first minus NAOPC with the least relevant first.
 
-    It is 0 for a random order, and undefined under the same conditions as `normalized_aopc`.
+    The difference lies between -1 and 1, and is 0 on average for a random order. It is undefined
+    under the same conditions as `normalized_aopc`.
     """
     return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
 
 
 def recovered(scores: Scores, values: Values) -> ByPrompt:
-    """Area under v(R) - v(0) over the share of segments kept, in logits: the numerator of CPR.
+    """The area under v(R) - v(0) as a function of the share of segments kept, in logits.
 
     Its mean over prompts divided by the mean of v(N) - v(0) is CPR as a ratio of means, which
     prompts with small differences cannot dominate.
@@ -207,9 +214,10 @@ def recovered(scores: Scores, values: Values) -> ByPrompt:
 def _over_orders(
     scores: Scores, values: Values, metric: Callable[[Curves, Curves], ByOrder]
 ) -> ByPrompt:
-    """The mean of a metric over all orders of non-increasing scores.
+    """The mean of a metric over all orders in which scores never increase.
 
-    The arguments of `metric` are v of the kept segments, and v(N) minus v of the other segments.
+    For each order and each r, `metric` is given v of the first r segments, and v(N) minus v of the
+    other segments.
     """
     segments = scores.shape[-1]
     orders, coalitions = _orders(segments)
@@ -227,7 +235,7 @@ def _over_orders(
 def _orders(
     segments: int,
 ) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
-    """All orders of this many segments, with the coalition of each order's first r segments."""
+    """All orders of this many segments and, for each order and r, the coalition of its first r."""
     orders = np.array(list(permutations(range(segments))), dtype=np.int64)
     coalitions = np.concatenate(
         [np.zeros((len(orders), 1), dtype=np.int64), np.cumsum(1 << orders, axis=1)], axis=1
@@ -236,25 +244,26 @@ def _orders(
 
 
 def _faithfulness(kept: Curves) -> Curves:
-    """NS of the first r segments."""
+    """NS of the first r segments of each order."""
     return _normed(kept - kept[..., :1], kept)
 
 
 def _normed(effects: Curves, kept: Curves) -> Curves:
-    """Effects divided by v(N) - v(0); NaN if the divisor is below `LEAST_EFFECT`."""
+    """Effects divided by v(N) - v(0); NaN if |v(N) - v(0)| is below `LEAST_EFFECT`."""
     whole = kept[..., -1:] - kept[..., :1]
     return np.asarray(effects / np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole))
 
 
 def _area(curves: Curves) -> ByOrder:
-    """The area under curves over r / k, by trapezoids."""
+    """The area under each curve as a function of r / k, by the trapezoidal rule."""
     return np.asarray(np.trapezoid(curves, axis=-1) / (curves.shape[-1] - 1))
 
 
 def _naopc(left: Curves) -> ByOrder:
-    """Normalised AOPC, the mean over j = 1 ... k of v(N) - v(N without the top j).
+    """Normalized AOPC. AOPC is the mean over j = 1 ... k of v(N) - v(N without the first j segments).
 
-    AOPC is the area over the perturbation curve (Samek et al. 2017), with donors as perturbation.
+    It is the area over the perturbation curve (Samek et al. 2017); here, segments are perturbed by
+    replacing them from donors.
     """
     areas = left[..., 1:].mean(-1)
     low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The figures of the page."""
+"""The figures on the page of the faithfulness study."""
 
 from collections.abc import Mapping
 
@@ -24,13 +24,14 @@ from interp.report.glance import WIDTH
 
 
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
-    """How often each method finds the top segment: dots with intervals, best method first.
+    """Plot how often each method finds the top segment: dots with intervals, best method first.
 
     The dashed line marks a random order.
 
     Args:
-        table: contender, kind, value, low, high, chance, prompts; one row per contender.
-        kinds: the kinds of contenders, with their labels.
+        table: one row per contender, with the columns contender, kind, value, low, high, chance and
+            prompts.
+        kinds: the label in the legend of each kind of contender.
     """
     with house_style():
         ax = new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
@@ -60,10 +61,11 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
 
 
 def share_distances(table: pd.DataFrame) -> Axes:
-    """How far each method's shares lie from the exact shares: a row per method, a dot per model.
+    """Plot how far each method's shares lie from the exact shares.
 
     Args:
-        table: contender, model, distance, low, high, prompts.
+        table: one row per contender and model, with the columns contender, model, distance, low,
+            high and prompts.
     """
     order = table.groupby("contender", sort=False)["distance"].mean().sort_values().index
     rows = table.set_index("contender").loc[order].reset_index()
@@ -82,12 +84,12 @@ def share_distances(table: pd.DataFrame) -> Axes:
 
 
 def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """A grid of values, contenders by metrics, coloured on a scale from random order to oracle.
+    """Draw a grid of values, with a row per contender and a column per metric.
 
     Args:
-        table: rows of one model: contender, metric, value, standing (0 for a random order, 1 for
-            the oracle).
-        ax: where to draw; a new figure if None.
+        table: the rows of one model, with the columns contender, metric, value and standing, which
+            sets the color: 0 for a random order, 1 for the oracle.
+        ax: the axes to draw on; if None, a new figure is made.
     """
     rows, columns = table["contender"].unique(), table["metric"].unique()
     shown, standing = (

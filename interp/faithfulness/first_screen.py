@@ -1,4 +1,4 @@
-"""The first screen of the page: the best methods for each model, and how certain this choice is."""
+"""The first screen of the page: the best methods for each model, with the uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -28,12 +28,12 @@ _KNOWN = (ORACLE, REVERSED, RANDOM)
 def first_screen(
     results: Sequence[ModelResults], metrics: pd.DataFrame, random_weights: pd.DataFrame
 ) -> Glance:
-    """The first screen.
+    """Make the first screen of the page.
 
     Args:
-        results: the models.
-        metrics: rows of `metric_table` with their model.
-        random_weights: rows of `metric_table` for models with random weights; may be empty.
+        results: the results of each model.
+        metrics: the rows of `metric_table` for every model, with a column `model`.
+        random_weights: such rows for the models with random weights; may be empty.
     """
     top = with_kinds(metrics[metrics["metric"] == ADVISING[0]])
     problems = {own.model: _problem(own) for own in results}
@@ -56,7 +56,7 @@ def first_screen(
             "at_a_glance",
             "How often each method finds the segment with the largest effect",
             partial(methods_found, rows, kinds=_KINDS),
-            "Dots: results on the least favourable model, with 95% intervals that hold "
+            "Dots: results on the least favorable model, with 95% intervals that hold "
             "simultaneously for all methods. Dashed: a random order. n counts prompts.",
         )
     told = [
@@ -69,7 +69,7 @@ def first_screen(
 
 
 def with_kinds(top: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column `kind`: a method's league, or "control"."""
+    """Add a column `kind`, which is a method's league, or "control"."""
     kinds = [
         CONTROL if score == CONTROL else league_of(method)
         for method, score in zip(top["method"], top["score"], strict=True)
@@ -78,11 +78,12 @@ def with_kinds(top: pd.DataFrame) -> pd.DataFrame:
 
 
 def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFrame:
-    """For each model, the best method of each league, the best control, and a random order.
+    """The best method of each league, the best control, and a random order, for each model.
 
     Args:
-        top: how often each contender finds the top segment, with `kind`.
-        problems: why the top segment cannot judge methods on a model; empty if it can.
+        top: how often each contender finds the top segment; rows of `with_kinds`.
+        problems: for each model, why methods cannot be judged by finding the top segment; empty if
+            they can.
     """
     parts = []
     for kind, words in {**_KINDS, RANDOM: "random order"}.items():
@@ -101,12 +102,12 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
 
 
 def _problem(own: ModelResults) -> str:
-    """Why finding the top segment cannot judge methods on a model; empty if it can."""
+    """Why methods cannot be judged by finding the top segment; empty if they can."""
     return str(own.checks.set_index("metric").loc[ADVISING[0], "problem"])
 
 
 def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
-    """A sentence about models that were not tested, and one about models that cannot be judged."""
+    """Sentences about models with too few clusters for a test, and with wrongly ranked controls."""
     prompts = int(top["prompts"].max())
     known = top[~top["method"].isin(_KNOWN)]
     untested = known["low"].isna().groupby(known["model"]).all()
@@ -123,7 +124,7 @@ def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Ite
 
 
 def _leagues(worst: pd.DataFrame) -> Iterator[str]:
-    """The number of methods in a league that beat chance on every model, and the best of them."""
+    """For each league, a sentence that counts the scores above chance on every model."""
     for kind, words in (
         (MODEL, "that use only the model"),
         (COALITIONS, "that also use donors' prompts"),
@@ -140,7 +141,7 @@ def _leagues(worst: pd.DataFrame) -> Iterator[str]:
 
 
 def _controls(worst: pd.DataFrame) -> Iterator[str]:
-    """A warning if a control that does not use the model is above chance on every model."""
+    """A warning if a control is above chance on every model although it does not use the model."""
     rows = worst[worst["method"].isin((LENGTH, POSITION)) & worst["above"]] if len(worst) else worst
     for row in rows.head(1).to_dict("records"):
         value = with_interval(row["value"], row["low"], row["high"])
@@ -151,7 +152,7 @@ def _controls(worst: pd.DataFrame) -> Iterator[str]:
 
 
 def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterator[str]:
-    """A warning if scores are above chance even with random weights."""
+    """A warning if some scores are above chance even when the model has random weights."""
     if random_weights.empty or worst.empty:
         return
     sure = worst[worst["above"] & (worst["score"] != CONTROL)]
