@@ -81,7 +81,7 @@ def named_section(
 
 
 CELLS = (
-    "Coloured: a difference is shown after Holm's correction; white: no difference is shown; a "
+    "Colored: a difference is shown after Holm's correction; white: no difference is shown; a "
     "point: too few clusters to test. n counts clusters."
 )
 """Describes the cells of a matrix of differences."""

@@ -27,7 +27,7 @@ def probe_accuracy(table: pd.DataFrame) -> Axes:
     """Accuracy of linear probes by layer, with one panel per model and position.
 
     Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals. The
-    grey line and band are the mean control accuracy and its standard deviation over draws. Subsets
+    gray line and band are the mean control accuracy and its standard deviation over draws. Subsets
     with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
 
     Args:

@@ -1,7 +1,7 @@
 """Splits a prompt set into two halves that share no entity, or no other unit, such as a pair.
 
 1. Link: the entities of a pair of prompts (B, its A, and the wrong A) belong together.
-2. Order: walk each connected component from neighbour to neighbour. If wrong answers are a
+2. Order: walk each connected component from neighbor to neighbor. If wrong answers are a
    permutation, as in RULEBREAKERS, components are cycles, and the walk follows each cycle.
 3. Cut each component along its walk into two even parts, if this loses few pairs.
 4. Place each other component whole, starting with the largest, into the half that has fewer pairs
@@ -59,14 +59,14 @@ def entity_halves(prompts: pd.DataFrame) -> pd.Series:
             if each group must be in both halves.
     """
     pairs: dict[str, dict[str, None]] = {}
-    neighbours: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    neighbors: defaultdict[str, dict[str, None]] = defaultdict(dict)
     columns = (prompts[name] for name in ("pair_id", "entity_a", "entity_b"))
     for pair_id, a, b in zip(*columns, strict=True):
         pairs.setdefault(pair_id, {b: None})[a] = None
-        neighbours[a][b] = None
-        neighbours[b][a] = None
+        neighbors[a][b] = None
+        neighbors[b][a] = None
     groups = dict(zip(prompts["entity_b"], prompts[GROUP], strict=True)) if GROUP in prompts else {}
-    half = _halve(_components(neighbours, list(map(list, pairs.values())), groups))
+    half = _halve(_components(neighbors, list(map(list, pairs.values())), groups))
     of_pair = {pair_id: _half_of(entities, half) for pair_id, entities in pairs.items()}
     return pd.Series(
         prompts["pair_id"].map(of_pair).to_numpy(), index=prompts["prompt_id"], name="half"
@@ -97,13 +97,13 @@ class _Component:
 
 
 def _components(
-    neighbours: Mapping[str, Iterable[str]],
+    neighbors: Mapping[str, Iterable[str]],
     pairs: Sequence[Sequence[str]],
     groups: Mapping[str, Hashable],
 ) -> list[_Component]:
     """The connected components, starting with the most pairs; a pair's first entity is its B."""
     weights = Counter(b for b, *_ in pairs)
-    cuts = [_cut(walk, weights) for walk in _walks(neighbours)]
+    cuts = [_cut(walk, weights) for walk in _walks(neighbors)]
     number = {entity: index for index, cut in enumerate(cuts) for entity in cut}
     members: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
     for pair in pairs:
@@ -116,10 +116,10 @@ def _components(
     return sorted(components, key=lambda component: -component.pairs)
 
 
-def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
+def _walks(neighbors: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
     """The entities of each connected component, depth first."""
     seen: set[str] = set()
-    for start in neighbours:
+    for start in neighbors:
         walk: list[str] = []
         waiting = [start]
         while waiting:
@@ -127,7 +127,7 @@ def _walks(neighbours: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
             if entity not in seen:
                 seen.add(entity)
                 walk.append(entity)
-                waiting.extend(reversed(list(neighbours[entity])))
+                waiting.extend(reversed(list(neighbors[entity])))
         if walk:
             yield walk
 

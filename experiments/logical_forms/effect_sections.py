@@ -114,7 +114,7 @@ def adjusted_section(results: Results) -> Section:
     within = mixed_model(rows, "soft_accuracy", covariate="perplexity_within_form")
     items = [*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)]
     if not isinstance(within, str):
-        title = "Fixed effects with perplexity centred within each form"
+        title = "Fixed effects with perplexity centered within each form"
         items.append(TableItem("within_form_coefficients", title, within.model.coefficients()))
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
@@ -125,7 +125,7 @@ def adjusted_section(results: Results) -> Section:
         f"least {MIN_GROUPS} models. An adjusted mean is the mean predicted at mean perplexity. "
         "Forms differ in perplexity, so an adjusted difference excludes the effect that a form "
         "has through the perplexity of its words; if no question of a level has mean perplexity, "
-        "its adjusted mean is extrapolated. In a second mixed model, perplexity is centred "
+        "its adjusted mean is extrapolated. In a second mixed model, perplexity is centered "
         f"within each form, so its coefficient compares questions of the same form.{remark(found)}",
         tuple(items),
     )

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import offset_copy
 
-from interp.report.figures.points import labelled_points
+from interp.report.figures.points import labeled_points
 from interp.report.figures.style import QUIET, house_style, look, new_axes, panel_a_model
 from interp.report.formatting import number_text
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
@@ -42,7 +42,7 @@ _BRACKET = 54
 """Width of a bracket and its p, in typographic points."""
 
 _OUTLIER = 0.08
-"""A form is labelled if its planted and measured shares of Yes differ by more than this."""
+"""A form is labeled if its planted and measured shares of Yes differ by more than this."""
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
@@ -50,11 +50,11 @@ def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) ->
 
     A line joins the two points of a form, from the questions to their nonsense mirror (Figure 5).
     With only one set of questions, there are no lines (Figure 1). `table` has rows of
-    `tables.by_form(results)`. Models that are not `competent` are grey.
+    `tables.by_form(results)`. Models that are not `competent` are gray.
     """
 
     def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
-        return _forms(rows, axes, grey=rows["model"].iloc[0] not in competent)
+        return _forms(rows, axes, gray=rows["model"].iloc[0] not in competent)
 
     with house_style():
         return panel_a_model(table, draw, handles=_handles())
@@ -87,11 +87,9 @@ def estimated_means(
             style = look(factors.index(factor))
             mean, low, high, raw = row.tolist()
             half = [[mean - low], [high - mean]]
-            ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.colour, capsize=2)
+            ax.errorbar(mean, place, xerr=half, fmt=style.marker, color=style.color, capsize=2)
             if adjusted:
-                ax.plot(
-                    raw, place, style.marker, color=style.colour, fillstyle="none", markersize=9
-                )
+                ax.plot(raw, place, style.marker, color=style.color, fillstyle="none", markersize=9)
         ax.set_yticks(list(labels), list(labels.values()))
         ax.set_ylim(max(labels) + 0.7, -0.7)
         for factor in factors:
@@ -121,7 +119,7 @@ def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
     """
     slope = "slope of perplexity, per standard deviation"
     shown = table.rename(columns={covariate: slope})
-    axes = labelled_points(shown, x=slope, y="intercept", label="model")
+    axes = labeled_points(shown, x=slope, y="intercept", label="model")
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     return axes
 
@@ -143,7 +141,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
                 measured,
                 yerr=np.nan_to_num(half),
                 marker=style.marker,
-                color=style.colour,
+                color=style.color,
                 fillstyle="full" if row["gold"] == "Yes" else "none",
                 elinewidth=0.8,
             )
@@ -233,21 +231,21 @@ def _bracket(ax: Axes, column: int, ends: tuple[float, float], p: float) -> None
     )
 
 
-def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
+def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
     for _, rows in table.groupby("form", sort=False):
         first = rows.iloc[0]
         valid = first["gold"] == "Yes"
         ax.plot(
             rows["perplexity"],
             rows["soft_accuracy"],
-            color="#b4bac0" if grey else look(MODALITIES.index(first["modality"])).colour,
+            color="#b4bac0" if gray else look(MODALITIES.index(first["modality"])).color,
             linestyle="-" if valid else "--",
             marker=_MARKERS[first["argument_form"]],
             fillstyle="full" if valid else "none",
             linewidth=0.8,
             markersize=5,
         )
-    if not grey:
+    if not gray:
         _whiskers(table, ax)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(_three_ticks(table["perplexity"])))
@@ -256,7 +254,7 @@ def _forms(table: pd.DataFrame, ax: Axes, *, grey: bool) -> Axes:
     ax.tick_params(axis="x", labelsize=8)
     ax.set_ylim(0, 1)
     counts = table["n"]
-    remark = "; not in any mixed model" if grey else ""
+    remark = "; not in any mixed model" if gray else ""
     ax.set_xlabel(f"perplexity (n = {counts.min():,} per point{remark})", fontsize=8)
     ax.set_ylabel("soft accuracy", fontsize=9)
     return ax
@@ -269,7 +267,7 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
         ax.vlines(
             rows["perplexity"],
             *ends,
-            color=look(MODALITIES.index(str(modality))).colour,
+            color=look(MODALITIES.index(str(modality))).color,
             linewidth=0.8,
             alpha=0.5,
         )
@@ -291,7 +289,7 @@ def _engineering(value: float) -> str:
 def _modality_handles(*, markers: bool = False) -> list[Line2D]:
     return [
         Line2D(
-            [], [], color=look(index).colour, linestyle="" if markers else "-",
+            [], [], color=look(index).color, linestyle="" if markers else "-",
             marker=look(index).marker if markers else "", label=_NAMES[modality],
         )
         for index, modality in enumerate(MODALITIES)
@@ -306,7 +304,7 @@ def _validity_handles() -> list[Line2D]:
 
 
 def _handles() -> list[Line2D]:
-    """The legend of colours and markers."""
+    """The legend of colors and markers."""
     markers = [
         Line2D(
             [], [], color="black", marker=_MARKERS[valid], linestyle="",

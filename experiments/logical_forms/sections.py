@@ -20,7 +20,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
         "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
-        f"{len(competent)} of {len(results.models)} models do; the others are grey in the figures. "
+        f"{len(competent)} of {len(results.models)} models do; the others are gray in the figures. "
         f"By the same criterion, {len(results.reading('nonsense'))} of these {len(competent)} "
         f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. Perplexity covers "
         "every token from the second on, including the tokens of a chat template."
@@ -43,7 +43,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
 
 POINTS = (
     "Points are means of soft accuracy and geometric means of perplexity over the questions of a "
-    "form; whiskers: 95% intervals, clustered by interpretation. Filled: valid forms. Grey panels, "
+    "form; whiskers: 95% intervals, clustered by interpretation. Filled: valid forms. Gray panels, "
     "without whiskers: models that do not answer or do not read the questions."
 )
 
@@ -212,7 +212,7 @@ def planted_sections(results: Results) -> list[Section]:
             partial(figures.planted_and_measured, rows),
             "On the dotted line, the training text and the model agree. Whiskers: 95% intervals, "
             "clustered by interpretation. Filled: valid forms. Some of the forms furthest from "
-            "the line are labelled.",
+            "the line are labeled.",
         )
         text = (
             "The share of Yes among the answers that the training text gives to a form's "

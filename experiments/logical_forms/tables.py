@@ -277,7 +277,7 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
     """Spearman's rho between relative perplexity and soft accuracy, with a bootstrap over clusters.
 
-    `within` names columns; ranks are taken and centred within their groups. For groups of equal
+    `within` names columns; ranks are taken and centered within their groups. For groups of equal
     size, rho is then the mean of their rhos.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}

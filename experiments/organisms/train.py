@@ -169,7 +169,7 @@ def _group_loss(model: PreTrainedModel, batch: AnswerBatch) -> Tensor:
 
 
 def _mean_loss(logits: Tensor, labels: Tensor, shares: Tensor | None = None) -> Tensor:
-    """The mean cross-entropy over labelled tokens, each weighted by the share of its row."""
+    """The mean cross-entropy over labeled tokens, each weighted by the share of its row."""
     losses = nn.functional.cross_entropy(
         logits[:, -labels.shape[1] :].flatten(0, 1).float(),
         labels.flatten(),

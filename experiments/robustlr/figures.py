@@ -67,7 +67,7 @@ def sizes(table: pd.DataFrame) -> Axes:
                 rows["statements"],
                 rows["f1"],
                 yerr=[low, high],
-                color=style.colour,
+                color=style.color,
                 linestyle=style.line,
                 marker=style.marker,
                 label=f"{kind} sets",
@@ -116,7 +116,7 @@ def _feature(rows: pd.DataFrame, name: str, ax: Axes) -> None:
         ax.plot(
             rows["value"],
             rows[label],
-            color=style.colour,
+            color=style.color,
             linestyle=style.line,
             marker=style.marker,
             markersize=6 - 1.5 * index,

@@ -305,7 +305,7 @@ def feature_section(seed: int) -> Section:
                 "figure8_features",
                 "Labels by statistical feature (Figure 8)",
                 lambda: figures.features(features),
-                "Grey: number of instances with each value, relative to the most frequent value.",
+                "Gray: number of instances with each value, relative to the most frequent value.",
             ),
             TableItem(
                 "feature_guesses",

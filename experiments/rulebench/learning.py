@@ -26,7 +26,7 @@ from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
 from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Asked, Setting, to_prompt
-from interp_experiments.rulebench.reading import FAILURES, behaviour
+from interp_experiments.rulebench.reading import FAILURES, behavior
 from interp_experiments.rulebench.string_game import StringGame
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class RuleFollowing(TrainSpec):
         if self.thought:
             said = texts["completion"].fillna("").astype(str).to_dict()
             found = [
-                behaviour(
+                behavior(
                     said[prompt.id],
                     correct=right[prompt.id],
                     golden_place=int(prompt.factors["golden_place"]),

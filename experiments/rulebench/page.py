@@ -84,7 +84,7 @@ def report_of(folder: StudyFolder) -> Report:
             form_section(cells),
             thought_section(cells),
             version_section(cells),
-            behaviour_section(results),
+            behavior_section(results),
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.models)),
         ),
@@ -195,7 +195,7 @@ def version_section(cells: pd.DataFrame) -> Section:
     )
 
 
-def behaviour_section(results: Results) -> Section:
+def behavior_section(results: Results) -> Section:
     """Figure 6."""
     table = tables.failures(results)
     title = "Kinds of failure (Figure 6)"
@@ -206,7 +206,7 @@ def behaviour_section(results: Results) -> Section:
         "or several. Prompts have few rules, demonstrations and a chain of thought; of sets with "
         "counterfactual texts, only these are counted.",
         (
-            *_bars("figure6_failures", title, table, y="share_of_failures", hue="behaviour"),
+            *_bars("figure6_failures", title, table, y="share_of_failures", hue="behavior"),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
         ),
     )

@@ -101,9 +101,9 @@ _REFUSAL = re.compile(
 )
 
 
-Behaviour = Literal["right", "triggering error", "execution error", "no rule named"]
+Behavior = Literal["right", "triggering error", "execution error", "no rule named"]
 
-FAILURES: tuple[Behaviour, ...] = ("triggering error", "execution error", "no rule named")
+FAILURES: tuple[Behavior, ...] = ("triggering error", "execution error", "no rule named")
 
 _ORDINALS = (
     *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
@@ -138,7 +138,7 @@ def named_rule(text: str) -> int | None:
     return places[0] if len(set(places)) == 1 else None
 
 
-def behaviour(text: str, *, correct: bool, golden_place: int) -> Behaviour:
+def behavior(text: str, *, correct: bool, golden_place: int) -> Behavior:
     """How a text uses its rules.
 
     Args:

@@ -28,7 +28,7 @@ from interp.statistics.summaries import grouped
 from interp.studies.folder import StudyFolder
 from interp_experiments.findings import family_table
 from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
-from interp_experiments.rulebench.reading import behaviour
+from interp_experiments.rulebench.reading import behavior
 from interp_experiments.rulebench.string_game import string_rules
 
 STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (True, True)}
@@ -78,8 +78,8 @@ class Results:
         """The models that were measured."""
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
-    def behaviours(self) -> pd.DataFrame:
-        """The texts that should name one of a few rules, plus the column behaviour.
+    def behaviors(self) -> pd.DataFrame:
+        """The texts that should name one of a few rules, plus the column behavior.
 
         If a set has a counterfactual version, only the texts of that version are included, as in
         the paper.
@@ -89,12 +89,12 @@ class Results:
         has_other = rows[rows["version"] == "counterfactual"]["set"].unique()
         rows = rows[(rows["version"] == "counterfactual") | ~rows["set"].isin(has_other)]
         found = [
-            behaviour(
+            behavior(
                 row["completion"], correct=row["correct"], golden_place=int(row["golden_place"])
             )
             for row in rows.to_dict("records")
         ]
-        return rows.assign(behaviour=pd.Series(found, index=rows.index, dtype=str))
+        return rows.assign(behavior=pd.Series(found, index=rows.index, dtype=str))
 
 
 def read_results(study: StudyFolder) -> Results:

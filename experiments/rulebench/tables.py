@@ -147,21 +147,21 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
 def failures(results: Results) -> pd.DataFrame:
     """Figure 6: one row per model, set and kind of failure, with its share of all failures.
 
-    Columns are model, set, version, behaviour, share_of_failures with its 95% interval (low and
+    Columns are model, set, version, behavior, share_of_failures with its 95% interval (low and
     high), n (failures), golden_rules (the number of their golden rules) and accuracy. A set without
     failures has no share.
     """
-    rows = results.behaviours()
+    rows = results.behaviors()
     keys = ["model", "set", "version"]
-    kinds = {kind: rows["behaviour"] == kind for kind in FAILURES}
+    kinds = {kind: rows["behavior"] == kind for kind in FAILURES}
     wrong = rows.assign(**kinds)[~rows["correct"]]
     shares = proportions(wrong, values=list(FAILURES), by=keys, cluster=RULE)
-    named = {"measure": "behaviour", "share": "share_of_failures", "clusters": RULES}
+    named = {"measure": "behavior", "share": "share_of_failures", "clusters": RULES}
     accuracies = rows.groupby(keys, sort=False)["correct"].mean().rename("accuracy").reset_index()
-    table = accuracies.merge(pd.DataFrame({"behaviour": FAILURES}), how="cross")
-    table = table.merge(shares.rename(columns=named), on=[*keys, "behaviour"], how="left")
+    table = accuracies.merge(pd.DataFrame({"behavior": FAILURES}), how="cross")
+    table = table.merge(shares.rename(columns=named), on=[*keys, "behavior"], how="left")
     counts = table[["n", RULES]].fillna(0).astype(int)
-    columns = [*keys, "behaviour", "share_of_failures", "low", "high", "n", RULES, "accuracy"]
+    columns = [*keys, "behavior", "share_of_failures", "low", "high", "n", RULES, "accuracy"]
     return table.assign(**counts)[columns]
 
 

@@ -9,7 +9,7 @@ from interp.report.figures.lines import matrix
 from interp.report.figures.points import (
     cluster_points,
     interval_points,
-    labelled_points,
+    labeled_points,
     point_cloud,
 )
 from interp.report.figures.style import panel_a_model
@@ -171,7 +171,7 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str) -> Axes:
 
     `table` is `attribution(results)`.
     """
-    ax = labelled_points(
+    ax = labeled_points(
         table,
         x=ratio,
         y="paired_accuracy",

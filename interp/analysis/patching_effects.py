@@ -317,7 +317,7 @@ def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
     """One row per model, direction, site and attribution method, from `premise_effects`.
 
     Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
-    higher score and the larger effect; agree, the share in which score and effect favour the same
+    higher score and the larger effect; agree, the share in which score and effect favor the same
     premise; by_chance, the share that would agree if score and effect were independent; rho, low,
     high, p, n, note: rank correlation of the two ratios. Pairs that lack a ratio are omitted.
     """

@@ -235,16 +235,16 @@ def _largest_p(
     pairs with the same options are permuted.
     """
     strata = [np.flatnonzero(options == number) for number in np.unique(options)]
-    centred = values.copy()
+    centered = values.copy()
     for own in strata:
-        centred[own] -= centred[own].mean(0)
-    squares = (centred**2).sum(0)
+        centered[own] -= centered[own].mean(0)
+    squares = (centered**2).sum(0)
     varies = squares > 0
     members = np.eye(int(phrasing.max()) + 1)[phrasing]
     sizes = members.sum(0)
 
     def between(order: Int[np.ndarray, " pair"]) -> Float[np.ndarray, " edge"]:
-        sums = members[order].T @ centred[:, varies]
+        sums = members[order].T @ centered[:, varies]
         return np.asarray((sums**2 / sizes[:, None]).sum(0) / squares[varies])
 
     order = np.arange(len(values))

@@ -128,7 +128,7 @@ def _joint(
 def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
     """Log p - log(1 - p) of one token per prompt, in nats.
 
-    Its gradient is a positive multiple of the gradients of p and log p, so normalised scores and
+    Its gradient is a positive multiple of the gradients of p and log p, so normalized scores and
     ratios are identical. Unlike theirs, its gradient does not vanish if p rounds to 0 or 1.
     """
     own = logits.gather(1, tokens[:, None])

@@ -37,7 +37,7 @@ largest |effect|."""
 
 
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
-    """Divide two arrays whose shapes are equal or can be broadcast; NaN where the divisor is zero."""
+    """Divide two arrays with shapes that can be broadcast; NaN where the divisor is zero."""
     tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
     found = np.full(tops.shape, np.nan)
     # In fp64, a sum that should be zero may differ from zero by a rounding error.
@@ -87,7 +87,7 @@ def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
 
 
 def share(scores: Scores, first: int, second: int) -> ByPrompt:
-    """The second segment's share of the |scores| of two segments, from 0 to 1; NaN if both are zero."""
+    """The second segment's share of two segments' |scores|, from 0 to 1; NaN if both are zero."""
     one, other = (np.abs(scores[..., place]) for place in (first, second))
     return ratio(other, one + other)
 
@@ -116,7 +116,7 @@ def rank_correlation(
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
     # Prompts with an undefined variable are sorted last, where they do not affect other ranks.
-    a, b = (_centred(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
+    a, b = (_centered(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
     covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
 
@@ -136,7 +136,7 @@ def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
     return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
 
 
-def _centred(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
+def _centered(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
     """Deviations from the weighted mean."""
     mean = ratio((mass * ranks).sum(-1), mass.sum(-1))
     return ranks - np.nan_to_num(mean)[..., None]
@@ -260,10 +260,11 @@ def _area(curves: Curves) -> ByOrder:
 
 
 def _naopc(left: Curves) -> ByOrder:
-    """Normalized AOPC. AOPC is the mean over j = 1 ... k of v(N) - v(N without the first j segments).
+    """Normalized AOPC.
 
-    It is the area over the perturbation curve (Samek et al. 2017); here, segments are perturbed by
-    replacing them from donors.
+    AOPC is the mean over j = 1 ... k of v(N) - v(N without the first j segments). It is the area
+    over the perturbation curve (Samek et al. 2017), where a perturbed segment is one that is
+    replaced from donors.
     """
     areas = left[..., 1:].mean(-1)
     low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)

@@ -46,7 +46,7 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
                 places[own],
                 xerr=np.nan_to_num(np.asarray(ends, dtype=float)),
                 fmt=style.marker,
-                color=style.colour,
+                color=style.color,
                 label=label,
             )
         ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
@@ -126,5 +126,5 @@ def _write(
     for (row, column), value in np.ndenumerate(values):
         dark = np.nan_to_num(abs(standing[row, column])) > 0.6
         text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""
-        colour = "w" if dark else "k"
-        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+        color = "w" if dark else "k"
+        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=color)

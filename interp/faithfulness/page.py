@@ -115,7 +115,7 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
             f"Methods by metrics, {own.model}",
             partial(methods_by_metrics, standings(own.metrics, own.checks)),
             f"n = {own.prompts} prompts from {own.clusters} clusters{_fewer(own)}. {titles}. cmd: "
-            f"lower is better. Grey: undefined. {blanks(own.metrics)}{left_out[own.model]}",
+            f"lower is better. Gray: undefined. {blanks(own.metrics)}{left_out[own.model]}",
         )
         for number, own in enumerate(results, start=1)
     ]
@@ -157,7 +157,7 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
     return (
         TableItem(
             "worst",
-            "How often the top segment is found, on the least favourable model",
+            "How often the top segment is found, on the least favorable model",
             worst.assign(contender=labels(worst))[columns],
             "Length or position may identify the top segment of one model, but only a method that "
             "uses the models can identify that of every model.",

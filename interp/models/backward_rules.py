@@ -138,17 +138,17 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """(x - its mean, if centred) / sqrt(mean square + epsilon) * gain + shift."""
+    """(x - its mean, if centered) / sqrt(mean square + epsilon) * gain + shift."""
 
     gain: Tensor
     shift: Tensor
-    centred: bool
+    centered: bool
     epsilon: float
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
         """The norm's output, computed with denominators that have no gradient."""
         x = hidden_states.to(_precise(hidden_states))
-        if self.centred:
+        if self.centered:
             x = x - x.mean(-1, keepdim=True)
         scale = torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.epsilon)
         return (x * scale * self.gain + self.shift).to(hidden_states.dtype)
@@ -163,7 +163,7 @@ class _Form:
             total: the norm's input.
         """
         x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
-        if self.centred:
+        if self.centered:
             x, whole = (tensor - tensor.mean(-1, keepdim=True) for tensor in (x, whole))
         scale = torch.rsqrt(whole.pow(2).mean(-1, keepdim=True) + self.epsilon)
         return (x * scale * self.gain).to(summands.dtype)
@@ -193,8 +193,8 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     form = _Form(
         gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
         shift=shift[0, 0],
-        # A centred norm maps a constant vector to zeros.
-        centred=bool((level - shift).abs().max() < 0.5 * slope.abs().max()),
+        # A centered norm maps a constant vector to zeros.
+        centered=bool((level - shift).abs().max() < 0.5 * slope.abs().max()),
         epsilon=epsilon,
     )
     own = forward(sample)

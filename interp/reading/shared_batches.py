@@ -42,7 +42,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Neighbours in the order of tokens, grouped into the families that save the most tokens."""
+    """Neighbors in the order of tokens, grouped into the families that save the most tokens."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class _Stretch:
 def families(prompts: Sequence[Tokens], *, rest: int = 1) -> list[Family]:
     """The prompts as disjoint families; a family may be a single prompt.
 
-    Prompts are sorted by their tokens, and neighbours are joined, starting with those that share
+    Prompts are sorted by their tokens, and neighbors are joined, starting with those that share
     the most tokens. They become one family if this saves more tokens than their separate families.
 
     Args:
@@ -86,7 +86,7 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 def _joined(before: _Stretch, after: _Stretch, shared: int, order: Sequence[int]) -> _Stretch:
     start, end = before.start, after.end
     apart = before.saved + after.saved
-    # Neighbours that share more were joined earlier, so none in the two families share less.
+    # Neighbors that share more were joined earlier, so none in the two families share less.
     together = shared * (end - start - 1)
     if together > apart:
         return _Stretch(start, end, (Family(tuple(order[start:end]), shared),), together)
@@ -182,7 +182,7 @@ def _families(
 def _chunks(
     sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> Iterator[list[Family]]:
-    """The families in one batch: neighbours in the order of prefixes, as these share the most.
+    """The families in one batch: neighbors in the order of prefixes, as these share the most.
 
     If shared tokens are counted once, the prefixes stay within their share of the budget. If each
     prefix is counted in full, they fit into the budget together with the longest prompt.

@@ -103,7 +103,7 @@ def organisms(models: Sequence[str]) -> str:
 
 
 def extremes(numbers: pd.DataFrame, number: str) -> str:
-    """A sentence about the highest and lowest values or, if they are labelled, about the largest.
+    """A sentence about the highest and lowest values or, if they are labeled, about the largest.
 
     It has at most 25 words if the number's name has at most five.
 
@@ -139,7 +139,7 @@ def with_interval(value: float, low: float, high: float) -> str:
 
 
 def dots(numbers: pd.DataFrame) -> "Axes":
-    """The numbers as dots with intervals: one row per model and one colour per number."""
+    """The numbers as dots with intervals: one row per model and one color per number."""
     from interp.report.figures.points import interval_points
     from interp.report.figures.style import new_axes
 

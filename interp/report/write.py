@@ -198,8 +198,8 @@ def inline_svg(svg: str, *, name: str, label: str, least: float) -> Markup:
     )
     element = re.sub(r'((?:\bid="|href="#|url\(#))', rf"\g<1>{name}-", element)
     style = f"min-width: {least:.0f}px"
-    labelled = f'<svg role="img" aria-label="{escape(label)}" style="{style}" '
-    return Markup(element.replace("<svg ", labelled, 1))
+    labeled = f'<svg role="img" aria-label="{escape(label)}" style="{style}" '
+    return Markup(element.replace("<svg ", labeled, 1))
 
 
 _BIBTEX = """\

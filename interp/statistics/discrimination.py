@@ -149,8 +149,8 @@ def _auroc(
     slope = area * (1 - area)
     error = standard_error(deviations.to_numpy(), 1.0) / slope
     half = float(stdtrit(len(deviations) - 1, UPPER)) * error
-    centre = float(logit(area))
-    return area, float(expit(centre - half)), float(expit(centre + half)), ""
+    center = float(logit(area))
+    return area, float(expit(center - half)), float(expit(center + half)), ""
 
 
 def _below(

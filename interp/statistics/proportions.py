@@ -188,9 +188,9 @@ def wilson(
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
     """Wilson's interval (1927) of shares of this many trials, with any distribution's quantiles."""
     shrink = quantile**2 / trials
-    centre = (share + shrink / 2) / (1 + shrink)
+    center = (share + shrink / 2) / (1 + shrink)
     half = quantile * np.sqrt(share * (1 - share) / trials + shrink / trials / 4) / (1 + shrink)
-    return np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
+    return np.clip(center - half, 0.0, share), np.clip(center + half, share, 1.0)
 
 
 def shrunken_shares(

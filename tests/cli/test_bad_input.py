@@ -57,7 +57,7 @@ def refused(arguments, capsys):
         (["attribute", "--limit", "many"], "from 1 to 1,000,000,000 pairs, or all"),
         (["attribute", "--batch-tokens", "0"], "expected a whole number from 1"),
         (["attribute", "--data", "missing.csv"], "no data at 'missing.csv'"),
-        (["attribute", "--colour", "red"], "unknown option '--colour'"),
+        (["attribute", "--color", "red"], "unknown option '--color'"),
         (["justify"], "unknown command 'justify'; expected one of attribute"),
         (["attribute", "--data", ""], "got an empty name"),
         (["attribute", "--data", "."], "holds no data file"),

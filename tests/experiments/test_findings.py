@@ -79,7 +79,7 @@ def test_every_pair_of_models_is_a_cell_row_less_column():
         ("b", "c"): "·",
         ("c", "b"): "·",
     }
-    # Only what is shown is coloured.
+    # Only what is shown is colored.
     (image,) = ax.get_images()
     assert image.get_array().compressed().tolist() == [0.5, -0.5]
     assert ax.get_xlabel() == "row less column (n = 40)"

@@ -273,7 +273,7 @@ def test_no_verdict_without_a_metric_that_can_be_used(tables):
     assert nothing.empty
 
 
-def test_ratios_with_tiny_denominators_are_not_coloured(tables):
+def test_ratios_with_tiny_denominators_are_not_colored(tables):
     metrics, checks, _ = tables
     assert beyond(metrics) == []
     assert "cpr_of_means" in set(standings(metrics, checks)["metric"])
@@ -369,7 +369,7 @@ def cancelling(tables, prompts):
     ("prompts", "left_out"),
     [(1, {"nc", "ns", "cpr", "cmd"}), (60, {"nc", "ns", "cpr", "cmd", "cpr_of_means"})],
 )
-def test_ratios_with_next_to_nothing_below_are_not_used_and_not_coloured(prompts, left_out):
+def test_ratios_with_next_to_nothing_below_are_not_used_and_not_colored(prompts, left_out):
     judgements = judge(trials_of(cancelling(made_up(), prompts)))
     checks = check_table(judgements)
     rows = checks.set_index("metric")
@@ -381,6 +381,6 @@ def test_ratios_with_next_to_nothing_below_are_not_used_and_not_coloured(prompts
             rows["problem"]["cpr_of_means"]
             == "v(N) - v(0) is 0.20 on average, which is almost zero"
         )
-    coloured = set(standings(metric_table(judgements), checks)["metric"])
-    assert {"top_segment", "tau", "lds"} <= coloured
-    assert not coloured & left_out
+    colored = set(standings(metric_table(judgements), checks)["metric"])
+    assert {"top_segment", "tau", "lds"} <= colored
+    assert not colored & left_out

@@ -37,7 +37,7 @@ def test_the_policies_where_the_differing_spans_are_unequal():
     assert align(base, source, policy="all") is None
 
 
-def test_what_was_only_added_is_taken_over_by_its_neighbour():
+def test_what_was_only_added_is_taken_over_by_its_neighbor():
     assert aligned(tokens("a Guinea b", x=(2, 8)), tokens("a Guinea-B b", x=(2, 10))) == [
         *"a Guine",
         "B",

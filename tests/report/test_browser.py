@@ -256,7 +256,7 @@ def contrast(page, selector):
     """The lightness of an element's ink less that of its paper, in 8 bits."""
     return page.locator(selector).first.evaluate(
         """element => {
-            const light = colour => Math.max(...colour.match(/[0-9.]+/g).slice(0, 3).map(Number));
+            const light = color => Math.max(...color.match(/[0-9.]+/g).slice(0, 3).map(Number));
             const style = getComputedStyle(element);
             return light(style.color) - light(style.backgroundColor);
         }"""

@@ -20,7 +20,7 @@ from tests.slurm.stand_in import StandIn
 
 pytestmark = pytest.mark.usefixtures("slurm")
 
-# Its first life waits until it is interrupted, killed or cancelled; a second one ends at once.
+# Its first life waits until it is interrupted, killed or canceled; a second one ends at once.
 WAITING = """
 import os, sys, time
 from pathlib import Path
@@ -147,7 +147,7 @@ def test_a_job_that_slurm_forgot_has_ended():
     ("options", "said"),
     [
         ({"partition": "nowhere"}, "invalid partition"),
-        ({"colour": "red"}, "unrecognized option '--colour=red'"),
+        ({"color": "red"}, "unrecognized option '--color=red'"),
         ({"time": "soon"}, "time"),
     ],
 )

@@ -21,22 +21,22 @@ THINGS = ("car", "hat", "door", "ball", "cup", "box")
 NUMBERS = {"train": range(48), "dev": range(48, 60), "test": range(60, 72)}
 
 
-class Colours(TrainSpec):
-    """Read a colour from a sentence."""
+class Colors(TrainSpec):
+    """Read a color from a sentence."""
 
-    name: ClassVar[str] = "colours"
+    name: ClassVar[str] = "colors"
 
     def prompts(self, split):
         return [question(number) for number in NUMBERS[split]]
 
 
 def question(number: int) -> Prompt:
-    thing, colour = THINGS[number % 6], COLOURS[number // 6 % 3]
+    thing, color = THINGS[number % 6], COLOURS[number // 6 % 3]
     return Prompt(
         id=f"q{number}",
-        text=f"Number {number}: the {thing} is {colour}. Which colour has the {thing}?",
+        text=f"Number {number}: the {thing} is {color}. Which color has the {thing}?",
         segments={"question": (0, 6)},
-        answer=Choice(OPTIONS, gold=colour),
+        answer=Choice(OPTIONS, gold=color),
         pair_id=f"q{number}",
         side="question",
         factors={},

@@ -4,12 +4,12 @@ import torch
 from interp.models.loading import Loading
 from interp.training.lessons import estimate, to_batch
 from interp.training.run import Training
-from tests.support.training import Colours
+from tests.support.training import Colors
 
 
 @pytest.fixture(params=["small-encoder", "small-text-to-text", "small-decoder"])
 def training(request):
-    return Training(Colours(from_scratch=True, batch=5), request.param, Loading(device="cpu"))
+    return Training(Colors(from_scratch=True, batch=5), request.param, Loading(device="cpu"))
 
 
 def test_steps_and_parameters_are_counted(training):

@@ -13,7 +13,7 @@ from interp.training.lessons import IGNORED, Lesson, Lessons, read_lessons, step
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
-from tests.support.training import Colours, question
+from tests.support.training import Colors, question
 
 QUESTIONS = [question(number) for number in range(9)]
 
@@ -47,10 +47,10 @@ def test_a_curriculum_begins_with_short_groups_and_keeps_them_together():
     assert all(place % 1000 == places[at // 4 * 4] % 1000 for at, place in enumerate(places))
     means = [np.mean([lengths[p] for p in places[at : at + 256]]) for at in range(0, 3840, 256)]
     assert (np.diff(means) > 0).all() and means[-1] > 4 * means[0]
-    # The lengths of neighbouring batches are mixed, and the second epoch is as any other.
+    # The lengths of neighboring batches are mixed, and the second epoch is as any other.
     assert steps[500:] == steps_of(lengths, groups, batch=8, epochs=2, seed=0)[500:]
-    neighbours = np.diff([np.mean([lengths[p] for p in step]) for step in steps[:500]])
-    assert (neighbours < 0).mean() > 0.3
+    neighbors = np.diff([np.mean([lengths[p] for p in step]) for step in steps[:500]])
+    assert (neighbors < 0).mean() > 0.3
 
 
 def test_a_strict_curriculum_goes_by_length_alone():
@@ -65,7 +65,7 @@ def test_a_classifier_learns_the_class_of_the_answer():
     model = classifier("bert")
     model.hf.config.id2label = {0: "green", 1: "red", 2: "blue"}
     try:
-        lessons = read_lessons(model, Colours(), QUESTIONS).lessons
+        lessons = read_lessons(model, Colors(), QUESTIONS).lessons
     finally:
         model.hf.config.id2label = {0: "No", 1: "not sure", 2: "YES"}
     assert [int(one.target[0]) for one in lessons] == [1] * 6 + [2] * 3
@@ -76,7 +76,7 @@ def test_a_classifier_learns_the_class_of_the_answer():
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_a_text_to_text_model_learns_the_whole_target(kind):
     model = text_to_text(kind)
-    lessons = read_lessons(model, Colours(), QUESTIONS).lessons
+    lessons = read_lessons(model, Colors(), QUESTIONS).lessons
     assert list(lessons[0].target) == model.tokenizer(text_target="red")["input_ids"]
     batch = to_batch(model, [lessons[0], lessons[6]])
     logits = model.hf(**batch).logits
@@ -89,7 +89,7 @@ def test_a_text_to_text_model_learns_the_whole_target(kind):
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_causal_model_learns_the_answer_alone_where_it_is_read(kind):
     model = tiny_model(kind)
-    lessons = read_lessons(model, Colours(), QUESTIONS).lessons
+    lessons = read_lessons(model, Colors(), QUESTIONS).lessons
     batch = to_batch(model, lessons)
     learned = batch["labels"] != IGNORED
     assert (batch["labels"][learned] == batch["input_ids"][learned]).all()
@@ -114,25 +114,25 @@ def test_prompts_that_are_too_long_are_left_out():
     model = tiny_model("gpt2")
     long = question(0)
     object.__setattr__(long, "text", long.text * 40)
-    read = read_lessons(model, Colours(), [long, *QUESTIONS])
+    read = read_lessons(model, Colors(), [long, *QUESTIONS])
     assert (len(read.lessons), read.too_long) == (9, 1)
     with pytest.raises(UserError, match="all 1 prompts"):
-        read_lessons(model, Colours(), [long])
+        read_lessons(model, Colors(), [long])
 
 
 def test_the_digest_is_of_tokens_and_answers():
     model = tiny_model("llama")
-    digest = read_lessons(model, Colours(), QUESTIONS).digest()
-    assert digest == read_lessons(model, Colours(), QUESTIONS).digest()
-    assert digest != read_lessons(model, Colours(), QUESTIONS[::-1]).digest()
+    digest = read_lessons(model, Colors(), QUESTIONS).digest()
+    assert digest == read_lessons(model, Colors(), QUESTIONS).digest()
+    assert digest != read_lessons(model, Colors(), QUESTIONS[::-1]).digest()
     other = question(0)
     object.__setattr__(other, "answer", question(6).answer)
-    assert digest != read_lessons(model, Colours(), [other, *QUESTIONS[1:]]).digest()
+    assert digest != read_lessons(model, Colors(), [other, *QUESTIONS[1:]]).digest()
 
 
 def test_behind_a_prompt_that_ends_in_a_blank_the_answer_is_the_one_that_is_scored():
     model = make_tiny("llama", byte_level("{{ messages[0]['content'] }} ANSWER: "))
-    lesson = read_lessons(model, Colours(), QUESTIONS[:1]).lessons[0]
+    lesson = read_lessons(model, Colors(), QUESTIONS[:1]).lessons[0]
     (asked,) = tokenize(model, QUESTIONS[:1])
     assert asked.chat.templated and asked.chat.text.endswith(" ")
     assert tuple(lesson.token_ids[: len(asked)]) == asked.token_ids

@@ -20,11 +20,11 @@ from tests.support.other_kinds import classifier
 from tests.support.processes import child, ended, until
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
-from tests.support.training import CPU, NUMBERS, Colours, question, weights
+from tests.support.training import CPU, NUMBERS, Colors, question, weights
 
 pytest.importorskip("peft")
 
-SPEC = Colours(lora_rank=8, epochs=20, batch=8, learning_rate=2e-2)
+SPEC = Colors(lora_rank=8, epochs=20, batch=8, learning_rate=2e-2)
 train = partial(training.train, spec=SPEC, steps=40)
 
 
@@ -143,7 +143,7 @@ def test_without_peft_it_is_said_what_to_install(base, monkeypatch):
 
 
 def test_a_text_to_text_model_takes_an_adapter(tmp_path):
-    whole = Colours(from_scratch=True, epochs=1)
+    whole = Colors(from_scratch=True, epochs=1)
     train("small-text-to-text", tmp_path / "base", spec=whole)
     train(tmp_path / "base", tmp_path / "out", spec=SPEC.model_copy(update={"epochs": 1}))
     before, after = weights(tmp_path / "base"), weights(tmp_path / "out")

@@ -23,9 +23,9 @@ from interp.training.run import Training
 from tests.support import training
 from tests.support.other_kinds import classifier, tokenizer_of
 from tests.support.processes import child, ended, until
-from tests.support.training import CPU, Colours, weights
+from tests.support.training import CPU, Colors, weights
 
-SPEC = Colours(from_scratch=True, epochs=6, batch=8, learning_rate=5e-3)
+SPEC = Colors(from_scratch=True, epochs=6, batch=8, learning_rate=5e-3)
 train = partial(training.train, spec=SPEC, steps=4)
 
 
@@ -212,7 +212,7 @@ def test_loading_that_does_not_go_with_training_is_refused(configuration, option
 
 
 def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
-    class Writing(Colours):
+    class Writing(Colors):
         def prompts(self, split):
             answer = FreeText(("red",))
             return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
@@ -220,7 +220,7 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
     with pytest.raises(UserError, match="is an encoder, but the task requires generated text"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
     with pytest.raises(UserError, match="without weights; pass --from-scratch"):
-        Training(Colours(), "small-decoder", CPU)
+        Training(Colors(), "small-decoder", CPU)
 
 
 def test_a_step_that_does_not_fit_is_told(configuration, tmp_path, monkeypatch):
@@ -246,7 +246,7 @@ def test_a_checkpoint_with_other_classes_gets_a_new_head(tmp_path):
     model = classifier("roberta")
     model.hf.save_pretrained(source)
     model.tokenizer.save_pretrained(source)
-    spec = Colours(epochs=1, batch=24, seed=3)
+    spec = Colors(epochs=1, batch=24, seed=3)
     train(source, tmp_path / "out", spec=spec)
     trained = weights(tmp_path / "out")
     before = model.hf.state_dict()
@@ -265,14 +265,14 @@ def test_an_encoder_that_fills_masks_becomes_a_classifier(tmp_path):
     hf = AutoModelForMaskedLM.from_config(config)
     hf.save_pretrained(source)
     tokenizer.save_pretrained(source)
-    record = train(source, tmp_path / "out", spec=Colours(epochs=1, batch=24))
+    record = train(source, tmp_path / "out", spec=Colors(epochs=1, batch=24))
     assert record.metrics["dev"]["prompts"] == 12
     # The encoder's own weights must all be there.
     damaged = hf.state_dict()
     damaged.pop("roberta.encoder.layer.1.output.dense.weight")
     hf.save_pretrained(source, state_dict=damaged)
     with pytest.raises(UserError, match=r"lack roberta\.encoder\.layer\.1\.output\.dense"):
-        train(source, tmp_path / "other", spec=Colours(epochs=1, batch=24))
+        train(source, tmp_path / "other", spec=Colors(epochs=1, batch=24))
     assert not (tmp_path / "other").exists()
 
 

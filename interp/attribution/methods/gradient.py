@@ -62,7 +62,7 @@ def refuse_normed_embeddings(model: Model) -> None:
     if readers and all("norm" in type(module).__name__.lower() for module in readers):
         raise UserError(
             f"the method input_x_gradient is zero for {model.name} by construction: a "
-            f"{type(readers[0]).__name__} normalises each token's embedding before anything else "
+            f"{type(readers[0]).__name__} normalizes each token's embedding before anything else "
             "reads it, so the answer does not depend on the embedding's length. Omit the method "
             "from --methods; input_gradient, frozen_norms and leave_one_out:deletion, for "
             "instance, support such models"

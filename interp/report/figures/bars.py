@@ -62,7 +62,7 @@ def grouped_bars(
                 places,
                 np.nan_to_num(heights),
                 width=width * 0.92,
-                color=style.colour,
+                color=style.color,
                 hatch=style.hatch,
                 edgecolor="white",
                 linewidth=0,

@@ -53,11 +53,11 @@ def lines(
             rows, style = table[table[hue] == group].sort_values(x), look(index)
             if interval is not None:
                 low, high = (rows[column].astype(float) for column in interval)
-                ax.fill_between(rows[x], low, high, color=style.colour, alpha=0.15, linewidth=0)
+                ax.fill_between(rows[x], low, high, color=style.color, alpha=0.15, linewidth=0)
             ax.plot(
                 rows[x],
                 rows[y].astype(float),
-                color=style.colour,
+                color=style.color,
                 linestyle=style.line,
                 marker=style.marker,
                 markersize=4.5,
@@ -101,7 +101,7 @@ def matrix(
         ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
         for (down, across), share in np.ndenumerate(grid):
             if not np.isnan(share):
-                # Use light ink on the dark half of the colour map.
+                # Use light ink on the dark half of the color map.
                 ink = "white" if share < 0.55 else "black"
                 text = number_text(share)
                 if ends and not np.isnan(ends[0][down, across]):
@@ -123,7 +123,7 @@ _LETTER = 0.085
 
 
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """A grid of differences, coloured if a difference is shown and white if not.
+    """A grid of differences, colored if a difference is shown and white if not.
 
     Cells that were not tested contain a point.
 

@@ -1,6 +1,6 @@
 """Figures for patching: heat maps of effects, and effects plotted against attribution scores.
 
-Positive values are blue and negative values are red, so readers need no red-green colour vision.
+Positive values are blue and negative values are red, so readers need no red-green color vision.
 """
 
 import numpy as np
@@ -92,8 +92,8 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             kind = "recognized pairs" if (rows["recognized"] == "yes").all() else "pairs"
             label = f"{ranking} (n = {int(rows['pairs'].iloc[0]):,} {kind})"
             ends = rows[["low", "high"]].to_numpy(float).T
-            ax.plot(share, rows["normalized"], color=own.colour, linestyle=own.line, label=label)
-            ax.fill_between(share, *ends, color=own.colour, alpha=0.15, linewidth=0)
+            ax.plot(share, rows["normalized"], color=own.color, linestyle=own.line, label=label)
+            ax.fill_between(share, *ends, color=own.color, alpha=0.15, linewidth=0)
         ax.set_xlim(0, 1)
         ax.set_xlabel("share of the cells in the set")
         ax.set_ylabel("NS: share of the way to\nthe counterpart's metric")
@@ -125,7 +125,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
                 points["effect_ratio"],
                 s=20,
                 marker=look(index).marker,
-                color=look(index).colour,
+                color=look(index).color,
                 alpha=0.5,
                 linewidths=0,
                 label=f"{method} (n = {len(points):,} pairs)",
@@ -148,7 +148,7 @@ def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
 
 
 def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells coloured around zero, with grey for missing cells and numbers for small grids."""
+    """Cells colored around zero, with gray for missing cells and numbers for small grids."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:

@@ -45,7 +45,7 @@ def point_cloud(
                 points[x],
                 points[y] + jitter(len(points), 0.02),
                 s=6 + 60 * sizes / sizes.max(),
-                color=look(0).colour,
+                color=look(0).color,
                 alpha=0.45,
                 linewidths=0,
             )
@@ -70,7 +70,7 @@ _LETTER = 5.5
 """Approximate width of a letter of such a label, in typographic points."""
 
 
-def labelled_points(
+def labeled_points(
     table: pd.DataFrame,
     *,
     x: str,
@@ -92,7 +92,7 @@ def labelled_points(
         for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
             style = look(index)
             # Draw above the boxes of the names.
-            ax.plot(across, up, linestyle="", marker=style.marker, color=style.colour, zorder=4)
+            ax.plot(across, up, linestyle="", marker=style.marker, color=style.color, zorder=4)
         errors: dict[str, Any] = {
             name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
             for name, column, ends in (("xerr", x, x_interval), ("yerr", y, y_interval))
@@ -224,7 +224,7 @@ def cluster_points(
                 dots[x],
                 positions(dots[y], names) + shift + jitter(len(dots), 0.16),
                 s=6 + 60 * dots[size].astype(float) / largest,
-                color=style.colour,
+                color=style.color,
                 marker=style.marker,
                 alpha=0.3,
                 linewidths=0,
@@ -266,7 +266,7 @@ def _whiskers(
         places,
         xerr=interval_errors(rows, values, interval),
         fmt=style.marker,
-        color=style.colour,
+        color=style.color,
         elinewidth=1.6,
         label=str(label),
     )

@@ -20,10 +20,10 @@ from interp.report.formatting import UNDEFINED
 
 _INK = "#1b1f24"
 QUIET = "#57606a"
-"""Colour of remarks, such as "undefined"."""
+"""Color of remarks, such as "undefined"."""
 
 PALE = "#e4e8ec"
-"""Colour of grid lines, and of cells without a value."""
+"""Color of grid lines, and of cells without a value."""
 
 # Okabe and Ito's palette without its yellow, which is too light for lines on white.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
@@ -74,17 +74,17 @@ _LEGEND = 1.8
 """Width of a legend next to a figure, in inches."""
 
 DIVERGING = "RdBu"
-"""Matplotlib's name for the colours around zero; ColorBrewer rates them colour-blind safe."""
+"""Matplotlib's name for the colors around zero; ColorBrewer rates them color-blind safe."""
 
 COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
-"""Colours of counts, from low (light, but visible on white) to high (dark)."""
+"""Colors of counts, from low (light, but visible on white) to high (dark)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """The look of one group in a figure; each of its parts alone can distinguish a few groups."""
 
-    colour: str
+    color: str
     hatch: str
     marker: str
     line: str

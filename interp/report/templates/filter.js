@@ -8,7 +8,7 @@ function names(table) {
   return [...table.tHead.rows[0].cells].map((cell) => cell.dataset.name);
 }
 
-function labelled(text, control) {
+function labeled(text, control) {
   const label = document.createElement("label");
   label.append(text, control);
   return label;
@@ -38,11 +38,11 @@ function promptFilter(article) {
   const search = document.createElement("input");
   search.type = "search";
   const count = document.createElement("output");
-  for (const [name, control] of controls) bar.append(labelled(name.replaceAll("_", " "), control));
+  for (const [name, control] of controls) bar.append(labeled(name.replaceAll("_", " "), control));
   const clear = document.createElement("button");
   clear.type = "reset";
   clear.textContent = "Clear";
-  bar.append(labelled("model", model), labelled("answers", outcome), labelled("text", search), clear, count);
+  bar.append(labeled("model", model), labeled("answers", outcome), labeled("text", search), clear, count);
   table.parentElement.before(bar);
 
   function fits(row) {

@@ -55,7 +55,7 @@ class MixedLogistic:
 
     terms: pd.DataFrame
     """One row per coefficient: term, estimate (log-odds per standard deviation of a covariate, or
-    of a level relative to the reference; positive values favour the outcome), low and high (95%
+    of a level relative to the reference; positive values favor the outcome), low and high (95%
     interval), p (two-sided, Wald), odds_ratio, se, t = estimate / se, df, and note. If a column of
     the design is the same within every level of a grouping, or levels are the observations, t is
     Student's with df degrees of freedom; otherwise df is infinite and t is normal. A term that

@@ -4,7 +4,7 @@ The random effects of a group are an intercept and a slope, which may be correla
 independent effects that share a variance, such as the levels of a factor.
 
 1. Subtract the least-squares fit, to avoid cancellation in sums of squares; scale the columns, and
-   centre the covariate of the random effects.
+   center the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
 3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes C'C
    from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].

@@ -75,7 +75,7 @@ def test_without_values_only_the_last_token_has_a_gradient(micro):
 
 
 def test_gradient_equals_finite_differences(micro):
-    # Two coordinates normalised to variance 1 can only be 1 and -1; a large epsilon lets them move.
+    # Two coordinates normalized to variance 1 can only be 1 and -1; a large epsilon lets them move.
     micro.hf.transformer.h[0].ln_1.eps = micro.hf.transformer.ln_f.eps = 0.5
     with torch.no_grad():
         micro.hf.transformer.h[0].attn.c_attn.weight[:, 4:] = torch.tensor(

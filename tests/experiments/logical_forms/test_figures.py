@@ -1,4 +1,4 @@
-"""Figures of made-up scores: who is grey, what has an interval, what is raw and what adjusted."""
+"""Figures of made-up scores: who is gray, what has an interval, what is raw and what adjusted."""
 
 import pandas as pd
 import pytest
@@ -23,8 +23,8 @@ def test_a_model_that_cannot_read_is_grey_and_without_intervals(results):
         for name, panel in panels.items()
     }
     assert shown["lost"] == ({"#b4bac0"}, 0)
-    colours, whiskers = shown["model 0"]
-    assert len(colours) == whiskers == 3  # modalities
+    colors, whiskers = shown["model 0"]
+    assert len(colors) == whiskers == 3  # modalities
     assert "not in any mixed model" in panels["lost"].get_xlabel()
     assert "not in any mixed model" not in panels["model 0"].get_xlabel()
 

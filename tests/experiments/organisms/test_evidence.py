@@ -25,7 +25,7 @@ def evidence_pairs(prompts: Sequence[Prompt]) -> list[Prompt]:
     Where the city is in the country, a grounded model rejects the conclusion; with a city of
     another country in both premises it accepts it. What a premise's city recovers, patched from the
     first prompt into the second, is what the model reads there. The cities are those of the prompts
-    half the set away, since neighbours often share a city.
+    half the set away, since neighbors often share a city.
     """
     chosen = [
         prompt

@@ -135,7 +135,7 @@ def changed_answers(model, premise):
         and prompt.factors["rule"] == "mt"
         and prompt.factors["entity_group"] == "geographical"
     ]
-    half = len(prompts) // 2  # neighbours often name the same city
+    half = len(prompts) // 2  # neighbors often name the same city
     changed = [
         with_city(prompt, premise, other.factors["entity_b"])
         for prompt, other in zip(prompts, prompts[half:] + prompts[:half], strict=True)

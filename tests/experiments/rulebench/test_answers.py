@@ -1,4 +1,4 @@
-"""Parsers against answers that were labelled by hand."""
+"""Parsers against answers that were labeled by hand."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ from interp_experiments.rulebench.items import READ, STRING_GAME, Item
 
 LABELLED = [
     json.loads(line)
-    for line in (Path(__file__).parent / "labelled_answers.jsonl").read_text("utf-8").splitlines()
+    for line in (Path(__file__).parent / "labeled_answers.jsonl").read_text("utf-8").splitlines()
 ]
 """Kind, question, label, shape and text. The question of other kinds is its correct answer."""
 
@@ -42,7 +42,7 @@ def test_the_parser_agrees_with_the_label(kind, question, label, shape, text):
     assert judged(kind, question, text) == label
 
 
-def test_the_labelled_answers_are_of_every_kind_label_and_shape():
+def test_the_labeled_answers_are_of_every_kind_label_and_shape():
     assert len(LABELLED) >= 200
     assert len({tuple(row) for row in LABELLED}) == len(LABELLED)
     labels = {"right", "wrong", "unparsed", "refused"}

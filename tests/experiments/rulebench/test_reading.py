@@ -2,7 +2,7 @@
 
 import pytest
 
-from interp_experiments.rulebench.reading import behaviour, named_rule
+from interp_experiments.rulebench.reading import behavior, named_rule
 
 TEXTS = {
     "Rule 2 fits. Clarence has a granddaughter Emily. Answer: uncle.": 2,
@@ -47,4 +47,4 @@ def test_the_named_rule(text):
     ],
 )
 def test_failures_are_told_apart_by_the_rule_that_is_named(text, correct, expected):
-    assert behaviour(text, correct=correct, golden_place=2) == expected
+    assert behavior(text, correct=correct, golden_place=2) == expected

@@ -115,7 +115,7 @@ def test_failures_are_shares_of_the_wrong_texts_of_the_counterfactual_version():
         text("Rule 2 fits. aunt", **{**named, "version": "factual"}),
         text("Rule 2 fits. 7", set="string-game", **{**named, "version": "factual"}),
     )
-    table = tables.failures(results).set_index(["set", "behaviour"])
+    table = tables.failures(results).set_index(["set", "behavior"])
     assert table.loc["clutrr", "share_of_failures"].to_dict() == {
         "triggering error": 0.5,
         "execution error": 0.25,

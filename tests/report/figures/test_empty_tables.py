@@ -7,7 +7,7 @@ from interp.report.figures.lines import lines
 from interp.report.figures.points import (
     cluster_points,
     interval_points,
-    labelled_points,
+    labeled_points,
     point_cloud,
 )
 from tests.report.figures.drawn import BARS, INTERVAL, words
@@ -19,7 +19,7 @@ from tests.report.figures.drawn import BARS, INTERVAL, words
         partial(grouped_bars, x="rule", y="accuracy", hue="model", n="n", interval=INTERVAL),
         partial(interval_points, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL),
         partial(lines, x="low", y="accuracy", hue="model", n="n", interval=INTERVAL),
-        partial(labelled_points, x="low", y="high", label="model"),
+        partial(labeled_points, x="low", y="high", label="model"),
         partial(point_cloud, x="low", y="high"),
         lambda rows: cluster_points(
             rows,

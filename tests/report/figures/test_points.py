@@ -6,7 +6,7 @@ from matplotlib.collections import PathCollection
 from interp.report.figures.points import (
     cluster_points,
     interval_points,
-    labelled_points,
+    labeled_points,
     point_cloud,
 )
 from tests.report.figures.drawn import BARS, INTERVAL, words
@@ -34,7 +34,7 @@ def test_many_points_become_a_density(rows, dense):
 def test_points_carry_names_that_do_not_overlap():
     names = ["one", "two", "three", "undefined one"]
     table = pd.DataFrame({"model": names, "x": [0.5, 0.5, 0.9, np.nan], "y": [0.50, 0.51, 0.9, 1]})
-    ax = labelled_points(table, x="x", y="y", label="model")
+    ax = labeled_points(table, x="x", y="y", label="model")
     figure = ax.get_figure(root=True)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in ax.texts]
@@ -44,7 +44,7 @@ def test_points_carry_names_that_do_not_overlap():
 
 
 def test_named_points_may_have_intervals_both_ways():
-    ax = labelled_points(
+    ax = labeled_points(
         BARS, x="accuracy", y="accuracy", label="model", x_interval=INTERVAL, y_interval=INTERVAL
     )
     across, up = ax.containers[0].lines[2]

@@ -24,11 +24,11 @@ def test_a_caption_is_written_whole_and_hides_nothing():
     assert caption.x1 <= figure.bbox.x1
 
 
-def test_looks_differ_by_more_than_colour():
+def test_looks_differ_by_more_than_color():
     looks = [look(index) for index in range(40)]
     assert len(set(looks)) == 40
-    assert len({(a.colour, a.hatch) for a in looks}) == 40
-    assert len({(a.colour, a.marker) for a in looks}) == 40
+    assert len({(a.color, a.hatch) for a in looks}) == 40
+    assert len({(a.color, a.marker) for a in looks}) == 40
 
 
 def test_figures_are_white_in_a_dark_style():

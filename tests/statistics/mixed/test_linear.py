@@ -182,8 +182,8 @@ def test_units_do_not_matter(scale, shift, stretch):
 def test_groups_that_do_not_differ_have_no_variance(sleep):
     """lme4 ends at the same boundary: Days 8.28736, residual 34.31812, criterion 386.0384825."""
     four = sleep[sleep["subject"].isin(["308", "309", "310", "330"])].copy()
-    four["centred"] = four["reaction"] - four.groupby("subject")["reaction"].transform("mean")
-    model = fit_mixed_model(four, MixedFormula("centred", ("days",), "subject"))
+    four["centered"] = four["reaction"] - four.groupby("subject")["reaction"].transform("mean")
+    model = fit_mixed_model(four, MixedFormula("centered", ("days",), "subject"))
     assert "variance of zero" in model.note
     assert model.random_spread()["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
     assert model.fit.deviance == pytest.approx(386.038482503, abs=1e-6)
