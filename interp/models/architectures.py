@@ -164,7 +164,7 @@ ARCHITECTURES = {
         layout="interleaved",
     ),
 }
-"""`config.model_type` to its module paths."""
+"""Module paths by `config.model_type`."""
 
 _BERT_LIKE = Architecture(
     layers="bert.encoder.layer",

@@ -1,6 +1,6 @@
-"""Backward rules: switches that change how gradients pass through parts of a model.
+"""Backward rules: switches that change how gradients pass through a model.
 
-The forward pass is unchanged, up to rounding. Each switch affects one kind of part:
+The forward pass is unchanged, up to rounding. The switches affect three kinds of operations:
 
 1. Norms: denominators are constants, so a norm is linear for the given tokens.
 2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so that it does not
@@ -229,7 +229,7 @@ _ATTENTION = "interp_backward_rules"
 """The name under which this module's attention is registered in transformers."""
 
 _IN_FORCE: ContextVar[tuple[BackwardRules, Callable[[nn.Module], None]]] = ContextVar(_ATTENTION)
-"""The rules in force, and a callback for each attention module that they reach."""
+"""The rules in force, and a callback that receives each attention module they reach."""
 
 
 def _attend(
@@ -281,7 +281,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
 
 @contextmanager
 def _shared_gates(model: Model, share: float) -> Iterator[None]:
-    """Multiply gradients within the block at the outputs of gates and of the modules they gate."""
+    """Within the block, multiply the gradients of both factors of each gated MLP by `share`."""
     ran: set[nn.Module] = set()
 
     def scale(module: nn.Module, inputs: Any, output: Tensor) -> None:

@@ -40,18 +40,19 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
 
 
 def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool = False) -> Cache:
-    """A cache in which each column of each row comes from a chosen token of several prompts.
+    """A cache in which every column of every row holds the keys and values of a chosen token.
 
     Args:
-        flat: keys and values of each layer, (token, key-value head, size).
-        source: the index of the token for each column of each row.
-        kept: whether the cache also keeps the keys and values of the tokens read later.
+        flat: keys and values of each layer, (token, key-value head, size), for the tokens of all
+            prompts, one after another.
+        source: for each row and column, the index of its token in `flat`.
+        kept: whether the cache also keeps the keys and values of the tokens that the pass reads.
     """
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
 
 def flattened(cache: Any) -> KeyValues:
-    """The content of a cache for `gathered`: tensors of (row x token, key-value head, size)."""
+    """A cache's keys and values as `gathered` takes them: (row x token, key-value head, size)."""
     return [
         (keys.transpose(1, 2).flatten(0, 1), values.transpose(1, 2).flatten(0, 1))
         for keys, values in key_values(cache)
@@ -92,7 +93,7 @@ class _GatheredLayer(DynamicLayer):
         self._keys, self._values, self._source, self._kept = keys, values, source, kept
 
     def get_seq_length(self) -> int:
-        """The number of columns before those of the pass."""
+        """The number of cached columns, which precede the tokens that the pass reads."""
         return self._source.shape[1]
 
     def update(
@@ -115,12 +116,12 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """Length in tokens of the longest prompt that uses the short frequencies; None if unlimited.
+    """Length in tokens up to which rotary frequencies are those of short prompts; None if always.
 
     Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so one
     pass must not mix prompts below and above this length, and a longer prompt cannot be read in
-    parts. Dynamic NTK scaling changes the frequencies only for prompts longer than the model
-    accepts.
+    parts. Dynamic NTK scaling sets no such limit, because it changes the frequencies only for
+    prompts longer than the model accepts.
     """
     parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}
     by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]

@@ -133,9 +133,9 @@ Turn = tuple[str, str]
 def chat_frame(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ChatFrame:
-    """The frame that a model's chat template writes around a message that follows some turns.
+    """The frame that a model's chat template writes around a message, with the earlier turns.
 
-    Without a template, the frame consists of these turns in plain text.
+    Without a template, the frame consists only of the earlier turns, in plain text.
 
     Raises:
         UserError: the template fails; changes, loses or repeats the message; writes a different
@@ -305,7 +305,9 @@ def _check_operations(template: str) -> None:
         if (kind, value) == ("operator", "**"):
             raise ValueError("it raises a number to a power")
         if kind == "integer" and int(value.replace("_", "")[:20], 0) > LARGEST_NUMBER:
-            raise ValueError(f"it names the number {value[:20]}")
+            raise ValueError(
+                f"it contains the number {value[:20]}; expected at most {LARGEST_NUMBER:,}"
+            )
 
 
 @cache

@@ -95,7 +95,8 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     """Check that a folder contains a configuration, weights and a tokenizer as regular files.
 
     Raises:
-        UserError: an item is missing, is not a regular file, or is a pickle that is not allowed.
+        UserError: a file is missing or not regular, or the weights are a pickle that is not
+            allowed.
     """
     shown = one_line(name)
     check_regular(name, folder)
@@ -271,7 +272,7 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
 
 
 def settings(config: Any) -> Iterator[tuple[str, Any]]:
-    """All settings in a configuration, including those in its parts."""
+    """All settings in a configuration, including those of nested configurations."""
     if isinstance(config, dict):
         for key, value in config.items():
             yield key, value

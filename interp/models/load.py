@@ -164,11 +164,11 @@ def find_model(
     Args:
         name: as for `load_model`.
         loading: options for loading.
-        kind_in: function that determines the kind from the configuration and the names of its
-            classes.
+        kind_in: function that determines the kind from the configuration and the class names in
+            it.
 
     Raises:
-        UserError: the model cannot be found, is damaged or incomplete.
+        UserError: the model cannot be found, or is damaged or incomplete.
     """
     if not sys.stderr.isatty():  # progress bars are useless in logs and notebooks
         # transformers does not annotate this function.
@@ -356,7 +356,7 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
     if model.quantization is not None:
         raise UserError(
             f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "
-            "again; omit the re-initialised model with --no-reinitialized"
+            "again; omit the reinitialized model with --no-reinitialized"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

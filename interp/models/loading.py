@@ -134,7 +134,7 @@ _TAKEN = frozenset(
 
 
 def _variable(text: str) -> tuple[str, JsonValue]:
-    """The name and value in KEY=VALUE. The value is parsed as JSON if it is valid JSON."""
+    """The name and value in KEY=VALUE; a value that is not valid JSON is kept as a string."""
     name, _, value = text.partition("=")
     try:
         return name, json.loads(value)

@@ -167,7 +167,7 @@ class Model:
         return "position_ids" in self.forward_arguments
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs to a forward pass, by name."""
+        """Those of the given inputs that the model's forward pass accepts."""
         return {name: value for name, value in inputs.items() if name in self.forward_arguments}
 
     @property

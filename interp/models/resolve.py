@@ -32,7 +32,7 @@ class Resolved:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """Local folder, or name on the hub, for records."""
+    """The model's kind (organism, folder or hub), name and revision, for records."""
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
@@ -68,7 +68,7 @@ def _no_model(name: str) -> str:
 
 
 def _check_reachable(name: str, revision: str | None) -> None:
-    """Ask the hub only once about a model that is not cached; its client would retry for 23 s."""
+    """Ask the hub once about a model that is not cached; the hub's client would retry for 23 s."""
     try:
         cached = try_to_load_from_cache(name, "config.json", revision=revision)
     except HFValidationError as error:
@@ -109,7 +109,7 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
-    """The cached folder with the weights that transformers will read; None without weights.
+    """Download the weights that transformers will read; return their folder, None if none exist.
 
     Raises:
         UserError: weights cannot be fetched, or an index is damaged or names anything other than

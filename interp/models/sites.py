@@ -17,9 +17,8 @@ from interp.models.architectures import layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
-"""The site as a view of a module's tensor; the head axis has size 1 if there are no heads.
-Attention weights,
-(row, head, query, key), are unchanged.
+"""The site as a view of a module's tensor; the head axis has size 1 if the site has no heads.
+Attention weights, (row, head, query, key), are left as they are.
 """
 
 
@@ -219,7 +218,7 @@ def watched(
 
 @contextmanager
 def recorded(locations: Mapping[Key, Location]) -> Iterator[dict[Key, Activation]]:
-    """Keep the whole tensor of each location within the block, under the location's key."""
+    """Yield a dictionary that receives the latest tensor at each location, under its key."""
     values: dict[Key, Activation] = {}
 
     def keep(key: Key, tensor: Activation) -> Activation:

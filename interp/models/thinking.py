@@ -104,8 +104,8 @@ def thinks_anyway(
 ) -> str:
     """The mark that opens a thought, if no switch can turn thoughts off; otherwise empty.
 
-    This is so if the template opens a thought after the message, or mentions thoughts but writes
-    the same text whether its switch is on or off.
+    No switch can turn thoughts off if the template opens a thought after the message, or if it
+    mentions thoughts but writes the same text whether its switch is on or off.
     """
     if not frame.templated:
         return ""

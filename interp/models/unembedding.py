@@ -87,8 +87,8 @@ class ExactLogits:
         weights = (*self._unembedding.parameters(), *self._final_norm.parameters())
         if any(weight.is_meta for weight in weights):
             raise UserError(
-                f"the end of {model.name} is offloaded, but patching reads its final norm and "
-                "unembedding; use devices that can hold them, or --quantization"
+                f"the final norm or the unembedding of {model.name} is offloaded, but patching "
+                "reads both; use devices that can hold them, or --quantization"
             )
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
         self._norm: nn.Module = copy.deepcopy(self._final_norm).to(self._dtype)

@@ -84,7 +84,10 @@ def with_template(template, /, **chat):
         ("{{ raise_exception('system prompt required') }}", "cannot write a single user message"),
         ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", "200,000 characters around a message"),
         ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", "raises a number to a power"),
-        ("{{ 'x' * 9_999_999_999 }}{{ messages[0]['content'] }}", "names the number 9_999_999_999"),
+        (
+            "{{ 'x' * 9_999_999_999 }}{{ messages[0]['content'] }}",
+            "contains the number 9_999_999_999",
+        ),
     ],
 )
 def test_a_template_whose_messages_cannot_be_located_is_refused(template, problem, goose):

@@ -66,18 +66,18 @@ def default_organism(system: str) -> str:
     For a system without an organism, such as one from another package, it is `DEFAULT`.
     """
     learned = [name for name in organism_names() if _has_learned(name, system)]
-    # The name of a tuned model sorts after the name of its base.
+    # A tuned model's name sorts after its base's, so the last one is the most tuned.
     return DEFAULT if DEFAULT in learned or not learned else learned[-1]
 
 
 def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism was trained on the system or on the one that it is a variant of."""
+    """Whether an organism was trained on a system or, if this is "x-mixed", on its base "x"."""
     own: str = organism_card(name)["system"]
     return system == own or system.startswith(f"{own}-")
 
 
 def organism_card(name: str) -> dict[str, Any]:
-    """An organism's planted and measured values."""
+    """An organism's card: its recipe, what was planted in it, and how it scored after training."""
     card: dict[str, Any] = json.loads(
         (organism_folder(name) / "card.json").read_text(encoding="utf-8")
     )
