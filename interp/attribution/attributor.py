@@ -70,7 +70,7 @@ class Attributor:
         """The token budget of a batch, and of each pass that a method runs on its own."""
 
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
-        """Answers, and each prompt's scores by method, in the order of the method names."""
+        """The batch's answers, and for each prompt its scores by method name."""
         scores: dict[str, Sequence[Attribution]] = {}
         found: list[Predictions] = []
         for shared in self._passes:
@@ -201,7 +201,7 @@ class _Pass:
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
-    """One or more passes; the model's own gradient and attention come first, if needed."""
+    """Group the methods by pass; the pass that leaves the model unchanged comes first, if any."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
         # Explicit attention rounds differently, so it is used only for methods that require it.

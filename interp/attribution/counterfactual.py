@@ -1,9 +1,9 @@
 """Donors' tokens as the baseline of counterfactual methods.
 
 The donor is another instance of the prompt's template: the one whose segments come closest to the
-prompt's in number of tokens (the first, in a tie). Token i of a segment of n tokens takes token
-floor((i + 1/2) m / n) of the donor's m tokens, which is token i if m = n. Tokens before the first
-difference score zero. They are run once, without a gradient.
+prompt's in number of tokens (the first, in a tie). Token i of a segment of n tokens is replaced by
+token floor((i + 1/2) m / n) of the donor's m tokens, which is token i if m = n. Tokens before the
+first difference score zero, so one pass without a gradient is enough for them.
 """
 
 import math

@@ -24,7 +24,7 @@ from interp.scoring.shared_prefix import Start, read_all, read_start
 
 
 class SegmentGame:
-    """v(S): the mean target over donors, with segments outside S from the donor.
+    """v(S): the mean target over donors, with the segments outside S taken from the donor.
 
     Donors are other instances of the prompt's template. Each value is computed once.
 
@@ -62,7 +62,8 @@ _Result = TypeVar("_Result")
 class ExplainedPrompt:
     """One prompt, its attributed scalar, and the token budget of its passes.
 
-    The target's tokens are those of the prompt itself, even if the model is given other embeddings.
+    The attributed tokens are chosen once, from the answer to the prompt itself. They stay the same
+    when the model is given other embeddings or prompts.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ def members(coalition: int, players: int) -> list[int]:
 def shapley_values(values: Values) -> Values:
     """Each player's contribution, averaged over all joining orders (Shapley 1953): (..., k).
 
-    The values add up to the value of the full coalition minus that of the empty coalition.
+    The contributions add up to the value of the full coalition minus that of the empty one.
     """
     players = _players(values)
     found = np.zeros((*values.shape[:-1], players))

@@ -32,7 +32,7 @@ OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Attention and values of a layer's heads, for the last token."""
+    """The heads of one layer: the last token's attention, and every token's values."""
 
     weights: Float[Tensor, "batch head token"]
     values: Float[Tensor, "batch token kv_head size"]
@@ -53,7 +53,7 @@ class Captured:
     attention_maps: Sequence[Float[Tensor, "batch query token"]] = ()
     """The attention of every token in each layer, averaged over the heads; empty if not needed."""
     heads: Sequence[Heads] = ()
-    """The heads' attention and values, one entry per layer."""
+    """The heads' attention and values in each layer; empty if not needed."""
     products: Float[Tensor, "batch token"] | None = None
     """See `donor_products`."""
 
@@ -158,4 +158,4 @@ class OwnPasses(Protocol):
     """A method that runs its own passes, one prompt at a time."""
 
     def attribute(self, explained: ExplainedPrompt) -> Attribution:
-        """The scores of a prompt, within `model.measuring()`."""
+        """The scores of a prompt. It is called within `model.measuring()`."""

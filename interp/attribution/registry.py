@@ -173,7 +173,7 @@ _OWN = (
     Method(
         "context_cite",
         "weights of the kept segments in a sparse linear model of the target",
-        "LASSO (0.01) of v(S) on 32 random S, standardised",
+        "LASSO (0.01) of v(S) on 32 random S, standardized",
         "Cohen-Wang et al. 2024",
         _BY_SEGMENT,
         "at most (2^k - 1) K + 1 forward",
@@ -239,7 +239,7 @@ def method_names() -> list[str]:
 
 
 def find_method(name: str) -> Method:
-    """The method of a name.
+    """The method with this name.
 
     Raises:
         UserError: there is no such method, or another package's entry point cannot be loaded or
@@ -257,7 +257,7 @@ def find_method(name: str) -> Method:
 
 
 def check_methods(names: Sequence[str]) -> None:
-    """Check that names are given and known.
+    """Check that there is at least one method name, and that all names are known.
 
     Raises:
         UserError: there is no name, or a name is unknown.

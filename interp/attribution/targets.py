@@ -92,7 +92,7 @@ def _no_other(prompt: Prompt) -> UserError:
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
-    """The scalars to differentiate; see `values_of`."""
+    """The target of each prompt, ready to be differentiated; see `values_of`."""
     return values_of(predictions.logits, attributed_tokens(target, batch, predictions))
 
 

@@ -12,7 +12,7 @@ from interp.models.sites import check_sites
 
 
 class Attention(AnyModel):
-    """Mean attention, over heads and layers, of the last prompt token, which predicts the answer.
+    """Attention from the token at which the answer is read, averaged over heads and layers.
 
     Layers count equally, because each layer's weights on the prompt's tokens are divided by their
     sum. This sum is 1 unless the model has attention sinks (gpt-oss).
@@ -97,10 +97,10 @@ class ValueWeightedNorm:
 
 @torch.no_grad()
 def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch token"]:
-    """The mean over heads of |A_hi (v_i W_O)_h|.
+    """The mean over heads h of |A_hi v_hi W_Oh|, which token i contributes to the last token.
 
-    The projection is called for one head at a time, since quantized or offloaded weights are not
-    accessible.
+    The projection is called for one head at a time, because quantized or offloaded weights cannot
+    be sliced by head.
     """
     count = heads.weights.shape[1]
     values = heads.values.repeat_interleave(count // heads.values.shape[2], dim=2)

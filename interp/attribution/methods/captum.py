@@ -54,7 +54,7 @@ class IntegratedGradients:
         self._model = model
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up, except for the completeness gap, which is the integration error."""
+        """Scores that add up to the change in the target, except for the integration error."""
         donors = counterfactual_ids(self._model, explained.batch)
         start = equal_columns(self._model, explained.batch, donors)
         baseline = reader_of(self._model).embed(donors)
@@ -75,7 +75,7 @@ class MeanIntegratedGradients(_FromMean):
     """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that add up, except for the completeness gap, which is the integration error."""
+        """Scores that add up to the change in the target, except for the integration error."""
         return _integrated(explained, self._baseline(explained), steps=LONG_STEPS)
 
 
@@ -105,7 +105,7 @@ class DeepLift(_FromMean):
         super().__init__(model)
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
-        """Scores that are complete if the activation functions are the only nonlinear parts."""
+        """Scores that add up to the change in the target if only activations are nonlinear."""
         baseline = self._baseline(explained)
         inputs = explained.embeddings.clone().requires_grad_()
         with warnings.catch_warnings():
@@ -152,7 +152,7 @@ class Lime(AnyModel):
     """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as configured by captum."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in target units per segment, shrunk by the LASSO's penalty of 0.01."""
+        """Signed scores in the target's units, shrunk by the LASSO's penalty of 0.01."""
         return _by_surrogate(captum.attr.Lime, explained)
 
 
@@ -198,7 +198,7 @@ class _Module(nn.Module):
 def token_scores(
     attributions: Any, explained: ExplainedPrompt, baseline: Embeddings
 ) -> TokenScores:
-    """Scores of tokens, summed over the dimensions' attributions, with the completeness gap."""
+    """Attributions summed over each token's dimensions, with the completeness gap."""
     scores: Tensor = attributions.detach().float().sum(-1)
     (found,) = TokenScores.of(scores, explained.batch)
     return replace(found, completeness_gap=explained.gap(scores, baseline))

@@ -1,4 +1,4 @@
-"""Gradient methods, which read the shared passes of a batch.
+"""Gradient methods, which use the gradients of a batch's shared passes.
 
 A norm divides its input by the input's length, so its gradient loses the component along the input,
 which makes up much of a token's contribution to the answer. `FrozenNorms` therefore keeps the
@@ -33,7 +33,7 @@ class InputGradient(AnyModel):
 
 
 class InputXGradient:
-    """Embedding . d target / d embedding of each token: its contribution to a linear target.
+    """Embedding . d target / d embedding: a token's contribution if the target were linear.
 
     Raises:
         UserError: a norm is the only module that reads the embeddings.
@@ -45,7 +45,7 @@ class InputXGradient:
         refuse_normed_embeddings(model)
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Signed, in the target's unit."""
+        """Signed scores in the target's units."""
         # Products may cancel, so they are summed in fp32, or in fp64 for fp64 models.
         wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
         products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
@@ -95,7 +95,7 @@ class FrozenNorms(InputXGradient):
     """Embedding . gradient through norms whose denominators are constants.
 
     Raises:
-        UserError: the model's architecture is not understood.
+        UserError: the model's architecture is not supported.
     """
 
     rules = FROZEN_NORMS
@@ -118,5 +118,5 @@ class Gim:
         check_rules(model, self.rules)
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Signed, in the target's unit; zero if the donor has the same token."""
+        """Signed scores in the target's units; zero where the donor has the same token."""
         return captured.donor_products

@@ -13,10 +13,10 @@ from interp.reading.tokens import TokenizedPrompt
 
 
 class ByDonor(AnyModel):
-    """The target minus its mean over donors with one segment replaced (Li et al. 2016)."""
+    """The target minus its mean when donors replace one segment (Li et al. 2016)."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores, in the target's unit; their sum need not be the target."""
+        """Signed scores in the target's units; they need not add up to the target."""
         segments = explained.game.segments
         everyone = 2 ** len(segments) - 1
         left = [everyone ^ 1 << player for player in range(len(segments))]
@@ -28,7 +28,7 @@ class ByDeletion(AnyModel):
     """The target minus its value after the tokens of one segment are deleted."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in the target's units, which need not add up."""
+        """Signed scores in the target's units; they need not add up to the target."""
         prompt = explained.prompt
         shorter = [without(prompt, name) for name in prompt.segments]
         whole, *left = explained.values_of([prompt, *shorter])
@@ -52,10 +52,10 @@ def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
 
 
 class Shapley(AnyModel):
-    """The contribution of each segment relative to its donors, averaged over joining orders."""
+    """Each segment's contribution relative to donors, averaged over all orders of adding them."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Scores that add up to the target of the prompt minus that of its donors."""
+        """Signed scores that add up to the prompt's target minus its mean over donors."""
         values = explained.game.values()
         scores = shapley_values(values)
         gap = float(scores.sum() - (values[-1] - values[0]))
@@ -67,18 +67,18 @@ MASKS = 32
 segment."""
 
 PENALTY = 0.01
-"""Weight of the penalty on absolute coefficients, for standardised masks."""
+"""Weight of the penalty on absolute coefficients, for standardized masks."""
 
 
 class ContextCite(AnyModel):
-    """The weights of segments in a LASSO of the target (Cohen-Wang et al. 2024).
+    """Each segment's weight in a LASSO regression of the target (Cohen-Wang et al. 2024).
 
-    Its inputs indicate which segments are kept. Other segments come from donors; the original
-    method deletes them.
+    The regression's inputs indicate which segments are kept. The others come from donors; the
+    original method deletes them.
     """
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in target units per segment; zero if the penalty outweighs the weight."""
+        """Signed scores in the target's units; the penalty sets small ones to exactly zero."""
         # This import is slow.
         from sklearn.linear_model import Lasso
         from sklearn.preprocessing import StandardScaler
