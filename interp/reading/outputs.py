@@ -1,6 +1,6 @@
 """Answers that do not continue the prompt: a classifier's class or a target.
 
-A target is the text that a text-to-text model writes. Its tokenizer defines how a target begins
+A target is the text that a text-to-text model writes. The tokenizer defines how a target begins
 (`text_target`): with the text itself for T5, with `<s>` for Bart, and with a language for a
 translation model. In training, the decoder reads its start token and then the target, so the
 answer's first token follows the tokens that the tokenizer adds. The token for unknown words is a
@@ -67,6 +67,8 @@ def class_names(model: Model) -> Mapping[int, str]:
 
 def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
     """The indices of an option in the answer logits; None for a causal model.
+
+    A causal model's answer tokens depend on the prompt (`interp.scoring.answer_tokens`).
 
     Raises:
         UserError: the option has forms, but none of them has a class or token.

@@ -28,7 +28,7 @@ AnswerLogits = Float[Tensor, "row answer"]
 
 
 class Reader(ABC):
-    """A reader of prompts for models of one kind, within `model.measuring()`."""
+    """Reads prompts with a model of one kind. Use it within `model.measuring()`."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -136,7 +136,7 @@ class CausalReader(Reader):
         return self._key_values(token_ids, torch.ones_like(token_ids), positions, empty())
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
-        """Keys and values of the columns after `past`, also added to `past` (`read_prefixes`)."""
+        """Keys and values of the columns after `past`, as in `read_prefixes`; extends `past`."""
         start = past.get_seq_length()
         positions = batch.position_ids[:, start:]
         return self._key_values(batch.token_ids[:, start:], batch.attention_mask, positions, past)

@@ -42,7 +42,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Neighbors in the order of tokens, grouped into the families that save the most tokens."""
+    """A range of prompts sorted by tokens, grouped into the families that save the most tokens."""
 
     start: int
     end: int
@@ -104,8 +104,8 @@ noise, but one eighth was between 0.86 and 0.95 times as fast.
 """
 
 PASS_TOKENS = 32
-"""Number of tokens that may be read twice to save a forward pass, which takes about as long on a
-CPU (3 ms at hidden size 256, with 4 layers and one thread).
+"""Largest number of tokens that are read twice to save one forward pass. On a CPU, both take about
+3 ms (hidden size 256, 4 layers, one thread).
 """
 
 CPU_PART_TOKENS = 512
@@ -127,7 +127,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SharedBatch(Batch):
-    """A batch that can be read like any other, or its prefixes first and then part by part."""
+    """A batch that can be read like any other or, to save tokens, prefixes first, then parts."""
 
     prefixes: "Prefixes"
     """The prefixes of the prompts."""
@@ -279,7 +279,7 @@ def stored_tokens(prefixes: Prefixes) -> int:
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
 ) -> Iterator[Part]:
-    """Split rows, ordered by suffix, wherever an additional pass costs less than padding.
+    """Split rows, sorted by suffix length, where another pass costs less than reading tokens twice.
 
     No prompt is shorter than the number of tokens that is read in its part, so padding is never
     read.

@@ -16,10 +16,10 @@ from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | None = None) -> Prompt:
     """The prompt with the model's first thought about it, unless it already has a thought.
 
-    If there are more draws, the prompt's donors also replace sentences: a donor from another
-    instance supplies the sentences in the same positions of another draw, and the prompt's
-    counterpart supplies those of the model's first thought about the counterpart. If the other
-    thought is shorter, the sentence is removed.
+    If the model has several thoughts about the prompt, the prompt's donors also replace sentences:
+    a donor from another instance supplies the sentences in the same positions of another of these
+    thoughts, and the prompt's counterpart supplies those of the model's first thought about the
+    counterpart. Where the other thought is shorter, a sentence is removed.
 
     Args:
         model: a model with thoughts.

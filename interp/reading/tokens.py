@@ -34,7 +34,7 @@ class ChatText:
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
-    """The prompt's messages, followed by the generation prompt (Chan et al. 2025, Section 4.2).
+    """The prompt's messages, followed by the generation prompt (Chan et al. 2024, Section 4.2).
 
     The prompt's text is the user's last message, after the earlier turns of `Prompt.messages` and
     before its answer prefix. A system prompt is written if the prompt or `Model.chat` provides one;
