@@ -36,7 +36,7 @@ class ContrastTokens:
 class AnswerTokens:
     """The model's outputs that count for each option, without repetition.
 
-    Outputs are a classifier's classes, or first tokens, with those of the most likely form first.
+    For a classifier, these are classes; for other models, first tokens, the most likely one first.
     """
 
     of: Mapping[str, tuple[int, ...]]
@@ -183,8 +183,7 @@ class AnswerTokenizer:
                     f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
                     f"token {token!r} for {self._model.name}, so their first tokens do not "
                     "distinguish them; use answers or forms that begin differently, such as Yes "
-                    "and "
-                    "No or A and B"
+                    "and No or A and B"
                 )
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:

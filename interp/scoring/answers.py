@@ -115,7 +115,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
 
 
 class _Numbers(NamedTuple):
-    """The numbers for one prompt."""
+    """The probabilities for one prompt."""
 
     predicted: float
     """Probability of the most probable token."""
@@ -126,7 +126,7 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """The probabilities for each prompt, in fp64; prompts with the same layout are batched."""
+    """Each prompt's probabilities, in fp64, batched by the numbers of tokens of the options."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
     asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]

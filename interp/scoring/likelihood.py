@@ -23,7 +23,7 @@ def perplexities(
     *,
     last_logits: Float[Tensor, "batch vocabulary"],
 ) -> list[float]:
-    """Perplexity of each prompt: exp of its tokens' mean surprise in nats (paper, 4.2.1).
+    """Perplexity of each prompt: exp of its tokens' mean surprise in nats (Chan et al. 2024).
 
     All tokens after the first count, including those of a chat template. The perplexity of a prompt
     of one token is NaN.

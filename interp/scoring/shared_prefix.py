@@ -1,4 +1,4 @@
-"""Answers to any number of prompts: reads shared tokens once, and handles a lack of memory.
+"""Answers to any number of prompts: shared tokens are read once; batches shrink if memory runs out.
 
 A batch's prefixes are read in one pass, or in parts after the tokens that they share. Then, part by
 part, the model reads the rest of each prompt, using the keys and values of its prefix. Rows are
@@ -48,7 +48,7 @@ def predict_batch(
 def _read_prefixes(
     reader: CausalReader, prefixes: Prefixes
 ) -> tuple[KeyValues, Int[Tensor, "prefix position"]]:
-    """Keys and values of the prefixes' tokens, and the index of the token at each position."""
+    """Keys and values of the prefixes' tokens, and the index in them of each prefix's tokens."""
     if isinstance(prefixes, Tensor):
         places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
         return reader.read_prefixes(prefixes), places
