@@ -78,7 +78,7 @@ class Choice:
 
     @classmethod
     def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
-        """A question with two answers, such as Yes and No; the first is contrasted with the second.
+        """A choice between two answers, such as Yes and No; the first is the positive one.
 
         Args:
             positive: the answer that accepts the question.

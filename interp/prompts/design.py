@@ -20,7 +20,7 @@ Cell = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Parts:
-    """Numbered items, each in one numbered part."""
+    """A partition of items into parts; items and parts are numbered from 0."""
 
     items: NDArray[np.int64]
     """The items, part by part, in order."""
@@ -50,17 +50,17 @@ class Design:
     """
 
     cells: Sequence[Cell]
-    """The combinations of strata."""
+    """The distinct combinations of the strata's values."""
     cell_of: Sequence[int]
-    """The combination of each prompt, by its index."""
+    """The index in `cells` of each prompt's combination."""
     groups: Parts
     """The indices of each group's prompts."""
     units: Parts
     """The groups of each unit."""
     clusters: Sequence[Cell]
-    """The values that each unit shares with other units."""
+    """The cluster of each unit: the values that it may share with other units."""
     turns: int = 1
-    """Number of units, per combination of strata, between which the first groups alternate."""
+    """For each combination of strata, the number of first units that take turns group by group."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order of `spread`."""

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns of a file to read."""
+    """The columns to read from each file; for the fields, see `read_rows`."""
 
     required: Sequence[str]
     optional: Sequence[str]

@@ -29,8 +29,8 @@ def with_donors(
 ) -> Sequence[Prompt]:
     """The prompts, with up to `count` donors each from other instances and one from the pair.
 
-    The donor from the pair is its other side, if the set includes that side. Prompts outside a set
-    from a system with donors keep the donors that they have.
+    The donor from the pair is its other side, if the set includes that side. Prompts that do not
+    come from a system with donors keep the donors that they already have.
 
     Args:
         prompts: prompts from a system with donors, or prompts that already have donors.
@@ -133,7 +133,7 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
     """The prompt with the donor's segments in place of its own, except segments in `kept`.
 
-    The sentences of its thought are segments too.
+    The sentences of the prompt's thought are segments too.
 
     Replaced segments have the donor's roles; all other spans are shifted accordingly.
 

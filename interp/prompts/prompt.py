@@ -89,7 +89,7 @@ class Messages:
 
 
 ALONE = Messages()
-"""A context without messages."""
+"""No messages around the prompt's text."""
 
 
 Content = tuple[str, Thought | None]
@@ -113,8 +113,7 @@ class Prompt:
     side: str
     """Role of the prompt within its group, such as "rulebreaker"."""
     factors: Mapping[str, str]
-    """Varied properties, such as rule, verb and phrasing; each is a column in the tables.
-    """
+    """Properties that the design varies, such as rule and phrasing; each is a column in tables."""
     roles: Mapping[str, Span] = field(default_factory=dict)
     """Spans within segments, such as premise1_entity_a, that patching distinguishes."""
     messages: Messages = ALONE

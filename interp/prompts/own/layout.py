@@ -61,7 +61,7 @@ class Layout:
     segments: tuple[str, ...]
     """Columns that are segments, in order; empty if the text is marked."""
     factors: Mapping[str, str]
-    """Factor of each column."""
+    """The factor of each column that is not part of the prompt."""
     templates: tuple[str, ...]
     """Templates that compose segments, one per phrasing; empty for one segment per line."""
 

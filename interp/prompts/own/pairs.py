@@ -198,11 +198,11 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
             if prompt.side in own:
                 yield where, f"pair {name} has the side {side} twice, first in {own[prompt.side]}"
             elif prompt.side not in sides:
-                usual = f"expected one of {', '.join(sides)}" if sides else "expected the same ones"
+                usual = f"one of {', '.join(sides)}" if sides else "the same sides in every pair"
                 yield (
                     where,
                     f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
-                    f"{counted(len(groups), 'pair')}; {usual}",
+                    f"{counted(len(groups), 'pair')}; expected {usual}",
                 )
             elif prompt.text in texts:
                 yield where, f"pair {name} has the same text twice, first in {texts[prompt.text]}"
