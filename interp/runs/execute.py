@@ -77,7 +77,7 @@ class Plan:
         return origin
 
     def load(self, name: str) -> Model:
-        """A model of the plan."""
+        """The model with this name, loaded if only its files were found so far."""
         model = self.models[name]
         return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
@@ -111,9 +111,10 @@ class Plan:
         )
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """After a call has failed, remove new folders in which nothing was measured.
+        """Undo what a failed call has prepared but not used.
 
-        From the records of other folders, remove models that no command has begun.
+        Remove its folders if it created all of them and measured nothing in any. Otherwise, remove
+        from their records the models that no command has begun.
         """
         if all(run.gives_way() for run in runs):
             with suppress(OSError):
@@ -184,7 +185,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
     Args:
         plan: the plan to execute.
         execution: where to measure; by default, in this process.
-        job: the job of workers in other processes, as JSON.
+        job: what workers in other processes measure, as JSON.
 
     Raises:
         UserError: the plan or a worker failed, or workers ended before everything was done.

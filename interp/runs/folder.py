@@ -244,7 +244,7 @@ class RunFolder:
         return {model: self.shards_hash(model) for model in self.finished_models()}
 
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
-        """Reread the record, which other commands may have changed, and change it."""
+        """Reread the record, which other commands may have changed, and apply changes to it."""
         with locked(self.folder, RECORD_LOCK):
             there = RunFolder.read(self.folder).record
             self.record = updated(there, changes(there))
@@ -278,7 +278,7 @@ def change_in(file: Path, name: str, expected: str) -> str | None:
 
 
 def slug(model: str) -> str:
-    """A file name for a model that no other model has."""
+    """A file name that is unique to a model."""
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", model).strip("._")[:80]
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
 

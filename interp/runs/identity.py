@@ -40,7 +40,7 @@ def code_version(modules: tuple[str, ...]) -> str:
 
 
 def closure(modules: Iterable[str]) -> set[str]:
-    """The modules and their direct and indirect imports from this project and their packages."""
+    """The modules and all that they import, even indirectly, from interp and their own packages."""
     waiting = list(modules)
     packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
     found: set[str] = set()
@@ -62,7 +62,7 @@ def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Every imported name, except names imported only by type checkers."""
+    """Every imported name, except names imported only for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -162,7 +162,7 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         if before != after:
             raise UserError(
                 f"{folder} holds another model named {earlier.name}: its {key} is {before}, but "
-                f"that of the present model is {after}; use another --out"
+                f"this model's {key} is {after}; use another --out"
             )
     for key in ("thinking", "options", "end_of_thought"):
         before, after = earlier.chat.get(key), now.chat.get(key)

@@ -183,7 +183,7 @@ class Manifest(Record):
     """Number of prompts, or of pairs if pairs are measured."""
     errors: Count
     example: str | None
-    """An example of the errors."""
+    """One of the error messages; None without errors."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     files: dict[TableFile, Hash]
 

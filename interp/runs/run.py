@@ -131,7 +131,7 @@ class Run(RunFolder):
         return run
 
     def note(self, call: Call) -> None:
-        """Add a call to the run's history if it found something to do."""
+        """Add a call that found something to do to the run's history."""
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
@@ -140,7 +140,7 @@ class Run(RunFolder):
         return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
 
     def remove(self) -> None:
-        """Remove a replaceable run, unless another command has joined it."""
+        """Remove a run without results (`gives_way`), unless another command has joined it."""
         with (
             locked(self.folder, RECORD_LOCK),
             locked(self.folder, IN_USE, wait=False) as unused,
@@ -148,9 +148,8 @@ class Run(RunFolder):
         ):
             there = read_record(inside(self.folder, RECORD), RunRecord)
             if unused and self.gives_way() and there == self.record:
-                remove_plain(
-                    self.folder, [RECORD, PROMPTS]
-                )  # unchanged since this process created it
+                # The run is unchanged since this process created it.
+                remove_plain(self.folder, [RECORD, PROMPTS])
         with suppress(OSError):
             for folder in self.made or ():
                 folder.rmdir()
@@ -163,8 +162,8 @@ class Run(RunFolder):
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
         """Whether there may be something to do for a model.
 
-        This is also true if its origin differs from the recorded origin, because the model may have
-        changed.
+        There may also be something to do if the model's origin differs from the recorded one,
+        because the model may have changed.
         """
         record = self.models().get(model)
         if record is None or record.origin != dict(origin):
@@ -389,7 +388,7 @@ def remember_budget(folder: Path, measurement: Measurement) -> None:
 
 
 def _known(folder: Path) -> dict[str, int]:
-    with suppress(UserError):  # the file is only an optimisation
+    with suppress(UserError):  # the file is only an optimization
         record = read_record(inside(folder, MEMORY), Memory)
         return record.tokens if record else {}
     return {}

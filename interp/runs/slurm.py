@@ -148,8 +148,8 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
 def _refusal(said: str) -> str:
     if re.search(_UNREACHABLE, said, re.IGNORECASE):
         return (
-            f"SLURM did not answer: {said}; nothing was submitted. Rerun the command once its "
-            "controller can be reached, or use --executor local"
+            f"SLURM did not answer: {said}; nothing was submitted. Rerun the command once the "
+            "SLURM controller can be reached, or use --executor local"
         )
     return f"SLURM rejected the jobs: {said}; change or omit an option"
 

@@ -106,7 +106,7 @@ class Worker(Protocol):
         """How the worker failed; None while it runs or if it succeeded."""
 
     def stop(self) -> None:
-        """Stop the worker soon; its finished shards are kept."""
+        """Stop the worker; its finished shards are kept."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class WorkerCommand:
     call: str
     """Id of the call that starts the workers."""
     job: str
-    """The job of the workers, as JSON."""
+    """What the workers measure, as JSON."""
 
     def of(self, number: int, *options: str) -> list[str]:
         """The command line of the worker with this index, as words."""
@@ -226,7 +226,7 @@ def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-    from joblib import cpu_count  # as above
+    from joblib import cpu_count  # this import is slow too
 
     threads = max(1, cpu_count() // workers)
     return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
