@@ -58,7 +58,7 @@ training from scratch, since with 1e-6 a small T5 did not learn to distinguish T
 
 
 class Training:
-    """A prepared training run: the model is found, and its lessons are read."""
+    """A prepared training run: the model is found, and its lessons (`Lesson`) are read."""
 
     def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
         """Find the model and read the training set."""

@@ -119,7 +119,7 @@ def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict
 
 
 class CheckpointOptions(Options):
-    """The folder of a training run, and settings of its computation; no number depends on these."""
+    """The folder of a training run, and settings of its process; no result depends on these."""
 
     out: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
     """folder of the run, which becomes the model's folder; rerun the same command to resume

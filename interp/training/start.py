@@ -109,8 +109,7 @@ def start(
     if begun.kind is CLASSIFIER and len(classes) < 2:
         raise UserError(
             f"{name} is an encoder, but the task requires generated text; expected a causal "
-            "language model "
-            "or a text-to-text model"
+            "language model or a text-to-text model"
         )
     if begun.kind is TEXT_TO_TEXT:
         decoder_prefix(begun.outline())  # rejected now rather than after training
@@ -180,7 +179,7 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
 
 
 def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
-    """The weights, without the tensors of heads and poolers."""
+    """The names of tensors, without those of heads and poolers."""
     if not isinstance(keys, set | list | tuple):
         return keys
     body = f"{hf.base_model_prefix}."
@@ -271,8 +270,9 @@ class Small:
 SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
-        # Learned positions, and norms after the layers, needed about twice as many prompts; weights
-        # initialized with the usual standard deviation of 0.02 learned nothing for a long time.
+        # A model with learned positions and norms after the layers needed about twice as many
+        # prompts. A model whose weights were drawn with the usual standard deviation of 0.02
+        # learned nothing for a long time.
         "modernbert",
         {
             "hidden_size": 64,
