@@ -35,7 +35,7 @@ _SUMS = {
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
 }
-"""For each site, lists of sites to check; the last site in a list is the sum of the others."""
+"""For each site to check, the sites of a sum: the last one must be the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:

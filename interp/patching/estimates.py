@@ -44,7 +44,7 @@ INTEGRATION_STEPS = 5
 
 
 class Estimator:
-    """Estimator of patches for one model."""
+    """Estimates the metric under patches in one model."""
 
     def __init__(self, model: Model, *, estimate: str) -> None:
         check_causal(model, f"the estimate {estimate!r}")

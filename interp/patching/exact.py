@@ -12,8 +12,9 @@ at that layer and token, after the base prompt's own keys and values. In an enco
 all tokens attend to each other, so each row is a pass over the whole prompt.
 
 A patched activation is that of the source prompt, even if patches in lower layers would have
-changed it. A site that acts through another site that is added to the residual stream (`resid_mid`)
-writes the difference from the stream of the patched pass.
+changed it. `resid_mid`, the sum of `resid_pre` and `attn_out`, is patched through `attn_out`, which
+is replaced by the source's `resid_mid` minus the `resid_pre` of the patched pass (divided by the
+model's residual scale).
 """
 
 from abc import ABC, abstractmethod

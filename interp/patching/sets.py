@@ -29,7 +29,7 @@ class NestedSets:
     ranking: str
     """Method whose effects determine the ranking ("exact" or an estimate), or `RANDOM`."""
     of: int
-    """Number of cells."""
+    """Number of cells in the ranking."""
     base: float
     source: float
     sizes: tuple[int, ...]

@@ -35,7 +35,7 @@ class TransformerLensBackend(LibraryBackend):
     Its resid_mid hook reaches only the MLP, so resid_mid is written to attn_out.
 
     Raises:
-        UserError: TransformerLens does not support the model, for instance an unknown architecture.
+        UserError: TransformerLens does not support the model, for instance its architecture.
     """
 
     def __init__(self, model: Model) -> None:
