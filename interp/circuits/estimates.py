@@ -129,7 +129,7 @@ class EdgeEstimator:
         return scores
 
     def _embeddings(self, streams: PairStreams) -> tuple[Tensor, Tensor]:
-        """Embeddings of the base prompt and its counterpart, from the first differing token on."""
+        """`embeddings_of` the pair, from the first differing token on."""
         pair = streams.passes.pair
         base, written = embeddings_of(self._model, pair)
         return base[:, pair.shared :], written[:, pair.shared :]
