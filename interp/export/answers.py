@@ -26,7 +26,7 @@ def read_prompts(file: Path) -> list[dict[str, Any]]:
 
 
 def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
-    """The name of the only option that begins with a text of one token; empty if there is none."""
+    """The name of the only option with a form that begins with the token; empty if none has."""
     written = token.strip()
     found = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
     return found[0] if written and len(found) == 1 else ""

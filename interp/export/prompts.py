@@ -1,8 +1,8 @@
 """Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
 Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024). The
-accompanying README.md is a data set card, which also tells Hugging Face's datasets where the
-prompts are.
+accompanying README.md is a data set card, in which Hugging Face's datasets library finds the name
+of the file with the prompts.
 """
 
 import hashlib
@@ -121,7 +121,7 @@ _CONTEXT: Mapping[str, object] = dict(
 """The names of Croissant 1.0, in the order of its specification."""
 
 _FIELDS = {
-    "prompt_id": "the prompt",
+    "prompt_id": "identifier of the prompt",
     "pair_id": "identifier shared by the prompts of a pair",
     "side": "role of the prompt within its pair",
     "text": "text that the model reads",
@@ -131,7 +131,7 @@ _FIELDS = {
 
 
 def described(prompts: PromptSet) -> Mapping[str, str]:
-    """The prompts as JSON lines, croissant.json, and README.md."""
+    """The files of a data set, by name: the prompts as JSON lines, croissant.json and README.md."""
     file = f"{task_name(prompts.system)}.jsonl"
     lines = prompt_lines(prompts)
     description = json.dumps(_description(prompts, file, lines), indent=2, ensure_ascii=False)

@@ -5,7 +5,7 @@ extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 (https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
 the residual stream after l layers, before any final norm; 0 is the embedding. Layers are stored as
 the forward pass reaches them, so they are in increasing order. The files do not name their prompts:
-a file belongs to each prompt with whose tokens it begins. Only the configuration and the tokenizer
+a file belongs to every prompt whose tokens it begins with. Only the configuration and the tokenizer
 of the model are loaded, never its weights.
 """
 
@@ -168,5 +168,5 @@ def _read(
 def _of_layer(
     means: Sequence[Float32[Tensor, "layer size"]], number: int
 ) -> Float32[ndarray, "..."]:
-    """The vectors at all places in one layer, without heads, since the residual stream has none."""
+    """The vectors at all places in one layer, (place, 1, size): the stream has no heads."""
     return np.array([mean[number].numpy()[None] for mean in means], dtype=np.float32)
