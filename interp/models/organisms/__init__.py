@@ -66,7 +66,7 @@ def default_organism(system: str) -> str:
     For a system without an organism, such as one from another package, it is `DEFAULT`.
     """
     learned = [name for name in organism_names() if _has_learned(name, system)]
-    # A tuned model's name sorts after its base's, so the last one is the most tuned.
+    # A tuned model's name sorts after its base's name, so the last name is preferred.
     return DEFAULT if DEFAULT in learned or not learned else learned[-1]
 
 
