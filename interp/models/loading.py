@@ -30,7 +30,7 @@ def model_name(text: str) -> str:
     """The canonical name of a model: a folder, a hub name, or organism/NAME.
 
     Raises:
-        ValueError: there is no such organism, or the name is probably a misspelt organism.
+        ValueError: there is no such organism, or the name is probably a misspelled organism.
     """
     path(text)
     if text.startswith(PREFIX):

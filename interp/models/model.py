@@ -204,7 +204,7 @@ class Model:
 
     @property
     def logit_scale(self) -> float:
-        """The factor by which logits are scaled before any soft cap; 1 for most models."""
+        """The factor that scales logits before any soft cap; 1 for most models."""
         config = self.hf.config.get_text_config()
         if hasattr(config, "logits_scaling"):
             multiplies = config.model_type.startswith("hyperclovax")

@@ -39,7 +39,7 @@ def resolve(name: str, revision: str | None) -> Resolved:
     """The location of the model with this canonical name.
 
     Raises:
-        UserError: there is no such folder or organism, the name is probably a misspelt organism,
+        UserError: there is no such folder or organism, the name is probably a misspelled organism,
             the model has no revisions but one was requested, or the hub does not answer.
     """
     if name.startswith(PREFIX) or names_folder(name):

@@ -123,7 +123,7 @@ def check_sites(
 
 
 def residual_scale(model: Model) -> float:
-    """The factor by which the outputs of attention and MLP are scaled when added to the stream."""
+    """The factor that scales the outputs of attention and MLP when they are added to the stream."""
     config = model.hf.config.get_text_config()
     if hasattr(config, "scale_depth"):  # MiniCPM3
         return float(config.scale_depth / math.sqrt(config.num_hidden_layers))

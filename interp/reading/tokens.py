@@ -24,7 +24,7 @@ class ChatText:
 
     text: str
     message_start: int
-    """Start of the prompt's message in `text`, by which the prompt's spans are shifted."""
+    """Start of the prompt's message in `text`, which shifts the prompt's spans."""
     templated: bool
     """Whether a chat template wrote the text, which then already includes the special tokens."""
     answer_opening: str = ""

@@ -67,7 +67,7 @@ class Plan:
     """
 
     def origin(self, name: str) -> dict[str, Any]:
-        """A model's source and loading options, by which later calls recognize it."""
+        """A model's source and loading options, which let later calls recognize it."""
         model = self.models[name]
         if isinstance(model, Model):
             return {**model.source, "files": None}

@@ -178,7 +178,7 @@ class Run(RunFolder):
 
         Args:
             measurement: the measurement, bound to a model.
-            origin: the source of the model, by which later calls recognize it.
+            origin: the source of the model, which lets later calls recognize it.
 
         Returns:
             Whether anything was measured.

@@ -46,7 +46,7 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """The model's source and options, by which later calls recognize it."""
+    """The model's source and options, which let later calls recognize it."""
     weights: Callable[[], PreTrainedModel]
     """A function that creates the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
