@@ -55,7 +55,7 @@ def test_options_that_would_change_what_a_worker_is_are_refused(tmp_path, comman
 @pytest.mark.parametrize(
     ("said", "advice"),
     [
-        ("Unable to contact slurm controller (connect failure)", "Rerun the command once its"),
+        ("Unable to contact slurm controller (connect failure)", "Rerun the command once the"),
         ("Socket timed out on send/recv operation", "or use --executor local"),
         ("Invalid partition name specified", "change or omit an option"),
     ],

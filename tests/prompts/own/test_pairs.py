@@ -184,7 +184,7 @@ def test_no_other_column_becomes_text(column):
     assert [prompt.text for prompt in found] == [prompt.text for prompt in read_pairs(many())]
 
 
-def test_a_misspelt_side_is_the_one_fault():
+def test_a_misspelled_side_is_the_one_fault():
     rows = many()
     rows.loc[5, "side"] = "bb"
     (fault,) = faults(rows)
