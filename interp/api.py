@@ -281,7 +281,7 @@ def effects(
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
-    """The text that a model generates after each prompt, judged by the prompt's own answer."""
+    """The text that a model generates after each prompt, judged by the rules of its answer."""
     return measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
