@@ -356,7 +356,7 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
     if model.quantization is not None:
         raise UserError(
             f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "
-            "again; omit the re-initialised model with --no-reinitialized"
+            "again; omit the reinitialized model with --no-reinitialized"
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

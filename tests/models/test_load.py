@@ -198,7 +198,7 @@ def test_weights_are_drawn_anew_and_the_same_each_time(kind):
 
 def test_quantized_weights_are_refused(monkeypatch):
     monkeypatch.setattr(Model, "quantization", property(lambda model: "8 bits"))
-    with pytest.raises(UserError, match="omit the re-initialised model with --no-reinit"):
+    with pytest.raises(UserError, match="omit the reinitialized model with --no-reinit"):
         reinitialized(tiny_model("llama"))
 
 
