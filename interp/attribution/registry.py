@@ -173,7 +173,7 @@ _OWN = (
     Method(
         "context_cite",
         "weights of the kept segments in a sparse linear model of the target",
-        "LASSO (0.01) of v(S) on 32 random S, standardised",
+        "LASSO (0.01) of v(S) on 32 random S, standardized",
         "Cohen-Wang et al. 2024",
         _BY_SEGMENT,
         "at most (2^k - 1) K + 1 forward",

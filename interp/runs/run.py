@@ -389,7 +389,7 @@ def remember_budget(folder: Path, measurement: Measurement) -> None:
 
 
 def _known(folder: Path) -> dict[str, int]:
-    with suppress(UserError):  # the file is only an optimisation
+    with suppress(UserError):  # the file is only an optimization
         record = read_record(inside(folder, MEMORY), Memory)
         return record.tokens if record else {}
     return {}

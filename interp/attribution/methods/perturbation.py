@@ -67,7 +67,7 @@ MASKS = 32
 segment."""
 
 PENALTY = 0.01
-"""Weight of the penalty on absolute coefficients, for standardised masks."""
+"""Weight of the penalty on absolute coefficients, for standardized masks."""
 
 
 class ContextCite(AnyModel):
