@@ -186,7 +186,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
 
     Raises:
         UserError: an option is unknown or has an invalid value, the model or prompts cannot be
-            found or loaded, or the folder holds something else.
+            found or loaded, or the folder contains something other than this run.
     """
     if not isinstance(spec, TrainSpec) or not isinstance(model, str):
         raise UserError(
@@ -355,7 +355,7 @@ def _noted(result: _Kind) -> _Kind:
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """The options, sorted by kind."""
+    """One instance of each kind, made from the options that belong to it."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
