@@ -336,7 +336,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         _logits(
             "resampled",
-            "mean value of continuations with it minus mean without it; null if none ended",
+            "mean value of continuations with minus without it; null if none ended",
             _SUPPORTS_CORRECT,
         ),
         ERROR,
