@@ -21,8 +21,7 @@ ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")
 CELL = ["model", "donor_kind", "segment"]
 
 SHARES = ("share", "share_own", "share_other")
-"""The mediated share: the mean of the next two, under the own premises, and under the changed ones.
-"""
+"""The mediated share, as in `mediation_table`: mean, under own premises, under changed premises."""
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:

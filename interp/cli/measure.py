@@ -102,7 +102,7 @@ PATCH = PatchCommand(Patch)
 
 
 class CircuitsCommand(Measure):
-    """`python -m interp circuits`: circuits from edges, measured first without --edges."""
+    """`python -m interp circuits`: circuits from edges; without --edges, it measures them first."""
 
     def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
         """The job, once the edges that it needs have been measured."""

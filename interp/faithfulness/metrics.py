@@ -56,7 +56,7 @@ class Metric:
     combine: Combine = mean
     """Function that combines the terms of all prompts into one number per contender."""
     chance: float | None = None
-    """The value of a random order of segments; if None, it is the value for equal scores."""
+    """The value for a random order of segments; if None, it is computed from equal scores."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None

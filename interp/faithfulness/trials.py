@@ -147,7 +147,7 @@ def trials_of(tables: Tables) -> list[Trials]:
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
-    """Each contender's scores, one row per prompt and one column per segment, if it has any."""
+    """The scores of each contender that has any: one row per prompt, one column per segment."""
     found: dict[Contender, pd.DataFrame] = {}
     for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
         scores = rows.pivot(index="prompt_id", columns="segment", values="score")

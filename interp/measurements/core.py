@@ -60,9 +60,9 @@ class Measured:
 
 
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
-    """The error message; if the logits are not finite, also which weight or module is responsible.
+    """The error message; for non-finite logits, one that names the weight or module at fault.
 
-    Only the first prompt is examined. If its own logits are finite, the message stays as it is.
+    Only the first prompt is examined. If its own logits are finite, the message is unchanged.
     """
     if error == NOT_FINITE:
         try:
@@ -153,7 +153,7 @@ class Measurement:
         return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
 
     def unit(self, prompt: Prompt) -> str:
-        """The id under which failures are recorded: that of the prompt."""
+        """The id under which a failure is recorded: here, the id of the prompt."""
         return prompt.id
 
     def _tokenize(

@@ -44,7 +44,7 @@ class PairMeasurement(Measurement):
     spec: Patch | Edges | Circuits
 
     def unit(self, prompt: Prompt) -> str:
-        """The id under which failures are recorded: that of the pair."""
+        """The id under which a failure is recorded: here, the id of the pair."""
         return prompt.pair_id
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:

@@ -74,7 +74,7 @@ class CircuitAnswers(Result):
         return self.circuits
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Areas, what circuits of each size keep, and circuits that hold for all of a factor."""
+        """Areas, shares kept by size, and circuits that hold for every value of a factor."""
         own = self.circuits, self.pairs, self.clusters
         one_per = f", one per {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=one_per)

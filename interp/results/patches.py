@@ -326,7 +326,9 @@ def _file_name(*parts: str) -> str:
 
 
 def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
-    """The rows with the requested values, by default the counterpart and otherwise the first value.
+    """The rows with the requested values in some columns, and with one value in each other column.
+
+    That value is the counterpart for `source`, and otherwise the first in the table.
 
     Raises:
         UserError: a column is unknown, or no row has one of the values.

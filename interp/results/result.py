@@ -274,7 +274,9 @@ def figure_of(axes: "Axes") -> "Figure":
 def summarize(
     answers: pd.DataFrame, failed: pd.DataFrame | None = None
 ) -> dict[str, dict[str, object]]:
-    """Each model's share of prompts without an answer, and its errors; prints what is not zero.
+    """Each model's share of prompts without an answer, and its most frequent errors.
+
+    Prints a line about each share above zero, and about each of these errors.
 
     Args:
         answers: a table with the columns model, prompt_id, answer and error.

@@ -188,7 +188,7 @@ def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
 
 
 def _power(clusters: int) -> float:
-    """The distance beyond the interval's half-width that gives 80% power, as a share of it."""
+    """The detectable difference minus the interval's half-width, divided by that half-width."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
