@@ -186,7 +186,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
 
     Raises:
         UserError: an option is unknown or has an invalid value, the model or prompts cannot be
-            found or loaded, or the folder holds something else.
+            found or loaded, or the folder contains something other than this run.
     """
     if not isinstance(spec, TrainSpec) or not isinstance(model, str):
         raise UserError(
@@ -281,7 +281,7 @@ def effects(
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
-    """The text that a model generates after each prompt, judged by the prompt's own answer."""
+    """The text that a model generates after each prompt, judged by the rules of its answer."""
     return measured(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
@@ -355,7 +355,7 @@ def _noted(result: _Kind) -> _Kind:
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """The options, sorted by kind."""
+    """One instance of each kind, made from the options that belong to it."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:

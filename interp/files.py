@@ -282,7 +282,7 @@ def _is_opened(file: Path, descriptor: int) -> bool:
 
 @cache
 def process_space() -> str:
-    """The machine, or the container on it, within which process ids are unique."""
+    """An id for the machine, or the container on it, within which process ids are unique."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:

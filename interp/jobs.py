@@ -139,7 +139,7 @@ class Job(Options):
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
 
     def default_models(self) -> list[str]:
-        """The default models.
+        """The packaged organisms that are measured if no model is named.
 
         Raises:
             UserError: no packaged organism matches the prompts.

@@ -235,8 +235,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
     "tokens": table(
-        "One row per model, prompt and token. Only with `--keep-tokens`. Patches can be joined by "
-        "position.",
+        "One row per model, prompt and token. Only with `--keep-tokens`. The patches table can be "
+        "joined to it by `position`.",
         *_PROMPT,
         POSITION,
         _TOKEN,
@@ -331,12 +331,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("left_out", "change when the sentence is omitted", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
-            "change when another draw's sentence replaces it; null if they all agree",
+            "change when another draw's sentence replaces it; null if all are the same",
             _SUPPORTS_CORRECT,
         ),
         _logits(
             "resampled",
-            "mean of continuations with it minus mean without it; null if none ended",
+            "mean value of continuations with minus without it; null if none ended",
             _SUPPORTS_CORRECT,
         ),
         ERROR,
@@ -479,7 +479,7 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def named(*names: str) -> dict[str, pa.Schema]:
-    """The tables of these names."""
+    """The schemas of the tables with these names."""
     return {name: SCHEMAS[name] for name in names}
 
 
@@ -522,7 +522,7 @@ ACTIVATIONS = table(
     "only in the prompts table.",
     *_PLACE,
     column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
-    column("tensor", TEXT, "name of the tensor (vectors, width), made of site and layer"),
+    column("tensor", TEXT, "tensor of a site and layer, (vectors, width), such as `resid_post.3`"),
     column("row", INTEGER, "index of the row in the tensor", "rows, from 0"),
     PAIR_ID,
     PROMPTS.field("side"),
@@ -547,13 +547,13 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
 
 
 def factors_of(prompts: "pd.DataFrame") -> list[str]:
-    """The factors in a table of prompts: the columns of text that not every such table has."""
+    """The factor columns of a prompts table: text columns other than those of `PROMPTS`."""
     own = [str(name) for name in prompts.columns if name not in PROMPTS.names]
     return [name for name in own if prompts[name].dtype.kind not in "iuf"]
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:
-    """The columns of a table of prompts, with their descriptions."""
+    """The schema of a prompts table, with the descriptions of its columns added."""
     columns = (field.with_metadata(_kind(field).metadata) for field in found)
     return pa.schema(columns, metadata=PROMPTS.metadata)
 

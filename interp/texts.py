@@ -35,7 +35,7 @@ _LONGEST_PATH = 4000
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
-    """A name that must be one of the known names; `kind` is what messages call it."""
+    """A parser of a name that must be one of the known names; messages call it a `kind`."""
 
     def read(text: str) -> str:
         if text not in known:
@@ -46,7 +46,7 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
 
 
 def some_of(kind: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """Names that must be among the known names, separated by commas."""
+    """A parser of names, separated by commas, that must be among the known names."""
     read_one = one_of(kind, known)
 
     def read(text: str) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
     if set(rows["argument_form"]) <= set(ARGUMENT_FORMS):
         rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
-    rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardised)
+    rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardized)
     by_form = rows.groupby(["model", "form"])["relative_perplexity"]
     rows["perplexity_within_form"] = rows["relative_perplexity"] - by_form.transform("mean")
     return rows
@@ -169,7 +169,7 @@ def _options(run: RunFolder) -> pd.DataFrame:
     return pd.concat([yes, answered], axis=1).reset_index()
 
 
-def _standardised(values: pd.Series) -> pd.Series:
+def _standardized(values: pd.Series) -> pd.Series:
     """Standard deviations from the mean; zero if the values do not vary."""
     sd = float(np.nan_to_num(values.std()))
     return (values - values.mean()) / (sd or 1.0)
@@ -181,7 +181,7 @@ def clustered_means(
     """One row for each combination of `by`: mean, low, high, n, and the number of clusters.
 
     low and high are the ends of the mean's 95% interval, by Student's t for the number of clusters,
-    with the linearised variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
+    with the linearized variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
     are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last
     column is called interpretations or models.
 

@@ -84,7 +84,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 
     Args:
         folder: the folder of a set, or a folder that holds such folders.
-        name: the kind of set, such as "clutrr"; if None, it is recognised from the folder's name,
+        name: the kind of set, such as "clutrr"; if None, it is recognized from the folder's name,
             or else from the answers.
         broken: what to do with broken items: stop or omit them.
 
@@ -115,7 +115,7 @@ def read_set(
     """
     factual, counterfactual = _versions(folder, part)
     found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
-    kind = named(name) if name else _recognised(folder, found[folder])
+    kind = named(name) if name else _recognized(folder, found[folder])
     problems: list[str] = []
     versions = {path: _version(path, each, kind, problems) for path, each in found.items()}
     if problems and broken == "stop":
@@ -174,7 +174,7 @@ def _factual(folder: Path) -> bool:
     return (folder.with_name(folder.name[: -len(COUNTERFACTUAL)]) / DATA).is_file()
 
 
-def _recognised(folder: Path, found: _Found) -> Kind:
+def _recognized(folder: Path, found: _Found) -> Kind:
     """The kind after which the folder is named, or else the only kind that fits the answers."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
@@ -184,7 +184,7 @@ def _recognised(folder: Path, found: _Found) -> Kind:
         return possible[0]
     names = [kind.name for kind in possible or READ]
     raise UserError(
-        f"cannot recognise the set in {shortened(str(folder))} by its name or its answers; name "
+        f"cannot recognize the set in {shortened(str(folder))} by its name or its answers; name "
         f"its folder like one of {', '.join(names)}"
     )
 

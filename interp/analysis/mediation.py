@@ -21,11 +21,11 @@ ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")
 CELL = ["model", "donor_kind", "segment"]
 
 SHARES = ("share", "share_own", "share_other")
-"""The mediated share: averaged over both orders, and for each order."""
+"""The mediated share, as in `mediation_table`: mean, under own premises, under changed premises."""
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the thought_effects table, with an unbiased product of each effect with the total.
+    """The thought_effects table with unbiased products of each effect and the total effect.
 
     Args:
         effects: the thought_effects table; rows with an error or without draws are omitted.
@@ -48,10 +48,11 @@ def mediation_table(
     """One row per model, kind of donor and segment: effects and the mediated share.
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
-    effects over prompts, in nats; share: the mediated share averaged over both orders; share_own,
-    share_other: the mediated share of each order. Each has its 95% interval
-    (`interp.statistics.mediation`). Further columns are prompts, clusters and note. The direct
-    share is one minus the mediated share of the other order.
+    effects over prompts, in nats; share_own: the mediated share if the thought is exchanged under
+    the prompt's own premises; share_other: the same under the changed premises; share: their mean.
+    Each has its 95% interval (`interp.statistics.mediation`). Further columns are prompts, clusters
+    and note. The direct share is 1 - share_other if the prompt's own thought is kept, and
+    1 - share_own if that of the changed prompt is.
 
     Under their own premises, prompts in one cluster are alike; under a donor's premises, prompts
     that share the donor are alike. Therefore, share_own is clustered by the prompts' cluster, and

@@ -54,19 +54,19 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
     `source` is where activations come from: the counterpart or, if controls were run, the control.
     `BEYOND` is the counterpart's effect minus the control's, for pairs whose counterpart has
-    different activations in the cell. It is the effect beyond that of disagreeing with the rest of
-    the prompt.
+    different activations in the cell. It excludes the effect of activations merely not matching the
+    rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
-    intervals nor p for fewer than `FEWEST` clusters); recovered,
-    recovered_low, recovered_high: mean effect divided by the mean difference between the two
-    prompts, for the pairs that the model recognizes, if the mean difference is at least the
-    standard deviation of the differences; p: two-sided, for the hypothesis that effects are equally
-    often positive and negative (random signs of clusters); p_holm: corrected for the number of
-    cells of a model, direction, method, source and group; flipped: share of pairs whose preferred
-    answer changes; pairs; clusters; note: the reason why a statistic is undefined (NaN). If the
-    tokens of a role were patched one by one, their mean counts for the pair.
+    intervals nor p for fewer than `FEWEST` clusters); recovered, recovered_low, recovered_high:
+    mean effect divided by the mean difference between the two prompts, for the pairs that the model
+    recognizes, if the mean difference is at least the standard deviation of the differences; p:
+    two-sided, for the hypothesis that effects are equally often positive and negative (random signs
+    of clusters); p_holm: corrected for the number of cells of a model, direction, method, source
+    and group; flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the
+    reason why a statistic is undefined (NaN). If the tokens of a role were patched one by one, a
+    pair's effect is their mean.
 
     Args:
         patches: rows of the patches table.
@@ -105,7 +105,7 @@ def _corrected(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
-    """The parts of a table."""
+    """The parts of a table; a whole table is a single part."""
     return [table] if isinstance(table, pd.DataFrame) else table
 
 

@@ -83,10 +83,9 @@ def guarantee_tables(
     the smallest share of the unchecked pairs for which the bound holds, in 95% of all draws of
     checked pairs; pairs_checked, pairs_unchecked; margin: the largest excess of an absolute effect
     over its absolute estimate; largest_estimate: the largest estimate among the unchecked pairs;
-    bound: margin plus largest_estimate (at least 0);
-    effect_limit: the bound without estimates, which is the conformal limit of the checked pairs'
-    largest effects; note: the reason why there is no bound (NaN). All effects and bounds are in
-    logits.
+    bound: margin plus largest_estimate (at least 0); effect_limit: the bound without estimates,
+    which is the conformal limit of the checked pairs' largest effects; note: the reason why there
+    is no bound (NaN). All effects and bounds are in logits.
 
     Guarantees for several strata do not hold simultaneously at this level, but a site's row holds
     for all of its cells.
@@ -133,7 +132,7 @@ def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
 
 
 def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
-    """The guarantee for the cells that the rows summarise; there is one row per pair."""
+    """The guarantee for a set of cells, from one row per pair."""
     checked = rows["checked"].astype(bool)
     effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
     unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()

@@ -146,7 +146,7 @@ DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]
 """Columns of the segment_scores table that `finds` uses."""
 
 SUM, MEAN = "sum over tokens", "mean per token"
-"""Ways to summarise a segment's scores; both occur in published tables."""
+"""Ways to summarize a segment's scores; both occur in published tables."""
 
 LENGTH, POSITION = "control: length", "control: position"
 """Scores that do not depend on the model: a segment's length in tokens, and its position."""

@@ -37,8 +37,8 @@ class Compare(OptionsCommand):
     or several folders that differ only in --seed, to see the effect of the seed
     """
     models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
-    """the models a and b; for two folders, one name may serve for both (default: their only
-    models); for several seeds, any number of models (default: the models in all runs)
+    """the models a and b; for two folders, one name may serve for both (default: the only model of
+    each); for several seeds, any number of models (default: the models that all runs have)
     """
 
     def _execute(self) -> None:

@@ -22,7 +22,7 @@ def config_file(file: Path) -> dict[str, Any]:
     """The options in a YAML file, under their Python names.
 
     Raises:
-        UserError: the file cannot be read, holds something else, or sets an option twice.
+        UserError: the file cannot be read, is not a mapping of options, or sets an option twice.
     """
     try:
         found = yaml.load(read_bytes(file, limit=LARGEST), _Loader)

@@ -25,7 +25,7 @@ WIDTH = 100
 
 
 class DoctorOptions(Options):
-    """The options of the command itself."""
+    """The options that only this command has."""
 
     model: Annotated[str | None, FromText(model_name, "NAME")] = None
     """hub name, local folder, or organism/NAME (default: a packaged organism)"""

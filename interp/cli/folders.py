@@ -65,7 +65,7 @@ class Validate(OptionsCommand):
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
     """folder that a command wrote as --out, or a file of pairs or facts"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
-    """phrasings of the pairs, in the form that other commands take"""
+    """phrasings of the pairs, as given to other commands"""
 
     def _execute(self) -> None:
         if self.path.is_file():

@@ -80,7 +80,7 @@ class PatchCommand(Measure):
         add_options(parser, Compared)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Print effects and attribution scores, and write the tables and figures of both."""
+        """Compare the effects with the scores of a run of attribute, if one is named."""
         attributions = Compared(**given(arguments, Compared)).attributions
         if attributions is None:
             return
@@ -102,7 +102,7 @@ PATCH = PatchCommand(Patch)
 
 
 class CircuitsCommand(Measure):
-    """`python -m interp circuits`: circuits from edges, first measured if no run is given."""
+    """`python -m interp circuits`: circuits from edges; without --edges, it measures them first."""
 
     def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
         """The job, once the edges that it needs have been measured."""
@@ -138,7 +138,7 @@ class MeasureGroup:
         self._parts = {spec.name.removeprefix(f"{spec.group}-"): Measure(spec) for spec in specs}
 
     def configure(self, parser: Parser) -> None:
-        """Add each part with its options."""
+        """Add each subcommand with its options."""
         name = next(iter(self._parts.values())).spec.group
         parts = parser.add_subparsers(dest=name, required=True, metavar=name.upper())
         for part, command in self._parts.items():
@@ -149,7 +149,7 @@ class MeasureGroup:
             own.set_defaults(part=command, program=own.prog)
 
     def run(self, arguments: argparse.Namespace) -> None:
-        """Run one part."""
+        """Run the chosen subcommand."""
         arguments.part.run(arguments)
 
 

@@ -38,7 +38,7 @@ class Plan(OptionsCommand):
     limit: Annotated[int, Field(ge=1, le=texts.MOST_PAIRS)] | None = None
     """number of pairs (default: all)"""
     seed: Seed = 0
-    """seed"""
+    """seed of the prompts"""
     pilot: Annotated[Path | None, FromText(texts.path, "DIR")] = None
     """a run or study of the same system, from whose answers the expected values are estimated"""
     accuracy: Share = 0.5

@@ -24,7 +24,7 @@ class Dataset(OptionsCommand):
     out: Annotated[Path, FromText(texts.path, "FILE")]
     """output file; the suffix determines the format: .parquet, .csv or .jsonl"""
     seed: Seed = 0
-    """seed"""
+    """seed of the data set"""
 
     def _execute(self) -> None:
         from interp.console import echo
@@ -55,7 +55,7 @@ class Export(PromptSource, OptionsCommand):
     """lm-eval or inspect: prompts as a task; croissant: prompts as a data set with its card;
     inspect-log: the answers of a run as logs that inspect view opens"""
     out: Annotated[Path, FromText(texts.path, "DIR")]
-    """folder of the files"""
+    """folder for the files"""
     answers: Annotated[Path | None, FromText(texts.path, "DIR")] = None
     """for inspect-log: the folder that evaluate, attribute, generate or a study wrote"""
 

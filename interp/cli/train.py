@@ -30,7 +30,7 @@ EXAMPLES = (
 
 
 class TrainOptions(Options):
-    """The options of the command itself."""
+    """The options that only this command has."""
 
     model: Annotated[str, FromText(model_name, "NAME")]
     """hub name, local folder or organism/NAME; from scratch also small-encoder, small-text-to-text

@@ -32,7 +32,7 @@ class Work(OptionsCommand):
     call: Annotated[str, FromText(str, "ID"), Field(pattern="^[0-9a-f]{12}$")]
     """id of the call that started the worker"""
     parent: int | None = None
-    """stop when this process is no longer the parent"""
+    """id of the process that started the worker; the worker stops when that process ends"""
     job: Annotated[str, Flag("JOB", positional=True)]
     """after --: the job, as JSON"""
 

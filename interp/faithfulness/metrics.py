@@ -35,7 +35,7 @@ def correlation(x: ByPrompt, y: ByPrompt, *, weights: Weights) -> Float[np.ndarr
 
 
 SHARE, CORRELATION, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)
-"""Bounds of metrics."""
+"""The smallest and the largest value that a metric can have."""
 
 _EFFECT = f"an effect of at least {LEAST_EFFECT} logits"
 _COMPARED = "two compared segments, with shares that vary over prompts"
@@ -50,13 +50,13 @@ class Metric:
     """Name in tables."""
     title: str
     parts: Callable[[Judged], Parts]
-    """Function that computes the parts for each prompt."""
+    """Function that computes each prompt's terms, from which `combine` makes one number."""
     needs: str
     """Condition for the metric to be defined, such as "three segments"."""
     combine: Combine = mean
-    """Function that combines the parts of all prompts into one number."""
+    """Function that combines the terms of all prompts into one number per contender."""
     chance: float | None = None
-    """The value of a random order; if None, the value when all segments have equal scores."""
+    """The value for a random order of segments; if None, it is computed from equal scores."""
     lower_is_better: bool = False
     bounds: tuple[float, float] = ANY
     divides: Divides | None = None

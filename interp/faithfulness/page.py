@@ -218,7 +218,7 @@ def distances_of(table: pd.DataFrame, results: Sequence[ModelResults]) -> pd.Dat
 def _random_section(table: pd.DataFrame) -> Section:
     """Scores of the model with random weights."""
     if table.empty:
-        return Section("Random weights", "The re-initialised model was omitted.")
+        return Section("Random weights", "The reinitialized model was omitted.")
     return Section(
         "Random weights",
         "The same methods on the same architecture with random weights, compared with the "

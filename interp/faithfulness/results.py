@@ -30,12 +30,12 @@ _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
 
 @dataclass(frozen=True)
 class ModelResults:
-    """The metrics of one model, and the conclusions."""
+    """The metrics of one model, and the verdicts on its methods."""
 
     model: str
     trials: tuple[Trials, ...]
     asked: int
-    """Prompts with effects, some of which may lack scores."""
+    """Number of prompts with effects; some may lack scores."""
     metrics: pd.DataFrame
     """The rows of `metric_table`."""
     checks: pd.DataFrame
@@ -46,7 +46,7 @@ class ModelResults:
     """The rows of `verdict_table`."""
     random_weights: pd.DataFrame
     """How often scores of the model with random weights find the segment with the largest effect
-    in the model itself: rows of `metric_table`, none if the re-initialised model was omitted."""
+    in the model itself: rows of `metric_table`, none if the reinitialized model was omitted."""
     described: str
     """The prompts for which the metric used for advice is defined, and their clusters."""
 

@@ -50,7 +50,7 @@ METHODS = (
 truth."""
 
 REINITIALIZED_PAIRS = 24
-"""Largest number of pairs for the re-initialised model."""
+"""Largest number of pairs for the reinitialized model."""
 
 
 def _method_names(text: str) -> tuple[str, ...]:
@@ -81,11 +81,11 @@ class Faithfulness(Study):
         return self
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
-        """The system, and mixtures of its prompts with their donors."""
+        """The systems with organisms for this study: the source's, and its mixture with donors."""
         return source.system, f"{source.system}-mixed"
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """The plan, which measures effects and scores on the same prompts with the same donors."""
+        """The stages, which measure effects and scores on the same prompts with the same donors."""
         drawn = self._drawn(source)
         prompts = self._donated(drawn)
         stages = [
@@ -101,9 +101,9 @@ class Faithfulness(Study):
     def _drawn(self, source: PromptSource) -> "PromptSet":
         """The prompts that a source selects.
 
-        If a system defines no clusters, pairs from one unit are dependent. Pairs are then taken
-        from as many units as possible, since several pairs from a unit provide little more evidence
-        than one.
+        If a system defines no clusters, pairs that share a `unit` (`PromptSet.unit`) are dependent.
+        Pairs are then taken from as many units as possible, since several pairs from a unit provide
+        little more evidence than one.
         """
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)

@@ -22,7 +22,7 @@ from interp.faithfulness.agreement import Effects, Scores, Values
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
 CONTROL = "control"
-"""The scoring of a control."""
+"""The `score` of a control, in place of "sum" or "mean"."""
 
 Segments = Float[np.ndarray, "prompt segment"]
 Weights = Float[np.ndarray, " prompt"]
@@ -43,7 +43,7 @@ class Judged:
     sizes: Scores
     """The absolute score of each segment by each contender."""
     signed: Scores
-    """The contender's signed scores."""
+    """The signed score of each segment by each contender."""
     has_sign: Bool[np.ndarray, " methods"]
     """Whether a contender's scores can be negative, as evidence against the answer."""
     values: Values
@@ -147,7 +147,7 @@ def trials_of(tables: Tables) -> list[Trials]:
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
-    """Scores of each method with any scores: one row per prompt, one column per segment."""
+    """The scores of each contender that has any: one row per prompt, one column per segment."""
     found: dict[Contender, pd.DataFrame] = {}
     for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
         scores = rows.pivot(index="prompt_id", columns="segment", values="score")

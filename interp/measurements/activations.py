@@ -106,7 +106,7 @@ def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
 def vectors_at(
     locations: Mapping[SiteKey, Location], batch: Batch, places: Sequence[Sequence[Place]]
 ) -> Iterator[dict[SiteKey, Vectors]]:
-    """Collect the vectors of all places, by location, from a forward pass within the block.
+    """Collect the vectors of all places, by site and layer, from a forward pass within the block.
 
     Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
 
@@ -142,7 +142,7 @@ def vectors_at(
 
 
 def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
-    """The mean over the tokens of each place; `lengths` are their numbers."""
+    """The mean over the tokens of each place; `lengths` holds the number of tokens per place."""
     if len(vectors) == len(lengths):  # one token per place
         return vectors
     return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])

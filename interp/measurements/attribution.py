@@ -56,9 +56,9 @@ def reinitialized_attribution(
 def segment_score_rows(
     model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
 ) -> list[Row]:
-    """One row per method and segment of a prompt, including "template".
+    """One row per method and segment of a prompt; text outside segments counts as "template".
 
-    Rows contain no numbers if any score of the prompt is not finite.
+    A method's rows contain no scores if any of its scores for the prompt is not finite.
     """
     positions: Positions = {}
     for position, segment in enumerate(token_segments(prompt)):
@@ -99,7 +99,7 @@ def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row
 def _sums(
     positions: Positions, attribution: Attribution
 ) -> Iterator[tuple[str, float, float | None]]:
-    """Each segment, its score, and its share of the absolute scores; None if all are zero."""
+    """Each segment's score and share of the absolute scores; no share if all scores are zero."""
     total = attribution.total
     if isinstance(attribution, SegmentScores):
         for segment, score in attribution.scores.items():

@@ -37,8 +37,8 @@ def circuits_by(
     """Run each pair through the circuits that are chosen by these effects.
 
     Args:
-        effects: the columns pair_id, method, writer, reader, effect, and the split factor if any;
-            if None, no pair can be measured.
+        effects: a table with the columns pair_id, method, writer, reader, effect, and the split
+            factor if there is one; if None, every pair gets an error.
         model: the model.
         spec: the options.
         batch_tokens: token budget of a batch.
@@ -77,12 +77,13 @@ def circuits_by(
 def ranking(
     effects: pd.DataFrame, *, methods: Sequence[str] | None, split: str | None
 ) -> pd.DataFrame:
-    """The effects by which circuits are chosen.
+    """Select the effects from which circuits are chosen.
 
     Args:
-        effects: the columns method, writer, reader, effect, and the split factor if any.
-        methods: methods whose effects are used; all if None.
-        split: a factor; only the effects for half of its values are used.
+        effects: a table with the columns method, writer, reader, effect, and the split factor if
+            there is one.
+        methods: the methods to keep; all if None.
+        split: a factor of the prompts; only pairs with a random half of its values are kept.
 
     Raises:
         UserError: a method has no effects.

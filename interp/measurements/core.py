@@ -60,9 +60,9 @@ class Measured:
 
 
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
-    """The error of the given prompts; for non-finite logits, the layer that produces them.
+    """The error message; for non-finite logits, one that names the weight or module at fault.
 
-    Only the first prompt is searched for that layer, if its logits are not finite.
+    Only the first prompt is examined. If its own logits are finite, the message is unchanged.
     """
     if error == NOT_FINITE:
         try:
@@ -81,13 +81,15 @@ class Measurement:
     budget: TokenBudget
     """The limit on the tokens of a batch."""
     measure_batch: Callable[[Batch], list[PromptRows]]
-    """The rows of each prompt of a batch."""
+    """Function that measures a batch and returns the rows of each of its prompts."""
     error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
-    """The rows for a prompt that could not be measured, with the reason; by default, none."""
+    """Function that returns the rows of a prompt that could not be measured, given the reason; by
+    default, there are none.
+    """
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The filled tables, by name."""
+        """The schemas of the tables that this measurement fills, by table name."""
         return self.spec.filled()
 
     def __call__(
@@ -151,7 +153,7 @@ class Measurement:
         return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
 
     def unit(self, prompt: Prompt) -> str:
-        """The id of the unit of measurement: the prompt."""
+        """The id under which a failure is recorded: here, the id of the prompt."""
         return prompt.id
 
     def _tokenize(
@@ -213,10 +215,15 @@ class Measurement:
 
 
 def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measurement:
-    """The measurement of a model, under a budget of tokens in a batch.
+    """Bind a spec to a model.
+
+    Args:
+        spec: what is measured.
+        model: the model.
+        batch_tokens: largest number of tokens in a batch; by default, it depends on the device.
 
     Raises:
-        UserError: the model lacks something that is measured, such as a layer or its thoughts.
+        UserError: the model lacks something that the spec needs, such as a layer or thoughts.
     """
     if model.chat.thinks and spec.reads_thoughts and not model.thoughts:
         raise UserError(
@@ -229,7 +236,7 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
 
 
 def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
-    """The tables of a measurement of prompts, in memory, by name.
+    """Measure prompts and return the tables by name, without writing them to files.
 
     Raises:
         UserError: a prompt has no rows, or the rows of all prompts have an error.

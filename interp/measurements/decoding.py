@@ -49,7 +49,7 @@ class Generated:
 
 @torch.inference_mode()
 def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> list[Generated]:
-    """The text after each prompt of a batch, within `model.measuring()`.
+    """Generate a text after each prompt of a batch; call this within `model.measuring()`.
 
     A text ends at an end token, at a stop string, or at its maximum length. Different draws are
     sampled independently.

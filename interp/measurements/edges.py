@@ -62,7 +62,7 @@ def pairs_on_graph(
     *,
     directions: Sequence[str],
 ) -> PairMeasurement:
-    """A measurement that runs both prompts of each pair and computes rows from their streams."""
+    """A measurement that runs both prompts of each pair and passes their streams to `rows`."""
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}
@@ -93,7 +93,7 @@ class _Pairs:
         self._checked = False
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of each pair, stored under its first prompt."""
+        """The rows of the pair for its first prompt, and no rows for its second."""
         clean, corrupt = batch.prompts
         found: PromptRows = {"pairs": []}
         for direction in self._directions:
@@ -128,7 +128,7 @@ class _Pairs:
 
 
 class _Edges:
-    """The effects of edges by each method."""
+    """Computes the effects of edges in a pair with each method."""
 
     def __init__(self, model: Model, graph: Graph, spec: Edges, budget: TokenBudget) -> None:
         self._model = model

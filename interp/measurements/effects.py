@@ -1,10 +1,10 @@
 """Effects of segments on the answer of a model: the measurement of `Effects`.
 
-Each donor replaces each set of segments in turn. Of the resulting 2^k prompts, those with the same
-text are run only once. The value v(S) of a prompt that keeps the segments of S is the logit of the
-model's own answer to the intact prompt minus that of another answer. Shapley values, leave-one-out
-effects and interactions are computed donor by donor; their mean and standard deviation are stored,
-together with the value of every coalition.
+Each donor replaces each subset of the k segments in turn. Of the resulting 2^k prompts, identical
+ones are run only once. The value v(S) of the prompt that keeps the segments in S is the logit of
+the model's own answer to the intact prompt minus the logit of another answer. Shapley values,
+leave-one-out effects and interactions are computed for each donor; their mean and standard
+deviation over donors are stored, together with the value of every coalition S.
 """
 
 import math
@@ -72,7 +72,11 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """The prompt with its donors of each kind; at least one must come from another instance."""
+    """One game with the donors from other instances, and one with the counterpart if there is one.
+
+    Raises:
+        UserError: the prompt offers no choice, or has no donor from another instance.
+    """
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
@@ -85,7 +89,7 @@ def _games(prompt: Prompt) -> Iterator[Coalitions]:
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
-    """The prompts of some games, by content; without segments, since only answers are needed."""
+    """The distinct prompts of games, by content; without segments, since only answers are read."""
     mixtures = {p.content: p for game in games for row in game.prompts for p in row}
     return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
 
@@ -101,9 +105,9 @@ def option_logits(predictions: Predictions) -> list[Logits]:
 
 
 def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
-    """The two compared answers, starting with the model's own.
+    """The two answers to compare, the more probable first.
 
-    They are the contrast that the data defines, or otherwise the two most likely answers.
+    They are the prompt's contrast if it has one, and otherwise the two most probable answers.
     """
     names = prompt.answer.contrast or tuple(logits)
     own, other, *_ = sorted(names, key=lambda name: -logits[name])

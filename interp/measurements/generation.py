@@ -29,7 +29,7 @@ class GenerationMeasurement(Measurement):
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The filled tables; thoughts only for a model that thinks."""
+        """The schemas of the filled tables; the table `thoughts` only for a model that thinks."""
         filled = self.spec.filled()
         return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
 
@@ -161,7 +161,7 @@ def _answers(
 
 
 def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
-    """The row of the completions table."""
+    """A prompt's row in the table `completions`."""
     return {
         "model": model.name,
         "prompt_id": tokenized.prompt.id,

@@ -44,7 +44,7 @@ class PairMeasurement(Measurement):
     spec: Patch | Edges | Circuits
 
     def unit(self, prompt: Prompt) -> str:
-        """The id of the unit of measurement: the pair."""
+        """The id under which a failure is recorded: here, the id of the pair."""
         return prompt.pair_id
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
@@ -90,7 +90,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
 
 
 class _Patching:
-    """Patch pair by pair; run every cell, or estimate all cells and run some of them."""
+    """Patches pair by pair: runs every cell, or estimates all cells and runs some of them."""
 
     def __init__(self, model: Model, spec: Patch, budget: TokenBudget) -> None:
         self._model = model
@@ -103,7 +103,7 @@ class _Patching:
         self._checks = _checks(spec) if model.architecture.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of each pair, stored under its first prompt."""
+        """The rows of the pair for its first prompt, and no rows for its second."""
         model, spec = self._model, self._spec
         clean, corrupt = batch.prompts
         base, source = (clean, corrupt) if spec.direction == "noising" else (corrupt, clean)
@@ -162,7 +162,7 @@ class _Patching:
     def _patched(
         self, pair: PatchingPair, cells: Sequence[Cell], *, verify: int
     ) -> Iterator[_Patched]:
-        """The exact metrics, or the estimates with the exact metrics of verified cells."""
+        """The exact metrics, or the estimates and the exact metrics of the verified cells."""
         if self._estimator is None:
             yield EXACT, cells, self._exact.patch(pair, cells)
             return

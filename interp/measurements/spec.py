@@ -44,8 +44,8 @@ class Spec(Options):
     examples: ClassVar[tuple[str, ...]] = ()
     """Example command lines, without the program's name."""
     written: ClassVar[str] = "written to {folder}"
-    """Closing line of the command, with {tables} for its small tables and {program} for the
-    program.
+    """Last line that the command prints. {folder}, {tables} and {program} are replaced by the run
+    folder, the files of its small tables and the program's name.
     """
     group: ClassVar[str] = ""
     """The parent of the command, such as "probe" for `probe linear`."""
@@ -60,7 +60,7 @@ class Spec(Options):
     optional: ClassVar[Mapping[str, str]] = {}
     """For a table that is filled only with some option: the option, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
-    """Location of the schemas of these tables, by name."""
+    """Location of a mapping from table names to schemas."""
     shard_prompts: ClassVar[int] = 240
     """Number of prompts in a shard: the unit of work, and the most that is lost if a worker is
     killed. Costlier prompts need smaller shards."""

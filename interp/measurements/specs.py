@@ -61,7 +61,7 @@ class SoftScore(Spec):
 
 
 class Generate(Spec):
-    """Text that a model generates after each prompt, judged by the prompt's own answer."""
+    """Text that a model generates after each prompt, judged by the rules of the prompt's answer."""
 
     name: ClassVar[str] = "generate"
     help: ClassVar[str] = "generate text after each prompt and print the share of correct answers"
@@ -132,8 +132,8 @@ class Attribute(Spec):
     target: Target = "predicted"
     """the attributed quantity: the predicted token; the gold answer; the contrast of the two
     options that the data contrasts, or otherwise of the gold answer with the most probable other
-    option; or the margin, measured as by `effects`, of the model's own answer over the other
-    contrasted option, or otherwise over the most probable other option, in all their forms
+    option; or the margin that `effects` measures, which compares the model's own answer with the
+    other contrasted option, or otherwise with the most probable other option, each in all spellings
     """
     keep_tokens: bool = False
     """also keep each token and its score"""
@@ -318,13 +318,13 @@ class Patch(Spec):
     """estimate all effects from one backward pass (gradient) or five (integrated) instead of
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
-    """in each pair, run the K cells with the largest estimates exactly"""
+    """in each pair, also run exactly the K cells with the largest absolute estimates"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
     site exceeds its bound in an unchecked pair
     """
     checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
-    """share of the pairs in which all cells are run exactly, to check a guarantee"""
+    """with a guarantee: share of the pairs in which all cells are run exactly, to derive bounds"""
     sets: bool = False
     """also patch growing sets of cells together, in the order of their effects and in random order
     """
@@ -408,9 +408,9 @@ class Edges(Spec):
     logits): the same for all pairs or, with a guarantee, different ones in each (default: all)"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect of an
-    edge (with a sample: of as many randomly drawn edges) exceeds its bound in an unchecked pair"""
+    edge (with a sample: of N edges drawn at random) exceeds its bound in an unchecked pair"""
     checked: Annotated[float, Field(gt=0, lt=1), FromText(texts.share, "SHARE")] = 0.25
-    """share of the pairs whose edges are run exactly, to check a guarantee"""
+    """with a guarantee: share of the pairs whose edges are run exactly, to derive bounds"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
     policy: Policy = "last"
@@ -444,7 +444,7 @@ class Edges(Spec):
 
 
 class Circuits(Spec):
-    """The answers of models restricted to the edges of a circuit."""
+    """The answers of a model that is restricted to the edges of a circuit."""
 
     name: ClassVar[str] = "circuits"
     help: ClassVar[str] = (

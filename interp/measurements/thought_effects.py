@@ -149,7 +149,7 @@ class _Writer:
         return self._drawn(prompts)
 
     def _drawn(self, prompts: Sequence[Prompt]) -> list[Draws]:
-        """Thoughts on prompts, draw by draw; identical texts are given identical thoughts."""
+        """Thoughts on prompts, draw by draw; identical texts of a prompt get identical thoughts."""
         asked = [replace(prompt, thought=None, segments={}, roles={}) for prompt in prompts]
         draws = [self._write(asked, f" {draw}" if draw else "") for draw in range(self._spec.draws)]
         return [tuple(own) for own in zip(*draws, strict=True)]

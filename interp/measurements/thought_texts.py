@@ -61,7 +61,7 @@ class Studied:
             yield from (after(self.prompt, thought) for thought in draws if thought.ended)
 
     def readings(self, model: Model) -> Iterator["Reading"]:
-        """The thoughts, their parts, and their replacements."""
+        """Each ended thought: empty, cut after each sentence, whole, and replaced."""
         for draw, thought in self.drawn:
             count = len(thought.sentences)
             yield self._reading(thought, draw, "empty", 0, ())
@@ -89,7 +89,7 @@ class Studied:
         return Reading(kind, draw, number, len(thought.sentences), text)
 
     def _others(self, draw: int) -> Iterator[Thought]:
-        """A thought on the prompt of another instance, if that thought ended."""
+        """The thought of the same draw on another instance's prompt, if it ended."""
         for changed, draws in self.changed:
             if changed.segment == ALL and changed.donor.kind == "instance":
                 yield from (thought for thought in draws[draw : draw + 1] if thought.ended)
@@ -131,7 +131,7 @@ def after(prompt: Prompt, thought: Thought) -> Prompt:
 
 
 def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
-    """The sentences, one of them replaced; the white space after it is kept."""
+    """The sentences, with the one at `place` replaced; the white space after it is kept."""
     space = sentences[place][len(sentences[place].rstrip()) :]
     return [*sentences[:place], other.rstrip() + space, *sentences[place + 1 :]]
 

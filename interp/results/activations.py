@@ -1,6 +1,6 @@
 """Export of activations: one safetensors file per model, and an index of all vectors.
 
-1. One pass over the shards counts the vectors of each tensor, which is a site in a layer.
+1. One pass over the shards counts the vectors of each tensor; each site of each layer has a tensor.
 2. A second pass writes each shard's vectors at their positions, with one shard in memory at a time.
 3. The index lists the tensor and row of each vector, with its prompt's factors and answer.
 
@@ -53,7 +53,7 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Count:
-    """The vectors of one model, site and layer."""
+    """How many vectors one model has at a site in a layer, and from how many prompts."""
 
     width: int
     vectors: int = 0
@@ -64,7 +64,7 @@ Counts = Mapping[Key, Count]
 
 
 class ActivationVectors(Result):
-    """Vectors from prompts, which a run folder also contains as files."""
+    """The vectors that were read; in a run folder, also as safetensors files."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The number of vectors read at each site."""
@@ -72,7 +72,7 @@ class ActivationVectors(Result):
         yield TableItem("activation_table", title, _summary(self._counts))
 
     def noted(self) -> Mapping[str, object]:
-        """Shares without an answer, and errors."""
+        """Each model's share of prompts without an answer, and its errors."""
         answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
         return summarize(answers, answers[answers["error"] != ""])
 
@@ -87,12 +87,12 @@ class ActivationVectors(Result):
 
 
 def file_name(model: str) -> str:
-    """The file with the vectors of a model."""
+    """The name of the file with a model's vectors."""
     return f"activations-{slug(model)}.safetensors"
 
 
 def tensor_name(site: str, layer: int) -> str:
-    """The tensor with the vectors of a site in a layer."""
+    """The name of the tensor with a layer's vectors at a site."""
     return f"{site}.{layer}"
 
 
@@ -222,7 +222,7 @@ def fill_tensors(
     Args:
         file: the file to write.
         shapes: shape of each tensor, by name.
-        parts: rows of the tensors, in each tensor's order.
+        parts: names of tensors, each with its next rows.
         about: the file's metadata.
 
     Raises:

@@ -26,10 +26,10 @@ _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
 class Answered(Result):
-    """Results with models' answers; their page counts only whole pairs."""
+    """A result with models' answers; its page counts only complete pairs."""
 
     answered: ClassVar[str] = "answers"
-    """The table of the answers."""
+    """Name of the table with the answers."""
 
     question: ClassVar[str] = "How often do the models answer correctly?"
 
@@ -42,9 +42,9 @@ class Answered(Result):
         """Compare two models on shared prompts: one row for each side, and one for whole pairs.
 
         Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
-        b, with its 95% interval and p with clusters as the unit, and the bounds of the differences
-        that are not excluded; the numbers of pairs that only one model answers correctly; and the
-        p-value of McNemar's exact test, which treats pairs as independent.
+        b, with its 95% interval and p, for which clusters are the unit; the limits below and above
+        which differences are excluded; the number of pairs that only `a`, or only `b`, answers
+        correctly; and the p-value of McNemar's exact test, which treats pairs as independent.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
@@ -121,7 +121,7 @@ class Answered(Result):
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """A note about models that often give a next token that is not an answer."""
+        """For each model, how often its most probable next token is not an answer option."""
         return "; ".join(notes_without_answer(self._own_answers))
 
 
@@ -138,12 +138,12 @@ class Scores(Answered):
         yield self._accuracy_item()
 
     def noted(self) -> Mapping[str, object]:
-        """Shares without an answer, and errors."""
+        """Each model's share of prompts without an answer, and its errors."""
         return summarize(self._own_answers)
 
 
 class Completions(Answered):
-    """Text that models generate after prompts, judged by the prompts' own answers."""
+    """Text that models generate after prompts, judged by the rules of the prompts' answers."""
 
     answered: ClassVar[str] = "completions"
 

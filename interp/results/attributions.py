@@ -96,7 +96,7 @@ class Attributions(Answered):
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """Rankings of the deciding segments by method and prompt; empty if the data name none."""
+        """How each method ranks each prompt's deciding segments; empty if the data name none."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
@@ -253,7 +253,7 @@ class Attributions(Answered):
         return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem:
-        """The ratios or the shares, without the accuracy."""
+        """The headline numbers as dots with intervals, without the accuracy."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:
@@ -269,7 +269,7 @@ class Attributions(Answered):
         yield from others
 
     def noted(self) -> Mapping[str, object]:
-        """Shares without an answer, and errors in answers and scores."""
+        """Each model's share of prompts without an answer, and errors in its answers and scores."""
         answers, columns = self._own_answers, ["model", "prompt_id", "error"]
         rows = (
             self.measured.parts("segment_scores", columns, filters=[("error", "!=", "")])

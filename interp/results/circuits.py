@@ -35,9 +35,9 @@ largest. 95% intervals are from a bootstrap over clusters{clusters}."""
 _CURVE = """f by the share of edges chosen; edges: number of chosen edges on a path from the input
 to the logits."""
 
-_SPLIT = """Circuits were chosen by the effects in half of the values of {factor}: {chosen}.
-distance: absolute difference between the mean metrics of the circuit and of the whole model in a
-value, as a share of the difference between the two prompts over all pairs."""
+_SPLIT = """Circuits were chosen by the effects for half of the values of {factor}: {chosen}.
+distance: how far the circuit's mean metric lies from that of the whole model, over the pairs with
+this value; in units of the mean difference between the two prompts over all pairs."""
 
 _SURVIVAL = """The smallest circuit whose distance is at most bound in every value of {factor} by
 which it was chosen ({chosen}), tested on the {tested} other values. held: number of tested values
@@ -74,7 +74,7 @@ class CircuitAnswers(Result):
         return self.circuits
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Areas, shares preserved by size, and circuits that hold for every value of a factor."""
+        """Areas, shares kept by size, and circuits that hold for every value of a factor."""
         own = self.circuits, self.pairs, self.clusters
         one_per = f", one per {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=one_per)

@@ -25,10 +25,10 @@ _Tables = TypeVar("_Tables", bound="MeasuredTables")
 
 @dataclass(frozen=True)
 class About:
-    """The measurement and its prompts."""
+    """What was measured, and with which prompts."""
 
     measurement: str
-    """Its name, such as "attribute"."""
+    """Name of the measurement, such as "attribute"."""
     parameters: Mapping[str, Any]
     """The recorded options of the measurement; missing options have their defaults."""
     system: str
@@ -55,7 +55,7 @@ class MeasuredTables(ABC):
     @property
     @abstractmethod
     def about(self) -> About:
-        """The measurement and its prompts."""
+        """What was measured, and with which prompts."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -67,13 +67,13 @@ class MeasuredTables(ABC):
 
     @abstractmethod
     def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
-        """The files that contain a table, which may be large, or the table itself."""
+        """The files that contain a table, because it may be large; in memory, the table itself."""
 
     @abstractmethod
     def _parts(
         self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
-        """The parts of a table, with all prompts."""
+        """The parts of a table, with the rows of all prompts."""
 
     def parts(
         self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
@@ -125,7 +125,7 @@ class MeasuredTables(ABC):
         return sum(map(len, self.parts(name)))
 
     def record(self) -> Mapping[str, object]:
-        """The records that the page shows."""
+        """The records of the run and its models, for the page; empty for tables in memory."""
         return {}
 
     def problems(self) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class InFolder(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """The description from the run's record."""
+        """What the run's record says about the measurement and its prompts."""
         run = self.run.record.run
         known = run.decisive
         decisive = Decisive(known.factor, tuple(known.among)) if known else None
@@ -152,7 +152,7 @@ class InFolder(MeasuredTables):
         return self.run.tables()
 
     def models(self) -> list[str]:
-        """The models in the record, whether begun or not."""
+        """The models in the record, including those not yet begun."""
         return list(self.run.record.models)
 
     def _parts(
@@ -166,7 +166,7 @@ class InFolder(MeasuredTables):
         return self.run.rows(name)
 
     def size(self, name: str) -> int:
-        """The number of rows in the shards, from one column of them."""
+        """The number of rows in the shards, counted in a single column."""
         tables = {"prompts": {"prompt_id": ""}}
         for record in self.run.models().values():
             tables |= record.tables
@@ -200,7 +200,7 @@ class InMemory(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """The description from the spec and the prompts."""
+        """What the spec and the prompts say about the measurement."""
         spec, own = self._spec, self._prompts
         return About(spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
 

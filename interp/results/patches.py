@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
 1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
-pairs. Patches from a control, which is the prompt about different entities with the same correct
-answer, have the effect of a prompt whose parts disagree; beyond control is the additional effect of
-the counterpart."""
+pairs. control: patches from the prompt about different entities with the same correct answer, which
+show the effect of mixing two prompts; beyond control: the counterpart's effect minus that of the
+control."""
 
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
 run. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
@@ -61,7 +61,7 @@ between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the m
 prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
-"""Columns of patches for each of which a heat map shows only one value."""
+"""The columns of `patches` whose value is the same throughout a heat map."""
 
 _TERMINAL = 79
 _NUMBER = 8
@@ -274,7 +274,7 @@ class Patches(Result):
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
-    """Effects of patching the premises, compared with their attribution scores prompt by prompt.
+    """Effects of patching the premises, compared prompt by prompt with their attribution scores.
 
     Raises:
         UserError: the attributions do not compare two segments.
@@ -321,12 +321,14 @@ def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
 
 
 def _file_name(*parts: str) -> str:
-    """The stem of the names of a figure's files."""
+    """A figure's file name without its extension."""
     return re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(parts))
 
 
 def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
-    """The rows with the named values, and the first value of all other columns.
+    """The rows with the requested values in some columns, and with one value in each other column.
+
+    That value is the counterpart for `source`, and otherwise the first in the table.
 
     Raises:
         UserError: a column is unknown, or no row has one of the values.
@@ -364,7 +366,7 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
 
 
 def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
-    """One column of the effect table, as titled tables of roles by layers."""
+    """One column of the effect table, as tables of roles by layers that fit the terminal."""
     index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
     shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
     table = shown.pivot(index=index, columns="layer", values="text").fillna("")

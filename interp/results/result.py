@@ -265,7 +265,7 @@ def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:
 
 
 def figure_of(axes: "Axes") -> "Figure":
-    """The whole figure that axes are part of."""
+    """The figure that contains the axes."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure
@@ -274,12 +274,14 @@ def figure_of(axes: "Axes") -> "Figure":
 def summarize(
     answers: pd.DataFrame, failed: pd.DataFrame | None = None
 ) -> dict[str, dict[str, object]]:
-    """Shares that the tables omit, by model; prints a line about each nonzero share.
+    """Each model's share of prompts without an answer, and its most frequent errors.
+
+    Prints a line about each share above zero, and about each of these errors.
 
     Args:
-        answers: the columns model, prompt_id, answer and error.
-        failed: the columns model, prompt_id and error of the rows with an error; by default, those
-            of the answers.
+        answers: a table with the columns model, prompt_id, answer and error.
+        failed: the rows with an error, with the columns model, prompt_id and error; by default,
+            those of `answers`.
     """
     if failed is None:
         failed = answers[answers["error"] != ""]
@@ -316,5 +318,5 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
         echo(f"{model}: {counted(int(count), unit)} stopped with an error: {error}")
     if len(counts) > ERRORS_SHOWN:
         others = counted(int(counts[ERRORS_SHOWN:].sum()), unit)
-        echo(f"{model}: {others} stopped with other errors, which the tables name")
+        echo(f"{model}: {others} stopped with other errors; the tables list them")
     return shown

@@ -265,7 +265,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _shares(table: pd.DataFrame) -> "Axes":
-    """The mediated share of each segment, with a point for each model."""
+    """Draw the mediated share of each segment, with a point for each model."""
     from interp.report.figures.points import interval_points
 
     own = table[table["donor_kind"] == "instance"]

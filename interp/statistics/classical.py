@@ -26,7 +26,7 @@ class WelchTest:
     mean_a: float
     mean_b: float
     sd_a: float
-    """Standard deviation of a sample."""
+    """Sample standard deviation."""
     sd_b: float
     difference: float = NAN
     """mean_a - mean_b, in the units of the values."""

@@ -23,7 +23,7 @@ from interp.statistics.resampling import (
 from interp.statistics.summaries import UPPER, percentile_interval, table_by
 
 FEWEST = 10
-"""Smallest number of clusters that is tested. With fewer clusters, neither the bootstrap nor
+"""Smallest number of clusters for a test. With fewer clusters, neither the bootstrap nor
 Student's t is valid, and robust standard errors are too small (Cameron and Miller, 2015, Journal of
 Human Resources 50).
 """
@@ -99,7 +99,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     test.
 
     The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
-    linearised error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it adapts to
+    linearized error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it adapts to
     skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated samples; p
     was at most 0.05 whenever the interval missed the true mean. The coverage of Student's interval
     is in brackets.
@@ -249,7 +249,7 @@ def cluster_mean_table(
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:
-    """The linearised standard error of a weighted mean.
+    """The linearized standard error of a weighted mean.
 
     Args:
         deviations: for each cluster, the sum of its trials' weighted deviations from the mean.
@@ -260,7 +260,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
-    """A note, known before anything is measured, on what will not be tested; empty if all will be.
+    """A note, available before measuring, that tests will be impossible; empty if they are not.
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.
@@ -278,7 +278,7 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
 
 
 def too_few(clusters: int, before: str = "") -> str:
-    """The reason why nothing is tested."""
+    """A note that there are too few clusters for a test; `before` precedes their number."""
     number = f"{clusters:,} cluster{'s' * (clusters != 1)}"
     return f"not tested: {before}{number}; at least {FEWEST} are needed"
 

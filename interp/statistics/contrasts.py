@@ -69,7 +69,7 @@ class Difference:
     """share_a - share_b; exactly 0 if the shares differ only by rounding."""
     low: float = np.nan
     high: float = np.nan
-    """Ends of its 95% interval, between -1 and 1."""
+    """Ends of the difference's 95% interval, between -1 and 1."""
     p: float = np.nan
     """Two-sided."""
     detectable: float = np.nan
@@ -173,7 +173,7 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
         found,
         low=low,
         high=high,
-        p=(_by_signs if paired else _by_relabelling)(a, b, found.difference),
+        p=(_by_signs if paired else _by_relabeling)(a, b, found.difference),
         detectable=(high - low) / 2 * (1 + _power(fewest)),
         excluded_below=below,
         excluded_above=above,
@@ -188,7 +188,7 @@ def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
 
 
 def _power(clusters: int) -> float:
-    """How far a difference must exceed half the interval for 80% power, as a share of that half."""
+    """The detectable difference minus the interval's half-width, divided by that half-width."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
 
@@ -208,7 +208,7 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     return share_as_far(random_sign_sums(added, resamples=RESAMPLES), found, rounding=ROUNDING)
 
 
-def _by_relabelling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
+def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     """The p-value from permuting shares among clusters, which keep their levels and trials.
 
     Trials do not move with the shares, because clusters may have more trials at one level. Shares
@@ -307,7 +307,7 @@ def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]
 
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:
-    """The two-sided p of McNemar's exact test for two judgements of the same independent items."""
+    """The two-sided p-value of McNemar's exact test, for two judgments of each independent item."""
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((first & ~second).sum()), int((~first & second).sum())
     return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0

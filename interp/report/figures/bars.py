@@ -103,7 +103,7 @@ def segment_shares(table: pd.DataFrame) -> Axes:
 
 
 def decisive_title(decisive: Decisive | None) -> str:
-    """The title of a table of these bars."""
+    """The title of `decisive_segments` and of the table that it shows."""
     what = "deciding segments" if decisive is None else segment_label(decisive.factor)
     return f"Do attributions find the {what}?"
 

@@ -26,7 +26,7 @@ PALE = "#e4e8ec"
 """Color of grid lines, and of cells without a value."""
 
 # Okabe and Ito's palette without its yellow, which is too light for lines on white.
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
+_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LINES = ("-", "--", "-.", ":")
@@ -82,7 +82,7 @@ COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The look of one group in a figure; each of its parts alone can distinguish a few groups."""
+    """How one group is drawn; each attribute by itself can distinguish a few groups."""
 
     color: str
     hatch: str
@@ -92,7 +92,7 @@ class Look:
 
 def look(index: int) -> Look:
     """The look of the group with this index."""
-    return Look(*(parts[index % len(parts)] for parts in (_COLOURS, _HATCHES, _MARKERS, _LINES)))
+    return Look(*(parts[index % len(parts)] for parts in (_COLORS, _HATCHES, _MARKERS, _LINES)))
 
 
 def house_style() -> AbstractContextManager[None]:
@@ -166,7 +166,7 @@ def jitter(points: int, reach: float) -> NDArray[np.float64]:
 
 
 def add_legend(ax: Axes, groups: Sequence[object]) -> None:
-    """A legend above the axes, in as many columns as fit."""
+    """Add a legend above the axes, in as many columns as fit."""
     if not groups:
         return
     longest = max(len(str(group)) for group in groups)

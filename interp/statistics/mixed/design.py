@@ -31,7 +31,7 @@ class MixedFormula:
     """Covariate whose slope varies by group; if None, only intercepts vary."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each level has a deviation in each group, with one
-    variance per factor. Without them, tests of these effects do not generalise to groups that were
+    variance per factor. Without them, tests of these effects do not generalize to groups that were
     not measured (Barr et al., 2013, Journal of Memory and Language 68).
     """
 
@@ -42,7 +42,7 @@ class MixedFormula:
 
     @property
     def equation(self) -> str:
-        """The fixed effects."""
+        """The fixed effects as the right-hand side of a formula."""
         return " + ".join(self.fixed) or "1"
 
     @property
@@ -79,7 +79,8 @@ class Design:
     """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
     factors, such as "modality[box]"."""
     blocks: tuple[int, ...]
-    """Sizes of the last blocks of random effects (factor levels); each block shares a variance."""
+    """Numbers of levels of the varying factors, whose columns come last in `random`; the levels of
+    one factor share a variance."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
     """The levels of each factor among the terms, with the reference first."""

@@ -4,7 +4,7 @@
 
 1. For given beta and sigma, find the most probable u by Newton steps.
 2. Integrate u out around that point (Laplace), with the exact gradient in beta and sigma.
-3. Maximise that likelihood over beta and sigma.
+3. Maximize that likelihood over beta and sigma.
 4. Compute the standard errors from its curvature at the maximum.
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal

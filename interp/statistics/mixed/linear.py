@@ -5,7 +5,7 @@
 1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
    slope varies, and the levels of factors whose effects vary (`design`).
 2. Reduce the rows of each group to sums of products, so later costs do not grow with the rows.
-3. Minimise the profiled deviance over the relative Cholesky factor of the random effects; given
+3. Minimize the profiled deviance over the relative Cholesky factor of the random effects; given
    this factor, coefficients and variances have a closed form (`profiled`).
 4. Compute the estimates, their covariance and the most probable random effects.
 

@@ -1,6 +1,6 @@
 """Predictors of an outcome, by mixed-effects logistic regression or the fallback described below.
 
-1. Keep the rows without missing values, standardise the covariates, and write the terms as a
+1. Keep the rows without missing values, standardize the covariates, and write the terms as a
    matrix.
 2. Omit, with a note, what cannot be estimated: constant terms and groupings with one level.
 3. Stop with a note if no estimate exists, because the outcome is constant, or the terms depend on
@@ -33,7 +33,7 @@ from interp.statistics.summaries import UPPER, grouped
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""Separating directions smaller than this (log-odds per standardised predictor) are due to
+"""Separating directions smaller than this (log-odds per standardized predictor) are due to
 rounding.
 """
 
@@ -81,10 +81,10 @@ class MixedLogistic:
 def mixed_logistic(
     frame: pd.DataFrame, *, outcome: str, terms: Sequence[str], groups: Sequence[str]
 ) -> MixedLogistic:
-    """The log-odds of an outcome by factors, standardised covariates and their products.
+    """The log-odds of an outcome by factors, standardized covariates and their products.
 
     Each grouping has random intercepts, crossed with those of all other groupings; estimates
-    maximise the Laplace approximation of the likelihood, and their errors come from its curvature
+    maximize the Laplace approximation of the likelihood, and their errors come from its curvature
     (see `interp.statistics.mixed.laplace`). The fallback is a regression over the levels of the
     first grouping that has two levels.
 
@@ -92,7 +92,7 @@ def mixed_logistic(
         frame: one row per observation; rows with a missing value are omitted.
         outcome: a boolean column.
         terms: such as "modality", "perplexity" and "modality:perplexity". Numeric columns are
-            standardised by mean and sample standard deviation; text columns are factors with their
+            standardized by mean and sample standard deviation; text columns are factors with their
             first category as the reference.
         groups: columns whose levels have random intercepts, such as entity and phrasing.
 
@@ -186,10 +186,10 @@ def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) ->
     spread = values.max() - values.min() > 1e-12 * values.abs().max()
     varies = {**(rows[formula.variables].nunique() > 1), **spread}
     varying = tuple(term for term in formula.fixed if all(map(varies.get, term.split(":"))))
-    standardised = rows.assign(**((values - values.mean()) / values.std()))
+    standardized = rows.assign(**((values - values.mean()) / values.std()))
     try:
         design = make_design(
-            standardised, MixedFormula(formula.response, varying, formula.group), random=False
+            standardized, MixedFormula(formula.response, varying, formula.group), random=False
         )
     except RankError:
         return _nothing("the terms depend on each other linearly")
@@ -214,7 +214,7 @@ def _separated(
 ) -> bool:
     """Whether a direction is wrong for no row but right for some (Albert and Anderson, 1984).
 
-    The linear programme of Konis (2007) finds the direction that moves rows furthest to their own
+    The linear program of Konis (2007) finds the direction that moves rows furthest to their own
     side on average without moving any to the other side.
     """
     signed = (2 * outcomes - 1)[:, None] * design

@@ -8,7 +8,7 @@ independent effects that share a variance, such as the levels of a factor.
 2. Sum the products of the columns over the rows of each group.
 3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes C'C
    from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
-4. Minimise the remaining deviance over the elements of L, from several starting points.
+4. Minimize the remaining deviance over the elements of L, from several starting points.
 """
 
 from dataclasses import dataclass
@@ -85,13 +85,13 @@ def fit_profiled(
             blocks.
         response: the values to explain.
         groups: index of each row's group, from 0.
-        reml: whether to maximise the restricted likelihood.
+        reml: whether to maximize the restricted likelihood.
         blocks: sizes of the blocks, which are the last columns of `random`.
     """
     correlated = random.shape[1] - sum(blocks)
     scales = np.sqrt((fixed**2).mean(axis=0))
     scales = np.where(scales > 0, scales, 1.0)
-    x, change = fixed / scales, _standardising(random, correlated)
+    x, change = fixed / scales, _standardizing(random, correlated)
     start = np.linalg.lstsq(x, response, rcond=None)[0]
     sums = _sums(np.column_stack([x, response - x @ start]), random @ change, groups)
     factor, converged = _search(sums, correlated=correlated, blocks=blocks, reml=reml)
@@ -112,10 +112,10 @@ def fit_profiled(
     )
 
 
-def _standardising(
+def _standardizing(
     random: Float[np.ndarray, "rows effects"], correlated: int
 ) -> Float[np.ndarray, "effects effects"]:
-    """The matrix that turns the columns (1, x) into (1, standardised x).
+    """The matrix that turns the columns (1, x) into (1, standardized x).
 
     The search is then independent of the origin and the unit of x.
     """

@@ -151,7 +151,7 @@ def test_simulated_variances_are_recovered():
 @settings(max_examples=10, phases=[Phase.explicit, Phase.generate])
 @given(seed=st.integers(0, 10_000), reml=st.booleans())
 def test_never_less_likely_than_statsmodels(seed, reml):
-    """Both maximise the same likelihood; where statsmodels converges, they agree."""
+    """Both maximize the same likelihood; where statsmodels converges, they agree."""
     frame = simulated(seed, groups=6, rows=30)
     ours = fit_mixed_model(frame, SIMULATED, reml=reml)
     with warnings.catch_warnings(record=True) as caught:

@@ -19,7 +19,7 @@ SDS = {"entity": 0.9, "phrasing": 0.4}
 
 
 def simulated(seed, *, rows=3000, entities=60, phrasings=10):
-    """Outcomes of the model itself, by standardised predictors."""
+    """Outcomes of the model itself, by standardized predictors."""
     rng = np.random.default_rng(seed)
     entity, phrasing = rng.integers(0, entities, rows), rng.integers(0, phrasings, rows)
     ratio, familiarity = rng.normal(size=rows), rng.normal(size=entities)[entity]
