@@ -1,4 +1,4 @@
-"""Parts that all replications of papers share: page frame, published numbers and row order."""
+"""Helpers shared by all studies of papers: page frame, published numbers and row order."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files

@@ -51,11 +51,11 @@ NAMES = {
     "expected share for a random order",
     "auc": "probability that a sentence of the proof has a larger score than another sentence",
 }
-"""Words of the report's page."""
+"""Terms explained on the report's page."""
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from the study's files."""
+    """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     compared = comparisons(results.rows)
     seed = folder.record.options.get("seed", 0)

@@ -63,7 +63,7 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
         Edit("neg3", "not p", True, "p", UNKNOWN, "neg"),
     ),
 }
-"""Rows of each set, the base first."""
+"""The edits of each contrast set, the base first."""
 
 
 def editable(theory: Theory, rule: Rule, name: str) -> bool:

@@ -96,7 +96,7 @@ class RuleBench(System):
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The untuned model, and accuracies by setting and kind of rule."""
+        """The untuned model, and accuracies by setting, on actions and on conditions."""
         measured = card["measured"]
         return {
             "tuned_from": card["recipe"]["base"] or "-",
