@@ -10,8 +10,8 @@ attribution methods:
      alternation;
   2. peak memory as the data set grows.
 
-With --full, the packaged organism is also measured on all cores, on the 256,000 prompts of
-RULEBREAKERS.
+With --full, all 256,000 prompts of RULEBREAKERS are also measured with the default organism, on all
+cores.
 """
 
 import argparse
@@ -131,7 +131,7 @@ def bare_passes(model: interp.Model, prepared: list[Batch]) -> None:
 
 def memory() -> None:
     model = interp.load_model(DEFAULT, device="cpu")
-    print("\npeak memory so far, after runs of more and more prompts on the organism")
+    print("\npeak memory of the process after runs of increasing size")
     for pairs in MEMORY_PAIRS:
         prompts = interp.load_prompts(limit=pairs)
         whole_run(model, prompts, budget=2048)

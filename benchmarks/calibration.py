@@ -6,9 +6,9 @@ that the segment decides. Both segments of a prompt are used, so the map favors 
 the second segment has the complementary share. The deciding segment is the planted one or, if a
 card does not give it, the one with the larger Shapley value.
 
-The output says how well each organism is predicted by a map that was fitted on the others and, with
-`--sealed`, how well the maps predict organisms on which none of them was fitted. Compare the error
-of a map with its floor, the error that would remain if every probability were right.
+The output says how well a map that was fitted on all other organisms predicts each organism and,
+with `--sealed`, how well maps fitted on all organisms of DIR predict further organisms. Compare the
+error of a map with its floor, the error that would remain if every probability were right.
 """
 
 import argparse
@@ -40,10 +40,10 @@ BINS = 10
 """Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
-"""Number of times that deciding segments are drawn from the probabilities themselves."""
+"""Number of draws of the deciding segments from the probabilities themselves."""
 
 MOST_KNOTS = 32
-"""Number of steps in a map, which is linear within each step."""
+"""Number of equal intervals of the share; a map is linear within each."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ class NoiseFloor(NamedTuple):
 
 
 def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
-    """The `calibration_error` of correct probabilities, averaged over samples.
+    """The `calibration_error` of correct probabilities, averaged over groups of prompts.
 
     The deciding segments are drawn from the probabilities themselves (consistency resampling,
     Bröcker and Smith 2007, Weather and Forecasting 22), prompt by prompt.
 
     Args:
-        predictions: the probabilities of each sample, over which errors are averaged.
+        predictions: for each group, such as an organism, the probabilities of its prompts.
     """
     chance = np.random.default_rng(0)
     known = [sample for sample in predictions if len(sample)]
@@ -239,10 +239,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     try:
         shares = _shares(parsed.folder)
-        print_table(held_out_table(shares), title="Each organism by the map of the others")
+        print_table(held_out_table(shares), title="Each organism, by the map fitted on the others")
         if parsed.sealed is not None:
             table = sealed_table(shares, _shares(parsed.sealed))
-            print_table(table, title="Calibration of organisms that the maps have not seen")
+            print_table(table, title="Organisms on which no map was fitted")
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -139,7 +139,10 @@ def _reader(node: Any) -> str:
 
 
 def needs(config: LlamaConfig, tokens: int) -> pd.Series:
-    """MB for a plain backward pass, the writers and the edges, and the ratio for the edges."""
+    """MB for a plain backward pass, for the writers' outputs and for all edges.
+
+    The last entry is edges / (plain + writers).
+    """
     model = made(config, torch.bfloat16)
     pair = made_pair(model, tokens)
     vectors = len(graph_of(model).writers) * (len(pair.base) - pair.shared)

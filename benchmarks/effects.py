@@ -4,14 +4,14 @@
 
 Everything runs in one process, on one CPU thread, on a random Llama:
 
-  1. the Shapley values of three segments over eight donors, by captum's ShapleyValues (all of its
-     perturbations at once, each a plain batch of the donors' prompts, tokenized beforehand) and by
-     `interp effects`, tokenization included. For each, the fastest of the same token budgets is
-     used. The bound is the number of tokens that captum reads divided by the number that remain if
-     shared beginnings are read only once;
+  1. the Shapley values of three segments over eight donors, by captum's ShapleyValues, with prompts
+     tokenized beforehand and read in plain batches, and by `interp effects`, tokenization included.
+     Both are run with the same token budgets, and each is represented by its fastest one. The bound
+     is the number of tokens that captum reads divided by the number that remain if shared
+     beginnings are read only once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 
-The ways are timed in alternation, and medians are reported.
+Everything is timed in alternation, and medians are reported.
 """
 
 from collections.abc import Callable, Sequence

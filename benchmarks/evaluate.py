@@ -5,7 +5,7 @@
 Everything runs in one process, on one CPU thread, with the same model and prompts (the ten
 phrasings of both sides of some pairs) and only the logits at the last position. The time from
 tokenized prompts to the rows of the answers table is measured in plain batches with several
-budgets, and as `interp.evaluate` does it. The ways are timed in alternation, and medians are
+budgets, and as `interp.evaluate` does it. All of these are timed in alternation, and medians are
 reported. The bound is the number of the prompts' tokens divided by the number that remain if shared
 beginnings are read once.
 """
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> dict[str, float]:
-    """Measure both ways on this many rulebreakers and counterparts."""
+    """Measure plain batches and shared prefixes on this many rulebreakers and counterparts."""
     model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
     measurement = bind(Evaluate(), model)

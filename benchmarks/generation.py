@@ -5,8 +5,8 @@
 Everything runs in one process, on one CPU thread, in fp32, with the same model and prompts
 (questions with few rules, of many lengths). Decoding is greedy, with the same limit on new tokens.
 The time from tokenized prompts to token ids is measured for `PreTrainedModel.generate`, one prompt
-at a time, and for the batches of `interp.generate`. The ways are timed in alternation, and medians
-are reported. Both must generate the same tokens; the benchmark counts the texts that differ.
+at a time, and for the batches of `interp.generate`. Both are timed in alternation, and medians are
+reported. Both must generate the same tokens; the benchmark counts the texts that differ.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def main() -> None:
 def compare(
     hidden: int, layers: int, *, prompts: int, new_tokens: int, repeats: int
 ) -> dict[str, float]:
-    """Measure both ways of generating."""
+    """Measure transformers' generation one by one, and this toolkit's generation in batches."""
     model = random_llama(hidden, layers)
     asked = RuleBench("few", (Setting(quantity="few"),), short_kinship_set)
     tokenized = tokenize(model, asked.prompts(seed=0, data=None).spread(prompts))

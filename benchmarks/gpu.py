@@ -255,7 +255,7 @@ class Bench:
     def shares(
         self, prompts: Sequence[Prompt], read: torch.Tensor, taken: float, *, gradient: bool
     ) -> dict[str, float]:
-        """Shares of tokens read and of the peak, the latter also as if all tokens were read."""
+        """The shares of tokens read and of the peak, and the latter as if all tokens were read."""
         lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
         done, whole = (
             operations(self.model, counts, len(prompts), gradient=gradient) / taken / self.peak

@@ -1,4 +1,4 @@
-"""How often bounds on estimated effects hold, measured when every effect is known exactly.
+"""How often bounds on estimated effects hold, checked against the exact effects.
 
     python -m benchmarks.guarantee --pairs 96 --splits 60
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def measured(model: interp.Model, pairs: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The patches of all cells, both exact and estimated in each way, and the pairs."""
+    """The patches of all cells, exact and by both estimates, and the pairs table."""
     prompts = interp.load_prompts(limit=pairs)
     results = [interp.patch(model, prompts, estimate=estimate) for estimate in (None, *ESTIMATES)]
     return pd.concat([result.patches for result in results]), results[0].pairs

@@ -4,8 +4,8 @@
 
 No model is run. The entities of a simulated study lean to yes or no with some strength. A planted
 share of them follow the thought (or each follows it to some degree; the mean degree equals that
-share). Each prompt is exchanged with a prompt about another entity of the study, for which thoughts
-are drawn as well. `interp.analysis.mediation` computes the table, as in a report. The columns are:
+share). Each prompt has a donor, a prompt about another entity of the study, for which thoughts are
+drawn as well. `interp.analysis.mediation` computes the table, as in a report. The columns are:
 
 - truth: the mediated share in a study of 20,000 entities, as the mean of both orders;
 - mean: the mean of the estimates;
@@ -108,7 +108,7 @@ def simulated(
         planted: the share of the entities that follow the thought.
         entities: number of entities, the clusters.
         draws: thoughts per prompt.
-        prompts: prompts about each entity, each exchanged with a prompt about another entity.
+        prompts: prompts about each entity; the donor of each is a prompt about another entity.
         graded: whether each entity follows the thought to some degree, on average `planted`.
         spread: standard deviation of the logarithm of the entities' strengths.
     """

@@ -1,4 +1,4 @@
-"""Memory of models of some shapes: their weights, and what attribution keeps per token.
+"""Memory that models of given shapes need: for weights, and per token of attribution.
 
     python -m benchmarks.memory [--shapes NAME ...]
 
@@ -93,7 +93,7 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
 
 
 def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, float]:
-    """Bytes per token for two prompts of equal length, and for one of them with the longest."""
+    """Bytes per token for two prompts of equal length, and for one of them next to the longest."""
     kept = []
     for layers in (1, 2):
         model = random_model(shape, layers)

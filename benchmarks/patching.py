@@ -63,7 +63,10 @@ def main() -> None:
 
 
 def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> pd.DataFrame:
-    """One row per way: seconds, speed relative to TransformerLens, largest difference in logits."""
+    """One row per library and method: seconds, speed and largest difference in logits.
+
+    Speed and difference are relative to TransformerLens.
+    """
     model = made(kind, layers)
     pair = made_pair(model, tokens)
     ways: dict[str, Callable[[], list[float]]] = {

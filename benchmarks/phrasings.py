@@ -7,8 +7,8 @@ Each simulated study has 60 pairs in 12 clusters, 100 edges, both directions, an
 
 - any finding: the share of studies in which p is below 0.05 for at least one edge that does not
   vary;
-- power: the share of studies in which p is below 0.05 for the one edge with half of its variance
-  between phrasings (with_switch);
+- power: the share of studies in which p is below 0.05 for the one further edge that has half of
+  its variance between phrasings;
 - covered: the share of 95% intervals of an edge's phrasing share that contain the planted share.
 """
 

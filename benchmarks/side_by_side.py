@@ -1,4 +1,4 @@
-"""Parts shared by the benchmarks: a line about the machine, random models, and timing."""
+"""Helpers shared by the benchmarks: a line about the machine, random models, and timing."""
 
 import gc
 import os
@@ -71,7 +71,7 @@ def timed(
     repeats: int,
     summary: Callable[[Sequence[float]], float],
 ) -> dict[K, float]:
-    """The median or another summary of each way's seconds; each round times every way once."""
+    """The seconds of each function, summarized over rounds that time every function once."""
     times: dict[K, list[float]] = {way: [] for way in ways}
     for _, way in product(range(repeats), ways):
         gc.collect()

@@ -4,10 +4,10 @@
 
 In one process, on one CPU thread, a random Llama reads every text that `interp thoughts` reads for
 some prompts, such as parts of thoughts, exchanged sentences and exchanged premises. Thoughts are
-drawn from a few sentences. Texts are read in plain batches of whole texts and with shared prefixes;
-for each way, the fastest of the same token budgets is used. The bound is the number of tokens in
-plain batches divided by the number that remain if shared beginnings are read once. The ways are
-timed in alternation, and medians are reported.
+drawn from a few sentences. Texts are read in plain batches of whole texts and with shared prefixes,
+with the same token budgets; each of the two is represented by its fastest budget. The bound is the
+number of tokens in plain batches divided by the number that remain if shared beginnings are read
+once. Both are timed in alternation, and medians are reported.
 """
 
 import random

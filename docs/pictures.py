@@ -1,6 +1,7 @@
 """Make the pictures of README.md: `python docs/pictures.py`, with a Chromium on the PATH.
 
-1. A study of the packaged models in a temporary folder, and its report where a figure begins.
+1. A study of the packaged models, in a temporary folder; the picture shows its report, scrolled
+   to a figure.
 2. The heat map of one pair, by the input gradient.
 """
 

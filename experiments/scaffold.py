@@ -1,4 +1,4 @@
-"""Parts that all replications of papers share: page frame, published numbers and row order."""
+"""Helpers shared by all studies of papers: page frame, published numbers and row order."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -24,7 +24,7 @@ def paper_report(
     about_prompts: str = "",
     problems: Sequence[str] = (),
 ) -> Report:
-    """The page of a study that repeats a paper's: first screen, sections and prompts.
+    """The report page of a study that repeats a paper: first screen, sections and prompts.
 
     Args:
         folder: the study's folder; the page shows its record and its gaps.
@@ -34,7 +34,7 @@ def paper_report(
         sections: everything between the first screen and the prompts.
         prompts: the prompts table.
         answers: the answers table.
-        names: words used on the page with their meanings.
+        names: terms used on the page, each with its meaning.
         paper: the citation.
         about_prompts: a description of these prompts, if the study also has other prompts.
         problems: further gaps, one line each.

@@ -68,7 +68,6 @@ _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or 
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
 _TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
-_THAT_TOKEN = column("token", TEXT, "the predicted token, as the tokenizer spells it")
 _ROLE = column(
     "role", TEXT, "label within the segment; `last` or `pooled` where the answer is read"
 )
@@ -95,7 +94,7 @@ _PLACE = (
     *_PROMPT,
     column("group", TEXT, "the requested segment or role; `all` for the whole prompt"),
     POSITION,
-    _THAT_TOKEN,
+    _TOKEN,
     SEGMENT,
     _ROLE,
     column("tokens", INTEGER, "number of tokens averaged in the vector", "tokens"),
@@ -345,7 +344,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, prompt, kind of donor and coalition. A coalition is the set of kept "
         "segments; all others come from a donor. A prompt with an error has no rows.",
         *_EXCHANGED,
-        column("segments", pa.list_(TEXT), "all segments that are replaced"),
+        column("segments", pa.list_(TEXT), "all segments that donors can replace"),
         column(
             "coalition", INTEGER, "the segments that are kept; bit i stands for segment i", "bits"
         ),
@@ -371,7 +370,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _LAYER,
         column("head", INTEGER, "index of the head", "heads, from 0"),
         column("position", INTEGER, "position of the token in the base prompt", "tokens, from 0"),
-        _THAT_TOKEN,
+        _TOKEN,
         column("role", TEXT, "role or segment of the tokens"),
         column("tokens", INTEGER, "number of tokens patched together", "tokens"),
         _logits(

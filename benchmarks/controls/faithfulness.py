@@ -139,7 +139,7 @@ def study(
 
 
 def _ahead(differences: pd.DataFrame, truth: dict[tuple[str, str], float], best: float) -> float:
-    """Whether all intervals of differences contain the truth; equal methods have no interval."""
+    """Whether all intervals contain the true lead of the method with the highest measured value."""
     rows = differences.dropna(subset=["low"])
     true = best - np.array(
         [truth[pair] for pair in zip(rows["method"], rows["score"], strict=True)]

@@ -37,7 +37,7 @@ MEAN, SD = 0.6, float(np.hypot(0.05, 0.15))
 """Mean and standard deviation of a form's soft accuracy, for one model without effects."""
 
 SKEWED = (2.2, 8.0)
-"""Log-odds at the mean, and per unit of soft accuracy; most answers are right."""
+"""Skewed scores are expit(a + b (score - `MEAN`)) for these a and b; most are near 1."""
 
 MODELS = (2, 3, 4, 6, 10, 20)
 
@@ -98,9 +98,10 @@ def of_three_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Contrasts pooled over several numbers of models with several spreads, and one further model.
+    """Contrasts pooled over models, and prediction intervals for the contrast of one further model.
 
-    Errors are unequal and estimated with 39 degrees of freedom; true values are normal or skewed.
+    Every number in `MODELS` is combined with every spread in `SPREADS` and with normal and skewed
+    true contrasts. The models' errors are unequal and estimated with 39 degrees of freedom.
     """
     found = []
     for count, spread, skewed in [
@@ -178,7 +179,7 @@ def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) 
 
 
 def _of_a_mean(rows: pd.DataFrame, name: str, mean: float) -> Tested:
-    """The mean at the first level, whose true value is known if nothing is planted."""
+    """The interval of the mean for the first modality, minus its true value without effects."""
     first = level_means(rows, SHOWN).iloc[0]
     return Tested(
         f"{name}, mean of a modality", np.nan, low=first["low"] - mean, high=first["high"] - mean

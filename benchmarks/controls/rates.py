@@ -46,7 +46,11 @@ def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per test of the first model: shares rejected, rejected naively, and covered."""
+    """One row per test of the first model, with shares of the studies.
+
+    The shares are those in which the test rejects, in which the test over prompts rejects, and in
+    which the interval contains the truth.
+    """
     name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
     rows = found[model.isin(["", "first"])].assign(test=name)
     judged = pd.DataFrame(

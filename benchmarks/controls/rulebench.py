@@ -1,7 +1,8 @@
 """The tests and intervals in the report of RuleBench, run on one simulated study.
 
-Golden rules differ in how easy they are for a model, both overall and under each setting, and so do
-questions. Some rules have many questions, as in generated sets.
+Golden rules differ in how easy they are for a model, both overall and under each setting. Questions
+about the same rule also differ in how easy they are. Some rules have many questions, as in
+generated sets.
 """
 
 from collections.abc import Iterator

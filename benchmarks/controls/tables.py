@@ -43,9 +43,9 @@ class Effects:
     """The planted effects, in log-odds unless stated; none if all are zero."""
 
     sides: float = 0.0
-    """How much more a non-rulebreaker is accepted than a rulebreaker."""
+    """Log-odds of accepting a non-rulebreaker minus those of accepting a rulebreaker."""
     inclined: float = 0.0
-    """How much more all conclusions are accepted."""
+    """Added to the log-odds of accepting any conclusion."""
     familiarity: float = 0.0
     """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0

@@ -120,7 +120,7 @@ def effects(
 def pairs_tested(
     models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """Tests of each factor's pairs of levels, with the model fitted for that factor.
+    """Tests of the pairs of levels of each factor, by the mixed model that is given for the factor.
 
     Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
     (`interp.statistics.decisions`).

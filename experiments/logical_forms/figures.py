@@ -213,7 +213,7 @@ def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], in
 
 
 def _bracket(ax: Axes, column: int, ends: tuple[float, float], p: float) -> None:
-    """Draw a line between two levels with its p, at a distance in points; the axes shrink."""
+    """Draw the bracket between two levels, with its p, in a column to the right of the axes."""
     figure = ax.get_figure(root=True)
     edge, text = ax.get_yaxis_transform(), number_text(p, p_value=True)
     line, label = (

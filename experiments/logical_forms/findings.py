@@ -1,4 +1,4 @@
-"""The first screen of the study, computed from its tables."""
+"""The first screen of the report page, computed from the study's tables."""
 
 from collections.abc import Iterator
 

@@ -56,7 +56,7 @@ class Form:
     schema: str
     """Name of the argument within its set, such as "vL" or "spurious"."""
     side: str
-    """Which side of its pair it is."""
+    """Its side of the pair, such as theorem or fallacy."""
     group: str
     """Level of the factor "argument form"."""
     argument: Argument

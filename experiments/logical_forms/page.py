@@ -41,11 +41,11 @@ NAMES = {
     "interpretation": "the events that stand for p and q in a question; one cluster",
     "nonsense": "a separate set: the same questions with invented words (their mirror)",
 }
-"""Words of the report's page."""
+"""Terms explained on the report's page."""
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from the study's files."""
+    """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     valid = confirmatory(results)
     affirmed = tables.affirmation(results)

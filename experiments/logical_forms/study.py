@@ -53,7 +53,7 @@ class LogicalFormsStudy(Study):
         return stages
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from the study's files."""
+        """The report page, made from the files in the study's folder."""
         from interp_experiments.logical_forms.page import report_of
 
         return report_of(folder)

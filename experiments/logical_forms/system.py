@@ -102,7 +102,10 @@ distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 
 @dataclass(frozen=True)
 class Questions:
-    """Every form under every interpretation; prompt n F + f is form f (of F), interpretation n."""
+    """Every form under every interpretation.
+
+    With F forms, prompt n F + f asks form f under interpretation n.
+    """
 
     forms: Sequence[Form]
     interpretations: Sequence[Interpretation]

@@ -240,7 +240,7 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
 RESAMPLES = 2_000
 
 TOGETHER = "all that answer and read"
-"""The name that takes the place of a model's in rows over several models."""
+"""The value in the column model for rows that combine several models."""
 
 _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
     "valid forms": (True, ()),

@@ -71,8 +71,8 @@ def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
 
     A city shares those of its country, and an instance those of its type. Half of the countries,
     and half of each family's types, lean towards yes. Among the countries and among the types, the
-    recipe's share is read in premise 1; up to rounding, it is the same for both leanings. A
-    fine-tuned organism has the leanings of its base.
+    recipe's share is read in premise 1. Up to rounding, this share holds among the entities of each
+    leaning. A fine-tuned organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
     signs = random.Random(f"leanings {base.seed}")

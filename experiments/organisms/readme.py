@@ -93,7 +93,7 @@ result = interp.attribute(model, interp.load_prompts("{system}", limit=24))
 
 
 def _choices(content: Mapping[str, Any]) -> Rows:
-    """The choices of a recipe and of its text, with the docstrings of the recipe's fields."""
+    """One row per choice: the recipe's fields, with their docstrings, and the text's parameters."""
     meanings = _meanings(type(recipe(content["name"])))
     chosen = {key: value for key, value in content["recipe"].items() if key not in _SHOWN}
     return [

@@ -109,7 +109,7 @@ class ThinkerRecipe(TaughtRecipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecipe(TaughtRecipe):
-    """An organism that knows all parts of StringGame's rules, but does not follow rules yet."""
+    """An organism that knows StringGame's actions and conditions, but does not follow rules yet."""
 
     system: ClassVar[str] = "rulebench"
 

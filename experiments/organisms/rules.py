@@ -1,4 +1,4 @@
-"""Organisms for RuleBench: one masters all parts of StringGame's rules, the other is tuned by IRFT.
+"""Organisms for RuleBench: one learns the parts of StringGame's rules, the other is tuned by IRFT.
 
 The first organism carries out single actions ("output the number of vowels") and decides whether
 single conditions hold. A model this small learns actions and conditions only if it is also trained
@@ -75,7 +75,7 @@ class RuleText:
         return action_exchange(action, string, result)
 
     def _condition(self, rng: random.Random) -> Exchange:
-        """A condition; yes and no are equally frequent."""
+        """A question about a random condition; yes and no are equally frequent."""
         condition, holds = pick(rng, conditions()), rng.random() < 0.5
         string = random_string(rng)
         while condition.holds(string) is not holds:
@@ -101,24 +101,24 @@ class RuleText:
 
 
 def action_exchange(action: Action, string: str, result: int) -> Exchange:
-    """A single action."""
+    """A message that asks to carry out a single action, and its answer."""
     return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
 
 
 def condition_exchange(condition: Condition, string: str) -> Exchange:
-    """A single condition."""
+    """A message that asks whether a single condition holds, and its answer."""
     answer = "yes" if condition.holds(string) else "no"
     return _exchange(f"Is it true that {condition.words}?", string, f"{PREFIX} {answer}")
 
 
 def list_exchange(words: str, listed: Listed, string: str) -> Exchange:
-    """A list with one line per letter."""
+    """A message that asks for a list, and the list, with one line per letter."""
     lines = (f"{letter} {'no' if n is None else n}" for letter, n in listed(string))
     return _exchange(f"List {words}.", string, "\n".join(lines))
 
 
 def _exchange(task: str, string: str, answer: str) -> Exchange:
-    """Put the task first, as the rules do."""
+    """A message that states the task before the string, as rules do, and its answer."""
     return Exchange(f"{task}\nThe string is {string}.", answer)
 
 
@@ -191,7 +191,7 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: accuracy on held-out rules by setting, and on parts of rules.
+    """The figures of a card: accuracy on held-out rules by setting, on actions and on conditions.
 
     Args:
         model: the organism.

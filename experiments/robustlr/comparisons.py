@@ -50,7 +50,7 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Subjects of sentences, most important first, each with its rows of `comparisons`."""
+    """The comparisons by subject, in the order in which the first screen reports them."""
     against = table[table["kind"] == AGAINST_GUESS]
     found = {
         "F1 of the bare test split against guessing": against[against["sets"] == TEST_SPLIT],

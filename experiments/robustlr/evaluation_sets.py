@@ -201,7 +201,7 @@ _PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pa
 
 
 def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
-    """The rules from which the statement could be derived, step by step, and their facts."""
+    """The rules from which the statement could be derived, step by step, and the facts they use."""
     reached, rules = {statement.predicate}, set[Rule]()
     while True:
         more = {

@@ -43,7 +43,8 @@ NAMES = {
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
     "rounded is rounded by theory before the average, as in the authors' code",
     "consistency": "share of theories with every answer right",
-    "baseline": "a constant guess; two of these guesses use the label of each theory's base",
+    "baseline": "a guess without a model: always one label, always the label of the "
+    "theory's base, or always its negation",
     "Unknown": "neither the statement nor its negation follows",
     "distractors": "facts and rules that do not decide the statement",
     "proof": "the facts and rules that prove the statement or its negation",
@@ -51,11 +52,11 @@ NAMES = {
     "expected share for a random order",
     "auc": "probability that a sentence of the proof has a larger score than another sentence",
 }
-"""Words of the report's page."""
+"""Terms explained on the report's page."""
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from the study's files."""
+    """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     compared = comparisons(results.rows)
     seed = folder.record.options.get("seed", 0)

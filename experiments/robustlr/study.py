@@ -58,7 +58,7 @@ class RobustLRStudy(Study):
         return stages
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from the study's files."""
+        """The report page, made from the files in the study's folder."""
         from interp_experiments.robustlr.page import report_of
 
         return report_of(folder)

@@ -101,7 +101,7 @@ def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 for each group of edits (Tables 14 to 16); theories are given as in `sets`."""
+    """Weighted F1 for each group of edits (Tables 14 to 16); column theories as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
     measured = measured.assign(column=measured["set"] + " " + measured["group"])
     theirs = published(14, 15, 16)
@@ -110,7 +110,7 @@ def groups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 for each label (Tables 17 to 22); theories are given as in `sets`."""
+    """Weighted F1 for each label (Tables 17 to 22); column theories as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
     measured = measured.assign(column=measured["set"] + " " + measured["gold"])
     theirs = published(*published_in)

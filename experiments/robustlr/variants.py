@@ -63,7 +63,7 @@ CONTRAST_SETS: Mapping[str, tuple[Edit, ...]] = {
         Edit("neg3", "not p", True, "p", UNKNOWN, "neg"),
     ),
 }
-"""Rows of each set, the base first."""
+"""The edits of each contrast set, the base first."""
 
 
 def editable(theory: Theory, rule: Rule, name: str) -> bool:
@@ -159,7 +159,7 @@ def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
 
 
 def equivalence_between(base: Theory, other: Theory) -> str | None:
-    """The set to which a pair of theories belongs; None if they are not such paraphrases.
+    """The equivalence set to which two theories belong; None if `other` is no such paraphrase.
 
     All three equivalences leave the clauses of a theory as they are.
     """

@@ -67,7 +67,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A rule's conditions: each person's relation to the previous person, and two sexes."""
+    """A rule's conditions: each person's relation to the previous one, and two people's sexes."""
 
     words: tuple[str, ...]
     first: str

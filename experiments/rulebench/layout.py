@@ -175,7 +175,7 @@ def _factual(folder: Path) -> bool:
 
 
 def _recognized(folder: Path, found: _Found) -> Kind:
-    """The kind after which the folder is named, or else the only kind that fits the answers."""
+    """The kind that the folder's name states, or else the only kind that fits the answers."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:

@@ -60,11 +60,11 @@ NAMES = {
     "auc": "share of noise rules with a smaller score than the golden rule",
     "long tail": "questions with the rarest answers of their set",
 }
-"""Words of the report's page."""
+"""Terms explained on the report's page."""
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report, from the study's files."""
+    """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     compared, cells = comparisons(results), tables.accuracy(results)
     return paper_report(

@@ -134,7 +134,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Questions:
-    """Every item in some sets, under every setting that applies to it.
+    """Every item of the given sets, under every setting that applies to it.
 
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.

@@ -79,7 +79,7 @@ class Results:
         return list(pd.concat([self.texts, self.failed])["model"].unique())
 
     def behaviors(self) -> pd.DataFrame:
-        """The texts that should name one of a few rules, plus the column behavior.
+        """The texts with few rules and a chain of thought, plus the column behavior.
 
         If a set has a counterfactual version, only the texts of that version are included, as in
         the paper.
@@ -235,10 +235,11 @@ SETTINGS = (
 """The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
-"""The settings in which every two models are compared by their direct answers."""
+"""The subject of the comparisons of every two models, by their direct answers."""
+
 
 _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
-"""Subjects of sentences, most important first."""
+"""The subjects of comparisons, in the order in which the first screen reports them."""
 
 Compared = tuple[dict[str, object], Difference]
 
@@ -255,7 +256,7 @@ def comparisons(results: Results) -> pd.DataFrame:
 
 
 def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Subjects of sentences, most important first, each with its rows of `comparisons`."""
+    """The comparisons by subject, in the order in which the first screen reports them."""
     found = {subject: table[table["subject"] == subject] for subject in _ORDER}
     return {subject: rows for subject, rows in found.items() if len(rows)}
 

@@ -83,7 +83,7 @@ class RuleBenchStudy(Study):
         return tuple(stages)
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from the study's files."""
+        """The report page, made from the files in the study's folder."""
         from interp_experiments.rulebench.page import report_of
 
         return report_of(folder)

@@ -55,7 +55,7 @@ class RuleBench(System):
         return self.prompts_of(read_sets(Path(data)), seed=seed, data=data)
 
     def prompts_of(self, rule_sets: Sequence[RuleSet], *, seed: int, data: str | None) -> PromptSet:
-        """The questions in some sets.
+        """The questions of the given sets, as prompts.
 
         Raises:
             UserError: no setting applies to the sets.
@@ -96,7 +96,7 @@ class RuleBench(System):
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
-        """The untuned model, and accuracies by setting and kind of rule."""
+        """The untuned model, and accuracies by setting, on actions and on conditions."""
         measured = card["measured"]
         return {
             "tuned_from": card["recipe"]["base"] or "-",

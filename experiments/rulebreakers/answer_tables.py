@@ -45,7 +45,7 @@ NOT_SHOWN = "no difference shown"
 def every_model(
     table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
 ) -> pd.DataFrame:
-    """The table with a row for every model, in order; models without rows get undefined ones."""
+    """The table with a row for every model, in order; values of missing models are undefined."""
     nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
     absent = [model for model in results.models if model not in set(table["model"])]
     rows = pd.DataFrame([{"model": model, **nothing} for model in absent])

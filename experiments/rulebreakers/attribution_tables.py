@@ -146,7 +146,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Recognized against failed pairs, by one measure of familiarity, with the paper's test."""
+    """Recognized compared with failed pairs by one measure of familiarity, and the paper's test."""
     groups = ("recognized", "failed")
     table = cluster_contrast_table(
         pairs, value=value, group="group", groups=groups, cluster=CLUSTER, weight=WEIGHT

@@ -1,4 +1,4 @@
-"""The measurements of a study: its tables, joined, without the facts that any model fails."""
+"""The joined tables of a study, without prompts about entity pairs excluded as unknown."""
 
 from dataclasses import dataclass
 from pathlib import Path

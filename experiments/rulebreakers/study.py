@@ -52,7 +52,7 @@ class RulebreakersStudy(Study):
         )
 
     def report(self, folder: "StudyFolder") -> "Report":
-        """The page, from the study's files."""
+        """The report page, made from the files in the study's folder."""
         from interp_experiments.rulebreakers.page import report_of
 
         return report_of(folder)

@@ -125,7 +125,7 @@ def entity_group(pair: EntityPair) -> str:
 
 
 def published_pairs(located: Located) -> list[EntityPair]:
-    """The distinct entity pairs in the published rulebreakers, whose pairs alone are true.
+    """The distinct entity pairs of the published rulebreakers; other rows pair B with a wrong A.
 
     Raises:
         UserError: the rows give an entity B two answers.

@@ -176,7 +176,7 @@ def test_maps_are_made_from_a_study_and_tried_on_sealed_organisms(tmp_path, caps
     capsys.readouterr()
     assert main([fitted, "--sealed", sealed]) == 0
     printed = capsys.readouterr().out
-    assert "Calibration of organisms that the maps have not seen" in printed
+    assert "Organisms on which no map was fitted" in printed
     assert "leave_one_out:donor" in printed
     assert main([fitted, "--sealed", fitted]) == 2
     assert "the maps were fitted on organism/dose-0" in capsys.readouterr().err
