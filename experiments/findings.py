@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.console import counted
+from interp.report.formatting import signed
 from interp.report.page import FigureItem, Section, TableItem
 from interp.statistics.contrasts import Difference
 from interp.statistics.decisions import (
@@ -45,7 +46,7 @@ def family_table(
 EXPLORATORY = (
     "The rest of this page is exploratory. p_holm is corrected across the tests of one family "
     "(column family). With several families, more than 5% of reports contain an exploratory "
-    "finding even if no effect exists (docs/statistics.md gives the share), so confirm any such "
+    "finding even if nothing differs (docs/statistics.md gives the share), so confirm any such "
     "finding in another run."
 )
 """The text that separates the comparisons named in advance from all other tests."""
@@ -81,7 +82,7 @@ def named_section(
 
 
 CELLS = (
-    "Colored: a difference is shown after Holm's correction; white: no difference is shown; a "
+    "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
     "point: too few clusters to test. n counts clusters."
 )
 """Describes the cells of a matrix of differences."""
@@ -148,10 +149,12 @@ def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
         fewest = tested.iloc[int(tested["clusters"].argmin())]
+        smallest = tested["p_holm"].min()
+        p = "p = 1" if smallest > 0.9995 else _p(smallest).replace("p ", "p ≥ ")
         return (
             f"{subject}: no difference shown in {counted(len(tested), 'comparison')}; "
             f"{signed(low)} to {signed(high)} not excluded, "
-            f"{_p(tested['p_holm'].min()).replace('p ', 'p ≥ ')}, {fewest['n']}."
+            f"{p}, {fewest['n']}."
         )
     if len(tested) == 1:
         (only,) = tested.to_dict("records")
@@ -172,11 +175,6 @@ def _estimate(row: Mapping[Hashable, object]) -> str:
         float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
     )
     return f"{signed(difference)} [{signed(low)}, {signed(high)}], {_p(p)}"
-
-
-def signed(number: float) -> str:
-    """A number with its sign and two decimals, such as "−0.10"."""
-    return f"{number:+.2f}".replace("-", "−")
 
 
 def _p(p: float) -> str:

@@ -63,6 +63,8 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
         [measured.assign(source="measured"), published.assign(source="published")],
         ignore_index=True,
     )
+    # pandas turns counts into floats where rows lack them.
+    both = both.astype({count: "Int64" for count in _COUNTS if count in both})
     return both[["model", "source", *both.columns.drop(["model", "source"])]]
 
 
@@ -73,8 +75,8 @@ _COUNTS = ("n", "golden_rules")
 def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> TableItem:
     """A table of measured and published numbers; the page shows the columns that have both.
 
-    If no column has both kinds of numbers, the page shows only the measured rows; the file has all
-    rows.
+    Published numbers about a set (column `set`) that was not measured are not comparable. If no
+    column has both kinds of numbers, the page shows only the measured rows; the file has all rows.
 
     Args:
         name: stem of the table's file.
@@ -82,7 +84,10 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
         both: rows with `source`.
         note: how to read it.
     """
-    measured = both["source"] == "measured"
+    complete, measured = both, both["source"] == "measured"
+    if "set" in both:
+        both = both[measured | both["set"].isin(both.loc[measured, "set"])]
+        measured = both["source"] == "measured"
     numbers = both.select_dtypes("number").columns
     there = [both.loc[rows, numbers].notna().any() for rows in (measured, ~measured)]
     shared = [column for column in numbers if there[0][column] and there[1][column]]
@@ -92,10 +97,12 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
         shown = shown[shown[shared].notna().any(axis=1)]
         left = len(shown.columns) < len(both.columns)
         why = "The file also has columns that only one side has." if left else ""
+        if len(both) < len(complete):
+            why = f"{why} The file also has numbers published for other sets.".strip()
     else:
         shown = both[measured].dropna(axis="columns", how="all")
         why = "No number measured here was published; the file has the published rows."
-    return TableItem(name, title, both, f"{note} {why}".strip(), display=shown)
+    return TableItem(name, title, complete, f"{note} {why}".strip(), display=shown)
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:

@@ -109,9 +109,9 @@ class Job(Options):
         plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
         for folder, stage in plan.stages.items():
             echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
-        for note in dict.fromkeys(_small_sample(stage.prompts) for stage in plan.stages.values()):
-            if note:
-                echo(note)
+        # The other stages of a study may need only a few prompts, such as examples to show.
+        if note := _small_sample(next(iter(plan.stages.values())).prompts):
+            echo(note)
         return plan, execute(plan, execution, job=self.model_dump_json())
 
     def plan(

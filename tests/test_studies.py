@@ -8,8 +8,10 @@ from typing import ClassVar
 import matplotlib.pyplot as plt
 import pytest
 
+from interp import jobs
 from interp.cli import parse
 from interp.errors import UserError
+from interp.jobs import Job
 from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
@@ -18,6 +20,7 @@ from interp.report.write import write_report
 from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
+from interp.runs.options import ExecutionOptions
 from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
@@ -222,3 +225,15 @@ def test_a_study_in_use_is_not_taken_by_one_with_another_limit(tmp_path):
     ):
         measure(tmp_path, limit=8)
     assert (tmp_path / "study.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("limit", "small"), [(12, False), (4, True)])
+def test_only_the_first_stage_decides_whether_a_sample_is_small(
+    tmp_path, monkeypatch, capsys, limit, small
+):
+    """Its tables have the tests; another stage may need only a few prompts, such as examples."""
+    plan = plan_of(tmp_path / "study", limit=limit)
+    monkeypatch.setattr(Job, "plan", lambda *_, **__: plan)
+    monkeypatch.setattr(jobs, "execute", lambda *_, **__: [])
+    Job(what=TwoStages()).run(ExecutionOptions(out=tmp_path / "study"))
+    assert ("small sample" in capsys.readouterr().err) == small

@@ -49,7 +49,9 @@ def valid_section(found: Contrasts | str) -> Section:
         "models are the observations. With fewer models, interpretations are the observations, "
         "and the tests are about these models only."
     )
-    text = f"{text} These were fixed in the code and are corrected together by Holm's method."
+    text = (
+        f"{text} The contrasts were fixed in the code and are corrected together by Holm's method."
+    )
     if isinstance(found, str):
         return Section(title, f"{text} There are none: {found}.\n\n{EXPLORATORY}")
     return Section(
@@ -88,18 +90,21 @@ def models_section(results: Results) -> Section:
     contrasts = contrasts_by_model(results)
     text = (
         "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
-        "contrasts. First come those of each model, with errors clustered by interpretation. Then "
-        "come contrasts over models with equal weights, with Student's t, whose degrees of "
-        "freedom are the number of models minus one. estimate is the mean over models, tau is the "
-        "standard deviation of the true contrasts between models, and I2 is the share of variance "
-        "that is between models. The contrast of another model is expected to lie between "
-        "predicted_low and predicted_high, measurement error included."
+        "contrasts, for each model, with errors clustered by interpretation."
     )
     items = [
         TableItem("means_by_model", "Means of each model", means_by_model(results)),
         TableItem("contrasts_by_model", "Pairwise tests of each model", contrasts, LIMITS),
     ]
     if len(results.competent) >= MIN_STUDIES:
+        text += (
+            " The contrasts over models, which come first, give each model the same weight and "
+            "use Student's t, whose degrees of freedom are the number of models minus one. "
+            "estimate is the mean over models, tau is the standard deviation of the true contrasts "
+            "between models, and I2 is the share of variance that is between models. The contrast "
+            "of another model is expected to lie between predicted_low and predicted_high, "
+            "measurement error included."
+        )
         pooled = pooled_contrasts(contrasts)
         items.insert(0, TableItem("pooled_contrasts", "Contrasts over models", pooled, LIMITS))
     else:
@@ -136,7 +141,10 @@ def _random_effects(found: Effects | str) -> tuple[Item, ...]:
     if isinstance(found, str):
         return ()
     spread = TableItem(
-        "adjusted_spread", "Spread of the random effects", found.model.random_spread()
+        "adjusted_spread",
+        "Spread of the random effects",
+        found.model.random_spread(),
+        "correlation: of the models' slopes with their intercepts; blank for all other effects.",
     )
     if found.slopes.empty:
         return (spread,)
@@ -173,13 +181,25 @@ def remark(found: Effects | str) -> str:
 
 
 def effect_items(
-    found: Effects | str, *, name: str, figure: str | None = None, chance: float | None = None
+    found: Effects | str,
+    *,
+    name: str,
+    only: str = "",
+    figure: str | None = None,
+    chance: float | None = None,
 ) -> tuple[Item, ...]:
-    """Figure and tables of a mixed model, if it was fitted; the figure has a line at `chance`."""
+    """Figure and tables of a mixed model, if it was fitted; the figure has a line at `chance`.
+
+    `only` names the questions in the titles, if they are not all those of the section.
+    """
     if isinstance(found, str):
         return ()
     words = RESPONSES[found.model.formula.response]
-    title = f"Means of {words}, adjusted for perplexity"
+    of = f"{words}, {only}" if only else words
+    title = f"Means of {of}, adjusted for perplexity"
+    averaged = "averaged over the other factor with equal weights, "
+    if found.means["factor"].nunique() == 1:
+        averaged = ""
     return (
         FigureItem(
             f"{name}_means",
@@ -187,8 +207,8 @@ def effect_items(
             lambda: figures.estimated_means(
                 found.means, response=words, tests=found.tests, chance=chance
             ),
-            "Filled: averaged over the other factor with equal weights, at mean perplexity, with "
-            f"the 95% interval by Student's t ({found.model.freedom:,} degrees of freedom). "
+            f"Filled: {averaged}at mean perplexity, with the 95% interval by Student's t "
+            f"({found.model.freedom:,} degrees of freedom). "
             "Hollow: unadjusted means of the questions. Brackets: p of the difference by "
             "Holm's method. n counts answers. If a level has no question of mean perplexity, "
             "its adjusted mean is extrapolated.",
@@ -199,12 +219,17 @@ def effect_items(
             found.means,
             "Raw means have intervals clustered by interpretation.",
         ),
-        TableItem(f"{name}_fit", "The model", found.fit),
-        TableItem(f"{name}_coefficients", "Fixed effects", found.model.coefficients()),
-        TableItem(f"{name}_term_tests", "Tests of each fixed effect", found.term_tests, TERM_TESTS),
+        TableItem(f"{name}_fit", f"The mixed model of {of}", found.fit),
+        TableItem(f"{name}_coefficients", f"Fixed effects on {of}", found.model.coefficients()),
+        TableItem(
+            f"{name}_term_tests",
+            f"Tests of each fixed effect on {of}",
+            found.term_tests,
+            TERM_TESTS,
+        ),
         TableItem(
             f"{name}_tests",
-            "Pairwise tests of the adjusted means (exploratory)",
+            f"Pairwise tests of the adjusted means of {of} (exploratory)",
             found.tests,
             f"Two-sided, by Student's t with {found.model.freedom:,} degrees of freedom. {LIMITS}",
         ),

@@ -35,8 +35,9 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
     main, numbers = results.scores["questions"], headline_numbers(results)
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
+    do = "answers Yes or No and reads" if competent == 1 else "answer Yes or No and read"
     sentences = [
-        f"{competent} of {models} answer Yes or No and read the questions"
+        f"{competent} of {models} {do} the questions"
         f"{'; the others are excluded' * (competent < len(results.models))}; n = {questions:,} "
         "questions.",
         extremes(numbers, "soft accuracy") if competent else "",
@@ -83,7 +84,9 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
     units = found.means["models" if over_models else "interpretations"].max()
     for factor, tests in found.tests.groupby("factor", sort=False):
         name = tests["first"] + " − " + tests["second"]
-        n = counted(int(units), "model" if over_models else "interpretation")
+        n = counted(found.models, "model")
+        if not over_models:
+            n = f"{counted(int(units), 'interpretation')}, {n}"
         yield in_brief(
             tests.assign(name=name, n=n, clusters=int(units)), _SUBJECTS[str(factor)], ordered=False
         )

@@ -20,10 +20,10 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
         "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
-        f"{len(competent)} of {len(results.models)} models do; the others are gray in the figures. "
-        f"By the same criterion, {len(results.reading('nonsense'))} of these {len(competent)} "
-        f"{'reads' if len(competent) == 1 else 'read'} the nonsense mirror. Perplexity covers "
-        "every token from the second on, including the tokens of a chat template."
+        f"Models compared: {len(competent)} of {len(results.models)}; any others are gray in the "
+        "figures. Models compared that also read the nonsense mirror, by the same criterion: "
+        f"{len(results.reading('nonsense'))}. Perplexity covers every token from the second on, "
+        "including the tokens of a chat template."
     )
     silent = "; ".join(notes_without_answer(results.answers))
     return Section(
@@ -112,8 +112,9 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "The paper reports a weak negative correlation over its ten models. Across "
                 "forms, rho mixes perplexity with the effects of the forms; within a form it "
                 "does not, since questions are ranked among those of one model and form. Rows "
-                f"for {tables.TOGETHER!r} combine the models that read the questions. Intervals: "
-                "percentile bootstrap over interpretations.",
+                f"for {tables.TOGETHER!r} combine the models that read the questions or, for the "
+                "mirror, the mirror; they are blank if no model does. Intervals: percentile "
+                "bootstrap over interpretations.",
             ),
         ),
     )
@@ -132,7 +133,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
         "affirm, and a mean below 0.5 a bias to reject. The paper does not say which questions "
         "its model is fitted to; here it is fitted to all questions, then to those whose answer "
         "is Yes. The model is exploratory and adjusted for perplexity; raw means are next to the "
-        f"adjusted means. {remark(balanced)}",
+        f"adjusted means.{remark(balanced)}",
         (
             TableItem(
                 "affirmation",
@@ -152,7 +153,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
                 "interpretations.",
             ),
             *effect_items(balanced, name="yes", figure="Figure 6", chance=0.5),
-            *effect_items(valid, name="yes_valid", figure="valid forms only"),
+            *effect_items(valid, name="yes_valid", only="valid forms only"),
         ),
     )
 

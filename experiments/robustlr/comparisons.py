@@ -53,7 +53,7 @@ def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The comparisons by subject, in the order in which the first screen reports them."""
     against = table[table["kind"] == AGAINST_GUESS]
     found = {
-        "F1 of the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
+        "Accuracy on the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
         **{
             f"F1 of {kind} sets against guessing": against[
                 against["sets"].isin([*names, f"{kind} sets"])

@@ -30,7 +30,8 @@ COUNTED = 300
 """Number of theories in the training set All whose features are counted."""
 
 NAMES = {
-    "accuracy": "share of statements whose label is guessed correctly from one count",
+    "accuracy": "share of statements with the right answer; in the section on counts, share of "
+    "statements whose label is guessed correctly from one count",
     "score": "of answers: f1 or consistency; of a sentence: its score by an attribution method",
     "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
@@ -43,6 +44,10 @@ NAMES = {
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
     "rounded is rounded by theory before the average, as in the authors' code",
     "consistency": "share of theories with every answer right",
+    "bare test split": "statements of the test split of All, each asked with only the sentences "
+    "that decide it",
+    "best constant guess": "the label that scores highest on a set if it is the answer to every "
+    "statement",
     "baseline": "a guess without a model: always one label, always the label of the "
     "theory's base, or always its negation",
     "Unknown": "neither the statement nor its negation follows",

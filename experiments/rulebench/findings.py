@@ -44,11 +44,11 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     """The score in each dimension or, if it was not measured, a blank cell and the reason."""
     table = tables.dimensions(results)
     parts = []
-    for name, does in tables.DIMENSIONS.items():
+    for name in tables.DIMENSIONS:
         own = table[table["dimension"] == name].set_index("model").reindex(results.models)
-        missing = f"no prompt that {does} could be measured"
-        own = own.assign(note=own["score"].isna().map({True: missing, False: ""}))
         own = own.rename_axis("model").reset_index()
+        missing = tables.why_missing(results, name)
+        own = own.assign(note=[missing.get(model, "") for model in own["model"]])
         parts.append(headline(own, f"{name} score", value="score", n="n", unit="questions"))
     return pd.concat(parts, ignore_index=True)
 

@@ -243,22 +243,31 @@ def _of_dimension(rows: pd.DataFrame, name: str) -> pd.DataFrame:
             return rows[rows["version"] == "counterfactual"]
 
 
+def why_missing(results: Results, dimension: str) -> dict[str, str]:
+    """By model, why it has no score in the dimension; models with a score are left out."""
+    measured = set(_of_dimension(results.texts, dimension)["model"])
+    failed = set(_of_dimension(results.failed, dimension)["model"] if len(results.failed) else ())
+    does = DIMENSIONS[dimension]
+    untried = f"no prompt of this study {does}"
+    if measured | failed:
+        untried = f"no prompt that {does} has been measured yet"
+    tried = f"no prompt that {does} could be measured"
+    missing = [model for model in results.models if model not in measured]
+    return {model: tried if model in failed else untried for model in missing}
+
+
 def missing_dimensions(results: Results) -> list[str]:
     """Sentences that name the dimensions not measured, with the reason."""
-    found = dimensions(results).groupby("dimension")["model"].agg(set)
     sentences = []
-    for name, does in DIMENSIONS.items():
-        models = [model for model in results.models if model not in found.get(name, ())]
-        failed = set(_of_dimension(results.failed, name)["model"] if len(results.failed) else ())
-        if tried := [model for model in models if model in failed]:
-            sentences.append(
-                f"{name.capitalize()} was not measured for {listed(tried)}: no prompt that {does} "
-                "could be measured (table Not measured)."
-            )
-        elif models:
-            sentences.append(
-                f"{name.capitalize()} was not measured: no prompt of this study {does}."
-            )
+    for name in DIMENSIONS:
+        by_reason: dict[str, list[str]] = {}
+        for model, why in why_missing(results, name).items():
+            by_reason.setdefault(why, []).append(model)
+        for why, models in by_reason.items():
+            tried = why.endswith("could be measured")
+            of = f" for {listed(models)}" if tried or len(models) < len(results.models) else ""
+            place = " (table Not measured)" if tried else ""
+            sentences.append(f"{name.capitalize()} was not measured{of}: {why}{place}.")
     return sentences
 
 

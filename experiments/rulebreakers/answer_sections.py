@@ -67,7 +67,8 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 filters(results),
                 '"all models" and the rest of this page exclude the cities that at least one model '
                 "in the study fails to complete, so adding a model may change these numbers. "
-                '"own" excludes the cities that the model itself fails to complete.',
+                '"own" excludes the cities that the model itself fails to complete. left_out: '
+                "number of excluded cities, some of which may not be in the sample.",
             ),
         ),
     )
@@ -94,7 +95,7 @@ def accuracy_section(results: Results) -> Section:
                 "Paired accuracy, overall and by rule and entity group (Figure 3)",
                 lambda: figures.paired_accuracy_by_group(mark(by_group), mark(expected)),
                 f"Bars: share of pairs with both sides correct. {WHISKERS} Overall is weighted to "
-                "the data set. Black line: paired accuracy expected if the same number of "
+                "the data set. Solid line: paired accuracy expected if the same number of "
                 "positive answers is spread equally over both sides. Diamond: product of both "
                 "sides' accuracies, which is expected if they are independent. Dotted line: "
                 "random answers.",
@@ -178,7 +179,9 @@ def contrast_section(results: Results) -> Section:
                 "Rules, groups, phrasings and models compared",
                 contrasts(results),
                 "For phrasings and for the question's verbs, the difference is the best minus "
-                "the worst, with a simultaneous interval for all pairs.",
+                "the worst, with a simultaneous interval for all pairs. model is blank for "
+                "contrasts between models; p_holm is blank for exploratory contrasts, which are "
+                "not corrected.",
             ),
         ),
     )
@@ -242,7 +245,9 @@ def entity_section(results: Results) -> Section:
                 names_within(results),
                 "With fewer than ten such cities there is no power to show whether it helps.",
             ),
-            TableItem("entities", "All entity pairs", table),
+            TableItem(
+                "entities", "All entity pairs", table, "familiarity is defined for cities only."
+            ),
         ),
     )
 

@@ -99,6 +99,8 @@ def phrasings(results: Results) -> pd.DataFrame:
     their phrasings. In small samples, part of the spread is chance.
     """
     paired = accuracy(results, "phrasing").query("measure == 'paired'").set_index("phrasing")
+    # Equal accuracies may differ by rounding errors of their sums.
+    paired["accuracy"] = paired["accuracy"].round(12)
     table = paired.groupby("model", sort=False)["accuracy"].agg(
         mean=pd.Series.mean,
         sd="std",

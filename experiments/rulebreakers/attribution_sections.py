@@ -5,6 +5,8 @@ from functools import partial
 import pandas as pd
 
 from interp.console import counted
+from interp.report.formatting import number_text
+from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Section, TableItem
 from interp.results.attributions import Attributions
 from interp_experiments.rulebreakers import figures
@@ -52,12 +54,12 @@ def knowledge_section(results: Results) -> Section:
                 "familiarity",
                 "Familiarity and recognition",
                 table,
-                "Each model has one test, over all cities asked about. Further rows describe how "
-                "robust the result is: one for the cities whose country shares its first token "
-                "with no other country, and one for all cities by the probability of the "
-                "country's whole name. Columns that end in _paper are Welch's test over pairs of "
-                "prompts, as in the paper, which counts a city once per question and so finds "
-                "differences where none exist.",
+                "Each model has one test, over all cities asked about. Further rows, which are not "
+                "tested, describe how robust the result is: one for the cities whose country "
+                "shares its first token with no other country, and one for all cities by the "
+                "probability of the country's whole name. Columns that end in _paper are Welch's "
+                "test over pairs of prompts, as in the paper, which counts a city once per "
+                "question and so finds differences where none exist.",
             ),
             TableItem(
                 "shared_first_tokens",
@@ -116,6 +118,7 @@ def attribution_section(results: Results) -> Section:
 def correlation_section(results: Results) -> Section:
     """Correlates of accuracy across models, entity pairs and prompts."""
     models, pairs, mark = attribution(results), entities(results), marks(results)
+    across_prompts = prompt_models(results)
     correlations, across_pairs = model_correlations(results), entity_correlations(results)
     cities = pairs[pairs["entity_group"] == "geographical"]
     scatter = [
@@ -158,14 +161,16 @@ def correlation_section(results: Results) -> Section:
             TableItem(
                 "prompt_models",
                 "Across prompts: correlates of a correct answer to a rulebreaker",
-                prompt_models(results),
+                across_prompts,
                 "Log-odds of a correct answer per standard deviation, adjusted for the factors "
                 "among rule, verb and phrasing that can be estimated (adjusted_for). "
                 "ratio_of_entity: mean for an entity pair; ratio_within_entity: deviation from "
                 "it. df: degrees of freedom over entity pairs; infinite for predictors that vary "
                 "within entity pairs. fitted: the type of regression; if the entity pair decides "
                 "nearly every answer, entity pairs are the observations. left_out: prompts with "
-                "a rule, verb or phrasing whose answers are all alike.",
+                "a rule, verb or phrasing whose answers are all alike. Only the file has the "
+                "columns in which no row has a value.",
+                display=across_prompts.dropna(axis="columns", how="all"),
             ),
         ),
     )
@@ -176,11 +181,10 @@ def _rho(correlations: pd.DataFrame, ratio: str) -> str:
     row = correlations[correlations["x"] == ratio].iloc[0]
     if pd.isna(row["rho"]):
         return f"Spearman's correlation is {row['note']}."
-    interval = f"[{row['low']:.2f}, {row['high']:.2f}]" if not row["note"] else f"({row['note']})"
-    return (
-        f"Spearman's rho {row['rho']:.2f} {interval}, p_holm {row['p_holm']:.2f}, over "
-        f"{counted(int(row['n']), 'model')}."
-    )
+    rho = with_interval(row["rho"], row["low"], row["high"])
+    note = f" ({row['note']})" if row["note"] else ""
+    p = f", p_holm {number_text(row['p_holm'], p_value=True)}" * pd.notna(row["p_holm"])
+    return f"Spearman's rho {rho}{note}{p}, over {counted(int(row['n']), 'model')}."
 
 
 def probe_section(results: Results) -> Section:

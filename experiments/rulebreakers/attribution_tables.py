@@ -141,6 +141,8 @@ def familiarity(results: Results) -> pd.DataFrame:
         if len(chosen)
     ]
     table = pd.concat([table.assign(finding=words), *described], ignore_index=True)
+    # pandas turns counts into floats where rows lack them.
+    table = table.astype(dict.fromkeys(["n_a_paper", "n_b_paper", "family_size"], "Int64"))
     first = ["model", "cities", "finding", "difference", "low", "high", "p", "p_holm"]
     return table[[*first, *table.columns.drop(first)]]
 

@@ -6,6 +6,7 @@ from scipy import stats
 
 from interp.analysis.accuracy import pairs_of
 from interp.analysis.ratios import column_name
+from interp.console import counted
 from interp.statistics.classical import spearman_table
 from interp.statistics.clusters import FEWEST
 from interp.statistics.decisions import holm
@@ -130,8 +131,8 @@ def feature_contrast(entities: pd.DataFrame, *, value: str, feature: str) -> pd.
         if min(sizes) < FEWEST:
             few, n = ("with", sizes[0]) if sizes[0] < FEWEST else ("without", sizes[1])
             note = (
-                f"not tested, for lack of power: {n} entity pairs {few} the feature, at least "
-                f"{FEWEST} needed"
+                f"not tested, for lack of power: {counted(n, 'entity pair')} {few} the feature, "
+                f"at least {FEWEST} needed"
             )
         elif own[value].nunique() == 1:
             note = "undefined: all values equal"

@@ -122,7 +122,7 @@ def finding_section(results: Results) -> Section:
         "confidence in right answers minus confidence in wrong answers, in pairs with positive "
         "answers on both sides. familiarity: familiarity of recognized cities minus that of "
         "failed cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why the "
-        "answers say nothing about rulebreakers."
+        "answers say nothing about rulebreakers; blank if they do."
     )
     item = TableItem("findings", "What each model shows", findings, note)
     text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
@@ -153,7 +153,7 @@ def finding_table(results: Results) -> pd.DataFrame:
                 "above_chance": "yes" if order["paired_low"] > order["chance_yes_rate"] else "no",
                 "rejects_less": "yes" if model in lower else "no",
                 "order_within_pairs": _found(order, "concordance"),
-                "auroc_over_all_prompts": with_interval(*auroc),
+                "auroc_over_all_prompts": with_interval(*auroc, decimals=3),
                 "confidence": _found(sure, "difference"),
                 "familiarity": _found(known, "difference"),
                 "cannot_be_asked": asked["why"],
@@ -164,7 +164,7 @@ def finding_table(results: Results) -> pd.DataFrame:
 
 def _found(row: Mapping[Hashable, Any], value: str) -> str:
     """A finding, with its number and its corrected p-value."""
-    number = with_interval(*(float(row[name]) for name in (value, "low", "high")))
+    number = with_interval(*(float(row[name]) for name in (value, "low", "high")), decimals=3)
     p = "" if pd.isna(row["p_holm"]) else f"p {number_text(row['p_holm'], p_value=True)}"
     return ", ".join(filter(None, [row["finding"], number, p]))
 
@@ -199,8 +199,8 @@ def familiar(table: pd.DataFrame) -> str:
         for name in ("recognized more familiar", "recognized less familiar", "not tested")
     )
     return (
-        f"Recognized cities are more familiar than failed ones to {more} of "
-        f"{counted(len(rows), 'model')} and less familiar to {less} ({untested} not tested); "
+        f"Recognized cities proved more familiar than failed ones to {more} of "
+        f"{counted(len(rows), 'model')}, less familiar to {less} ({untested} not tested); "
         f"n = {int(rows['clusters'].max()):,} cities."
     )
 

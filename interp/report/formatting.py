@@ -106,6 +106,12 @@ def p_text(number: float) -> str:
     return f"{number:.4f}" if number < _FINE_P else f"{number:.3f}"
 
 
+def signed(number: float) -> str:
+    """A difference with its sign and two decimals, such as "−0.10"; zero has no sign."""
+    text = f"{number:+.2f}"
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
 def heading(name: str) -> str:
     """A readable name for a column."""
     return name.replace("_", " ")

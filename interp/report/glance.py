@@ -105,6 +105,7 @@ def organisms(models: Sequence[str]) -> str:
 def extremes(numbers: pd.DataFrame, number: str) -> str:
     """A sentence about the highest and lowest values or, if they are labeled, about the largest.
 
+    If several models share an extreme value, their number replaces their names.
     It has at most 25 words if the number's name has at most five.
 
     Args:
@@ -120,22 +121,32 @@ def extremes(numbers: pd.DataFrame, number: str) -> str:
         n = f"n = {int(most['n']):,} {most['unit']}"
         return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."
     rows = rows.sort_values("value", kind="stable")
-    texts = [f"{row['model']}, {_cell(row)}" for row in rows.to_dict("records")]
     counts = sorted({int(rows["n"].iloc[0]), int(rows["n"].iloc[-1])})
     n = f"n = {' to '.join(f'{count:,}' for count in counts)} {rows['unit'].iloc[0]}"
-    if len(texts) == 1:
+    if len(rows) == 1:
         return (
             f"{_begin(number)} is {_cell(rows.iloc[0].to_dict())} for {rows['model'].iloc[0]}; {n}."
         )
-    return f"{_begin(number)} is highest for {texts[-1]}, and lowest for {texts[0]}; {n}."
+    value = rows["value"].to_numpy(dtype=float)
+    if np.isclose(value[0], value[-1]):
+        return f"{_begin(number)} is {_short(value[-1])} for all {len(rows)} models; {n}."
+    lowest, highest = (_those_at(rows[np.isclose(value, value[end])]) for end in (0, -1))
+    return f"{_begin(number)} is highest for {highest}, and lowest for {lowest}; {n}."
 
 
-def with_interval(value: float, low: float, high: float) -> str:
+def _those_at(rows: pd.DataFrame) -> str:
+    """The model with an extreme value, or how many models share it, and the value."""
+    if len(rows) > 1:
+        return f"{len(rows)} models, {_short(rows['value'].iloc[0])}"
+    return f"{rows['model'].iloc[0]}, {_cell(rows.iloc[0].to_dict())}"
+
+
+def with_interval(value: float, low: float, high: float, *, decimals: int = 2) -> str:
     """A number with its interval, such as "0.83 [0.76, 0.89]"; empty without a value."""
     if not np.isfinite(value):
         return ""
-    ends = f" [{_short(low)}, {_short(high)}]" if np.isfinite([low, high]).all() else ""
-    return f"{_short(value)}{ends}"
+    number, *ends = (_short(one, decimals) for one in (value, low, high))
+    return f"{number} [{', '.join(ends)}]" if np.isfinite([low, high]).all() else number
 
 
 def dots(numbers: pd.DataFrame) -> "Axes":
@@ -198,8 +209,8 @@ def _cell(row: Mapping[Hashable, object]) -> str:
     return f"{row['label']} {with_interval(value, low, high)}".strip()
 
 
-def _short(number: float) -> str:
-    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
+def _short(number: float, decimals: int = 2) -> str:
+    return f"{round(number, decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
 def _begin(words: str) -> str:

@@ -43,6 +43,11 @@ FEW = ("few", 0.1, NAN, NAN, NAN, "not tested", NAN, NAN, 6)
             "A: no difference shown in 3 comparisons; −0.07 to +0.27 not excluded, p ≥ 0.200, 20 "
             "theories.",
         ),
+        (
+            (SAME, SAME),
+            "A: no difference shown in 2 comparisons; −0.02 to +0.02 not excluded, p = 1, 40 "
+            "theories.",
+        ),
         ((DOWN,), "A: down, −0.30 [−0.40, −0.20], p 0.0004, 30 theories."),
         ((FEW, FEW), "A: too few clusters to test 2 comparisons (at most 6 theories)."),
     ],

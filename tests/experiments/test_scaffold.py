@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from interp_experiments.scaffold import in_order, measured_and_published
+from interp_experiments.scaffold import compared_item, in_order, measured_and_published
 
 
 def test_rows_follow_the_lists_and_keep_their_order_where_those_say_nothing():
@@ -23,4 +23,18 @@ def test_no_published_number_enters_a_measured_row():
     assert list(both.columns) == ["model", "source", "n", "score", "rank"]
     assert both["source"].tolist() == ["measured", "published"]
     assert both["score"].tolist() == [0.5, 0.9]
-    assert np.isnan(both.loc[0, "rank"]) and np.isnan(both.loc[1, "n"])
+    assert np.isnan(both.loc[0, "rank"]) and pd.isna(both.loc[1, "n"])
+    assert both.loc[0, "n"] == 12 and pd.api.types.is_integer_dtype(both["n"])
+
+
+def test_numbers_published_for_other_sets_are_only_in_the_file():
+    measured = pd.DataFrame({"model": ["m"], "set": ["kinship"], "n": [12], "few": [0.5]})
+    published = pd.DataFrame({"model": ["p", "p"], "set": ["salad", "kinship"], "few": [0.9, 0.8]})
+    both = measured_and_published(measured, published)
+    item = compared_item("table4", "Table 4", both)
+    assert item.on_page["few"].tolist() == [0.5, 0.8]
+    assert item.frame["few"].tolist() == [0.5, 0.9, 0.8]
+    assert item.note == "The file also has numbers published for other sets."
+    none = compared_item("table4", "Table 4", measured_and_published(measured, published[:1]))
+    assert none.on_page["few"].tolist() == [0.5]
+    assert none.note == "No number measured here was published; the file has the published rows."

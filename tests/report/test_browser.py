@@ -70,6 +70,7 @@ def file(attributions, pair, tmp_path_factory) -> Path:
     items = (
         TableItem("accuracy", "Accuracy", TABLE, HOSTILE),
         TableItem("wide", "Wide", wide),
+        TableItem("counts", "Counts", TABLE[["model"]].assign(interpretations=40)),
         TableItem("single", "Single", TABLE[["model", "n"]].head(1)),
         FigureItem("bars", "Bars", draw),
         HeatMapItem("A pair", html),
@@ -170,6 +171,11 @@ def test_the_page_does_not_scroll_sideways_but_a_wide_table_does(page, width):
     assert box.evaluate("element => element.scrollWidth > element.clientWidth")
 
 
+def test_a_long_heading_needs_no_scroll_bar(page):
+    box = page.locator("#table-counts .table-box")
+    assert box.evaluate("element => element.scrollWidth <= element.clientWidth")
+
+
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize("name", ["bars", "at_a_glance"])
 def test_letters_of_figures_can_be_read_at_any_width(page, name, width):
@@ -232,6 +238,22 @@ def test_printing_keeps_every_row_and_column(page):
     for box in page.locator(".table-box").all():
         assert box.evaluate("element => getComputedStyle(element).maxHeight") == "none"
         assert box.evaluate("element => getComputedStyle(element).overflowY") == "visible"
+
+
+def test_a_printed_table_repeats_its_headings_as_text_on_every_page(page):
+    """Chromium repeats the backgrounds of headings, but not the buttons in them."""
+    page.emulate_media(media="print")
+    shown = "button => getComputedStyle(button).display"
+    assert page.locator("#table-accuracy th button").first.evaluate(shown) == "contents"
+    heading = page.locator("#table-accuracy th").first
+    assert heading.evaluate("heading => heading.getBoundingClientRect().height") > 8
+    assert heading.inner_text() == "model"
+
+
+def test_a_printed_figure_stays_with_its_title(page):
+    page.emulate_media(media="print")
+    style = "article => getComputedStyle(article).breakInside"
+    assert page.locator("#figure-bars").evaluate(style) == "avoid"
 
 
 def test_printed_numbers_are_whole(page):

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.formatting import accuracies_first, column, mean_with_sd, number_text, readable
+from interp.report.formatting import (
+    accuracies_first,
+    column,
+    mean_with_sd,
+    number_text,
+    readable,
+    signed,
+)
 from tests.support.tokenizers import byte_level, sentencepiece_style
 
 
@@ -15,6 +22,14 @@ def texts(values, name="score"):
 def test_numbers_have_three_decimals_and_counts_have_thousands():
     assert texts([0.12345, -1.0, 1234.5]) == ["0.123", "−1.000", "1,234.500"]
     assert texts([1, 256_000]) == ["1", "256,000"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.104, "+0.10"), (-0.104, "−0.10"), (-0.0, "0.00"), (0.004, "0.00"), (-0.004, "0.00")],
+)
+def test_a_difference_has_a_sign_unless_it_is_shown_as_zero(number, text):
+    assert signed(number) == text
 
 
 def test_a_small_number_does_not_read_as_zero():

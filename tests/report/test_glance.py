@@ -82,6 +82,14 @@ def test_the_ends_are_named_with_their_intervals_and_n():
     assert extremes(numbers(rows=ROWS[2:]), "paired accuracy").endswith("any model; n = 0.")
     differing = numbers(rows=ROWS.assign(pairs=[24, 6, 0]))
     assert extremes(differing, "paired accuracy").endswith("; n = 6 to 24 pairs.")
+    tied = ROWS.fillna({"share": 0.123, "low": 0.0, "high": 0.3}).assign(pairs=24)
+    assert extremes(numbers(rows=tied), "paired accuracy") == (
+        "Paired accuracy is highest for a, 0.50 [0.40, 0.60], and lowest for 2 models, 0.12; "
+        "n = 24 pairs."
+    )
+    assert extremes(numbers(rows=tied.assign(share=0.5)), "paired accuracy") == (
+        "Paired accuracy is 0.50 for all 3 models; n = 24 pairs."
+    )
     long = numbers("one two three four five")
     assert len(extremes(long, "one two three four five").split()) <= MOST_WORDS
 
@@ -96,6 +104,10 @@ def test_the_ends_are_named_with_their_intervals_and_n():
 )
 def test_numbers_are_written_with_two_decimals(number, text):
     assert with_interval(*number) == text
+
+
+def test_small_numbers_may_have_more_decimals():
+    assert with_interval(-0.0071, -0.0118, -0.0042, decimals=3) == "−0.007 [−0.012, −0.004]"
 
 
 def test_organisms_are_explained_once_and_only_if_there_are_any():

@@ -21,7 +21,7 @@ from interp.report.figures.style import (
     n_of,
     new_axes,
 )
-from interp.report.formatting import heading, number_text
+from interp.report.formatting import heading, number_text, signed
 from interp.statistics.decisions import DIFFERENT, UNTESTED
 
 
@@ -155,7 +155,7 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
         )
         for row in shown.to_dict("records"):
             tested = row["verdict"] != UNTESTED
-            text = f"{row['difference']:+.2f}".replace("-", "−") if tested else "·"
+            text = signed(row["difference"]) if tested else "·"
             strong = row["verdict"] == DIFFERENT
             ink = QUIET if not strong else "white" if abs(row["difference"]) > 0.6 else "black"
             weight = "bold" if strong else "normal"

@@ -3,9 +3,14 @@
 import pandas as pd
 import pytest
 
-from interp.report.page import Report
+from interp.report.page import Report, TableItem
 from interp.report.write import write_report
-from interp_experiments.logical_forms.effect_sections import adjusted_section, mixed_model
+from interp_experiments.logical_forms.effect_sections import (
+    adjusted_section,
+    effect_items,
+    mixed_model,
+    models_section,
+)
 from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
 
 
@@ -36,3 +41,32 @@ def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
     rows = made_up(1)
     why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
     assert "modality is box in every row" in str(why)
+
+
+def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
+    section = models_section(results)
+    assert section.items[0].name == "pooled_contrasts"
+    assert "The contrasts over models, which come first" in section.text
+    one = results.scores["questions"]
+    single = models_section(with_vocabulary({"questions": one[one["model"] == "model 0"]}))
+    assert "Nothing is pooled" in single.text and "tau" not in single.text
+
+
+def test_titles_say_which_mixed_model_a_table_is_about(results):
+    found = mixed_model(results.pooled("questions", valid=True), "soft_accuracy")
+    every = mixed_model(results.pooled("questions"), "soft_accuracy")
+    items = [
+        *effect_items(every, name="every", figure="Figure 6"),
+        *effect_items(found, name="valid", only="valid forms only"),
+    ]
+    tables = [item.title for item in items if isinstance(item, TableItem)]
+    assert len(tables) == len(set(tables))
+    assert "Fixed effects on soft accuracy, valid forms only" in tables
+
+
+def test_means_are_averaged_over_another_factor_only_if_there_is_one():
+    rows = made_up(1)
+    both = effect_items(mixed_model(rows, "soft_accuracy"), name="both")
+    alone = effect_items(mixed_model(rows, "soft_accuracy", factors=("modality",)), name="one")
+    assert "the other factor" in both[0].note
+    assert alone[0].note.startswith("Filled: at mean perplexity")

@@ -209,7 +209,8 @@ def test_models_that_do_not_read_the_mirror_are_not_counted_as_reading_it():
     assert (table.loc[(TOGETHER, "questions"), "n"] > 0).all()
     assert (table.loc[(TOGETHER, "nonsense"), "n"] == 0).all()
     section = model_section(results, TableItem("parameters", "Parameters", rows))
-    assert "0 of these 1 reads the nonsense mirror" in section.text
+    assert "Models compared: 1 of 1;" in section.text
+    assert "also read the nonsense mirror, by the same criterion: 0." in section.text
 
 
 def test_a_share_without_an_answer_says_which_questions_it_is_about():
@@ -244,12 +245,13 @@ def test_the_first_screen_follows_from_the_numbers():
     rows = pd.concat([made_up(1), lost])
     first = screen(with_vocabulary({"questions": rows, "nonsense": rows}))
     read, accuracy, modality, form, perplexity = first.sentences
-    assert read.startswith("1 of 2 models answer Yes or No and read the questions; the others")
+    assert read.startswith("1 of 2 models answers Yes or No and reads the questions; the others")
     assert accuracy.startswith("Soft accuracy is 0.")
     assert modality.startswith(
         "Soft accuracy by modality, valid forms: 3 of 3 differ; largest box − diamond: −0."
     )
-    assert modality.endswith(" 30 interpretations.") and form.endswith(" 30 interpretations.")
+    assert modality.endswith(" 30 interpretations, 1 model.")
+    assert form.endswith(" 30 interpretations, 1 model.")
     assert perplexity.startswith("Within a form, perplexity and soft accuracy have a rank corr")
     numbers = first.items[0].frame.set_index(["model", "number"])
     own = made_up(1).set_index("gold")["soft_accuracy"]

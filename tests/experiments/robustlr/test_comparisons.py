@@ -121,7 +121,7 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     assert f1.startswith("Weighted F1 of contrast sets is highest for able, 0.")
     assert "best constant guess" in set(first.items[0].frame["model"])
     assert short[0].startswith(
-        "F1 of the bare test split against guessing: 2 of 2 above, 0 below; "
+        "Accuracy on the bare test split against guessing: 2 of 2 above, 0 below; "
     )
     assert all(" theories" in line or " statements" in line for line in short)
     section = finding_section(Results(stages, []), compared)

@@ -336,7 +336,13 @@ def test_each_dimension_is_a_headline_number_and_blank_with_a_reason_if_not_meas
     assert (own["value"], own["n"]) == (0.25, 4)
     blank = numbers.loc[("b", "executing score")]
     assert np.isnan(blank["value"]) and blank["n"] == 0
-    assert blank["note"] == "no prompt that shows only the golden rule could be measured"
+    assert blank["note"] == "no prompt that shows only the golden rule has been measured yet"
+    assert (
+        numbers.loc[("b", "formal score"), "note"] == "no prompt of this study has rules in logic"
+    )
+    long = pd.DataFrame([text("", rules="golden", model="b")]).assign(error="it is too long")
+    tried = headline_numbers(Results(results.texts, long)).set_index(["model", "number"])["note"]
+    assert tried["b", "executing score"].endswith("the golden rule could be measured")
     assert numbers["value"].notna().sum() == 2 and len(numbers) == 10
 
 

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import NOTHING, Effects, rulebreakers
-from interp_experiments.rulebreakers.answer_tables import sensitivity
+from interp_experiments.rulebreakers import answer_tables
+from interp_experiments.rulebreakers.answer_tables import phrasings, sensitivity
 from interp_experiments.rulebreakers.prompts import SIDES
 
 
@@ -37,3 +39,14 @@ def test_pairs_that_are_all_in_order_have_no_interval_and_a_note_that_says_so(tm
     assert table["note"].str.startswith("no interval: no cluster deviates").all()
     assert (table["p_holm"] < 0.05).all()
     assert (table["finding"] == "more often in the right order").all()
+
+
+def test_phrasings_that_differ_by_rounding_do_not_differ(monkeypatch):
+    names, accuracies = ["follow-yn", "infer-yn", "infer-tf"], [0.1 + 0.2, 0.3, 0.3]
+    table = pd.DataFrame(
+        {"model": "m", "phrasing": names, "measure": "paired", "accuracy": accuracies}
+    )
+    monkeypatch.setattr(answer_tables, "accuracy", lambda *_: table)
+    (row,) = phrasings(None).itertuples()
+    assert (row.range, row.sd) == (0, 0)
+    assert row.lowest_phrasing == row.highest_phrasing == "follow-yn"

@@ -28,7 +28,7 @@ def test_familiarity_counts_what_was_found_and_what_was_not_tested():
     table = pd.DataFrame({"cities": "all", "finding": findings, "clusters": [20, 9, 24]})
     other = pd.DataFrame({"cities": ["own"], "finding": findings[:1], "clusters": [99]})
     assert familiar(pd.concat([table, other])) == (
-        "Recognized cities are more familiar than failed ones to 1 of 3 models and less familiar "
+        "Recognized cities proved more familiar than failed ones to 1 of 3 models, less familiar "
         "to 0 (1 not tested); n = 24 cities."
     )
 
