@@ -109,6 +109,11 @@ def read_results(study: StudyFolder) -> Results:
     unknown = excluded(knowledge, facts)
     drawn = whole_pairs(study.runs["answers"].table("prompts"), answers)
     drawn = drawn.merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
+    if drawn.empty:
+        raise UserError(
+            f"{study.folder} has no pair that was measured for every model and whose entities have "
+            "facts; rerun the study's command to resume"
+        )
     drawn["question_verb"] = drawn["phrasing"].str.partition("-")[0]
     prompts = _without(drawn, unknown)
     if prompts.empty:

@@ -1,6 +1,7 @@
 """Commands of studies and reports: `run STUDY`, `faithfulness`, and `report DIR`."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -134,13 +135,20 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
 
 
 def _check_replaceable(page: Path) -> None:
-    """Check that a page overwrites no file but another page."""
-    if page.is_file():
+    """Check that a page overwrites nothing but another page."""
+    from interp.files import is_plain, reading
+
+    with reading(page):
+        if page.is_dir():
+            raise UserError(f"{page} is a folder; expected a file, such as {page / 'report.html'}")
+        if not os.path.lexists(page):
+            return
+        if not is_plain(page):
+            raise UserError(f"{page} exists and is not a regular file; pass another name")
         with page.open("rb") as stream:
-            if stream.read(14).lower() != b"<!doctype html":
-                raise UserError(
-                    f"{page} exists and is not a page; pass another name, or remove the file"
-                )
+            opening = stream.read(14)
+    if opening.lower() != b"<!doctype html":
+        raise UserError(f"{page} exists and is not a page; pass another name, or remove the file")
 
 
 def _report(folder: Path) -> "Page":

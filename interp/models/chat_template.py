@@ -27,7 +27,7 @@ from typing import Any
 from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line, shortened
 from interp.models.loading import SWITCHES, ChatFormat
 
 
@@ -128,6 +128,21 @@ PLAIN = ChatFrame("", "", "", templated=False)
 
 Turn = tuple[str, str]
 """A message's role (system, user or assistant) and its content."""
+
+
+def check_templates(name: str, tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> None:
+    """Check that a tokenizer with several named chat templates has one named default.
+
+    Raises:
+        UserError: messages are to be written in a template, and none of them is the default.
+    """
+    templates = tokenizer.chat_template
+    if chat.template and isinstance(templates, dict) and templates and "default" not in templates:
+        names = shortened(", ".join(sorted(map(str, templates))))
+        raise UserError(
+            f"{one_line(name)} has no default chat template, only named ones ({names}); rename "
+            "one of them to default, or write prompts without a template (--no-chat-template)"
+        )
 
 
 def chat_frame(

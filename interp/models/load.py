@@ -198,7 +198,7 @@ def find_model(
         check_windows(name, config)
     with as_user_error("its tokenizer", name):
         tokenizer = load_tokenizer(location, **options)
-        check_tokenizer(name, tokenizer, config)
+        check_tokenizer(name, tokenizer, config, loading.chat())
     check_regular(name, folder)
     with as_user_error("its folder", name):
         fingerprint = _fingerprint(location)
@@ -232,7 +232,7 @@ def _adapted(
     if has_tokenizer(folder):
         with as_user_error("its tokenizer", name):
             tokenizer = load_tokenizer(folder)
-            check_tokenizer(name, tokenizer, base.config)
+            check_tokenizer(name, tokenizer, base.config, loading.chat())
     with as_user_error("its folder", name):
         fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"
     return replace(

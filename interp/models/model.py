@@ -30,7 +30,7 @@ from interp.models.architectures import (
     architecture_of,
     kind_of,
 )
-from interp.models.chat_template import PLAIN, ChatFrame, Turn
+from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.loading import ChatFormat
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.weights import device_of, quantization_of, weights_of
@@ -67,7 +67,7 @@ class Model:
     """The model's own thoughts for each prompt id, one per draw; used only if `chat.thinks`."""
 
     def __post_init__(self) -> None:
-        check_tokenizer(self.name, self.tokenizer, self.hf.config)
+        check_tokenizer(self.name, self.tokenizer, self.hf.config, self.chat)
         _ = self.kind
         if self.chat.thinks and self.thought_marks is None:
             raise UserError(
@@ -390,11 +390,12 @@ def gives_offsets(tokenizer: Any) -> bool:
     return bool(getattr(tokenizer, "is_fast", False))
 
 
-def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None:
-    """Check that a tokenizer provides offsets, and only ids for which the model has embeddings.
+def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: ChatFormat) -> None:
+    """Check that a tokenizer provides offsets, only ids with embeddings, and one chat template.
 
     Raises:
-        UserError: the tokenizer provides no offsets, or ids without embeddings.
+        UserError: the tokenizer provides no offsets, ids without embeddings, or no default among
+            its chat templates.
     """
     if not gives_offsets(tokenizer):
         raise UserError(
@@ -410,3 +411,4 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig) -> None
             f"the tokenizer of {one_line(name)} has token ids up to {largest}, but the model has "
             f"{vocabulary} embeddings; the tokenizer belongs to another model"
         )
+    check_templates(name, tokenizer, chat)

@@ -206,7 +206,7 @@ def _from_scratch(
             kind = trained_kind(config, config.architectures or ())
         with as_user_error("its tokenizer", name):
             tokenizer = load_tokenizer(place.location, **options)
-            check_tokenizer(name, tokenizer, config)
+            check_tokenizer(name, tokenizer, config, loading.chat())
         origin, source = {**loading.identity(), **place.source}, place.source
         chat = loading.chat()
     if kind is CLASSIFIER:

@@ -1,5 +1,6 @@
 """Each mistake gives one message on standard error, exit code 2 and no traceback."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -230,6 +231,27 @@ def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
     assert "can grow but not shrink" in refused(["attribute", "--limit", "1", *options], capsys)
     assert "belongs to a different run" in refused(["evaluate", "--limit", "2", *options], capsys)
     assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
+
+
+def test_a_report_replaces_only_a_page(capsys, tmp_path):
+    run = tmp_path / "run"
+    assert main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(run)]) == 0
+    (tmp_path / "text").write_text("no page")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    capsys.readouterr()
+    for page, message in {
+        **dict.fromkeys(("/", "//", ".", "..", str(tmp_path)), "is a folder; expected a file"),
+        "/proc/self/mem": "cannot read /proc/self/mem: ",
+        str(tmp_path / "text"): "is not a page; pass another name, or remove the file",
+        str(tmp_path / "pipe"): "is not a regular file; pass another name",
+        str(tmp_path / "link"): "is not a regular file; pass another name",
+        str(tmp_path / "text" / "page.html"): "cannot create the folder",
+    }.items():
+        assert message in refused(["report", str(run), f"--out={page}"], capsys)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "run", "text"]
+    for _ in range(2):  # the second time, it replaces its own page
+        assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
 
 
 def test_a_second_model_that_fails_loses_nothing_of_the_first(capsys, tmp_path):

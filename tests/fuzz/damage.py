@@ -102,7 +102,7 @@ def rewrite_json(chance: Random, file: Path, outside: Path) -> str:
     content = file.read_bytes()
     try:
         text, words = damage_json(chance, content.decode(), outside)
-        file.write_text(text, encoding="utf-8", errors="surrogatepass")
+        _replace(file, text.encode("utf-8", errors="surrogatepass"))
     except (ValueError, TypeError, RecursionError):  # earlier damage left nothing to change
         return damage_bytes(chance, file)
     return words
@@ -111,8 +111,14 @@ def rewrite_json(chance: Random, file: Path, outside: Path) -> str:
 def damage_bytes(chance: Random, file: Path) -> str:
     """Damage a file as disks, editors and transfers do; returns a description."""
     kind = chance.choice(tuple(_BYTES))
-    file.write_bytes(_BYTES[kind](chance, file.read_bytes()))
+    _replace(file, _BYTES[kind](chance, file.read_bytes()))
     return f"{file.name} {kind}"
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a new file under the same name: the old one may be a second name of a file outside."""
+    file.unlink()
+    file.write_bytes(content)
 
 
 def _flip(chance: Random, content: bytes) -> bytes:

@@ -137,7 +137,10 @@ def training(chance: Random, number: int, material: Material, folder: Path) -> C
 def _misplace(chance: Random, run: Path, outside: Path) -> str:
     """Put something in a place that training will read or write."""
     name = chance.choice(_PLACES)
-    with suppress(FileExistsError, NotADirectoryError):  # earlier damage has taken the place
+    # Earlier damage may have taken the place, or linked it to a folder outside.
+    if (run / name).parent.is_symlink():
+        return ""
+    with suppress(FileExistsError, NotADirectoryError):
         (run / name).parent.mkdir(exist_ok=True)
         return f"{name}: {damage_node(chance, run / name, outside)}"
     return ""

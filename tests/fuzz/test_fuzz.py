@@ -1,13 +1,16 @@
 """A small share of the fuzzing, and whether it finds failures; `make fuzz` does all of it."""
 
 import json
+import os
 import subprocess
 import sys
+from random import Random
 
 import pytest
 
-from tests.fuzz import jail
+from tests.fuzz import folders, jail
 from tests.fuzz.__main__ import ROOT, SHARES, mixed, told
+from tests.fuzz.damage import damage_bytes, rewrite_json
 from tests.fuzz.trials import LONGEST_MESSAGE, judged
 
 
@@ -87,6 +90,27 @@ def places(tmp_path):
         made.mkdir()
     (outside / "file").write_text("content")
     return folder, outside
+
+
+@pytest.mark.parametrize("content", ['{"a": 1}', "content"])
+def test_damage_leaves_the_file_outside_as_it_is(content, places):
+    folder, outside = places
+    (outside / "file").write_text(content)
+    for seed in range(20):
+        name = folder / f"{seed}.json"
+        os.link(outside / "file", name)
+        rewrite_json(Random(seed), name, outside)
+        damage_bytes(Random(seed), name)
+    assert (outside / "file").read_text() == content
+
+
+def test_nothing_is_put_into_a_linked_folder_outside(places, monkeypatch):
+    folder, outside = places
+    (folder / "checkpoint-4").symlink_to(outside)
+    monkeypatch.setattr(folders, "_PLACES", ("checkpoint-4/optimizer.pt",))
+    for seed in range(5):
+        folders._misplace(Random(seed), folder, outside)
+    assert [file.name for file in outside.iterdir()] == ["file"]
 
 
 JAILED = """

@@ -9,6 +9,7 @@ import interp
 from interp.errors import UserError
 from interp.models import load
 from interp.models.load import reinitialized
+from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.organisms import DEFAULT, organism_folder, organism_names
 from tests.support.other_models import other_model
@@ -136,6 +137,18 @@ def test_a_tokenizer_of_another_model_is_refused(tmp_path):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     with pytest.raises(UserError, match="belongs to another model"):
         interp.load_model(str(folder), device="cpu")
+
+
+def test_named_chat_templates_need_a_default(saved):
+    (saved / "chat_template.jinja").unlink(missing_ok=True)
+    named = [{"name": name, "template": "{{ messages[0]['content'] }}"} for name in ("rag", "tool")]
+    changed(saved / "tokenizer_config.json", chat_template=named)
+    with pytest.raises(UserError, match=r"only named ones \(rag, tool\); rename"):
+        load.find_model(str(saved), Loading())
+    assert not interp.load_model(str(saved), device="cpu", chat_template=False).chat_frame.templated
+    named[0]["name"] = "default"
+    changed(saved / "tokenizer_config.json", chat_template=named)
+    assert interp.load_model(str(saved), device="cpu").chat_frame.templated
 
 
 @pytest.mark.parametrize(

@@ -474,6 +474,18 @@ def test_a_study_without_a_stage_says_so(folder, tmp_path):
         read_results(StudyFolder.read(copy))
 
 
+def test_a_study_without_a_pair_that_every_model_answered_says_so(folder, tmp_path):
+    copy = tmp_path / "study"
+    shutil.copytree(folder, copy)
+    answers = StudyFolder.read(copy).runs["answers"]
+    for model in ORGANISMS:
+        first, *others = answers.shards(model)
+        for shard in [first] if model == "organism/mistral" else others:
+            shutil.rmtree(shard)
+    with pytest.raises(UserError, match="has no pair that was measured for every model and"):
+        read_results(StudyFolder.read(copy))
+
+
 def test_a_study_of_one_pair_and_one_model_renders(tmp_path, one_phrasing):
     options = ["--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
     assert main(["run", "rulebreakers", "--model", "organism/gemma2", *options]) == 0
