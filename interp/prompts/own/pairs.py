@@ -14,7 +14,7 @@ import pandas as pd
 
 from interp.choices import OWN_PAIRS
 from interp.console import counted
-from interp.errors import UserError, shortened
+from interp.errors import UserError, nearest, shortened
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
@@ -188,7 +188,12 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
         groups[prompt.pair_id].append((where, prompt))
     named = (dict.fromkeys(prompt.side for _, prompt in own) for own in groups.values())
     counts = Counter(chain.from_iterable(named))
-    sides = [side for side in counts if 2 * counts[side] >= len(groups)]
+    sides: list[str] = []
+    for side in (side for side in counts if 2 * counts[side] >= len(groups)):
+        # Of two similar names that never occur in one pair, the second is a misspelling.
+        near = nearest(side, sides)
+        if not near or any({near, side} <= {p.side for _, p in own} for own in groups.values()):
+            sides.append(side)
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
         own: dict[str, str] = {}
