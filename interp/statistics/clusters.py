@@ -264,7 +264,7 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.
-        what: "pair", or the factor whose values are the clusters.
+        what: "pair", "fact", or the factor whose values are the clusters.
     """
     found: set[Hashable] = set()
     for cluster in clusters:
@@ -272,7 +272,8 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
         if len(found) >= FEWEST:
             return ""
     several = "s" * (len(found) != 1)
-    number = f"pair{several}" if what == "pair" else f"distinct value{several} of {what}"
+    plain = what in ("pair", "fact")
+    number = f"{what}{several}" if plain else f"distinct value{several} of {what}"
     return (
         f"small sample: {len(found)} {number}; tests and intervals need at least {FEWEST}, so most "
         "tables leave them empty"

@@ -77,7 +77,8 @@ class Layout:
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
-                f"{TEXT}, or a column for each segment"
+                f"{TEXT}, or a column for each segment. If one is the index of a data frame, use "
+                "reset_index()"
             )
         others = [name for name in columns if name not in (*REQUIRED, OPTIONS, TEXT)]
         if TEXT in columns:

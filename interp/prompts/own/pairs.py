@@ -15,6 +15,7 @@ import pandas as pd
 from interp.choices import OWN_PAIRS
 from interp.console import counted
 from interp.errors import UserError, nearest, shortened
+from interp.errors import described as described_value
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
@@ -143,8 +144,10 @@ system = OwnPairs()
 
 def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[str]]:
     """The prompts of all rows without a fault, and the faults."""
-    rows = rows_of(source, REQUIRED)
     phrasings = (templates,) if isinstance(templates, str) else templates
+    if not isinstance(phrasings, Sequence) or not all(isinstance(one, str) for one in phrasings):
+        raise UserError(f"templates is {described_value(templates)}; expected texts")
+    rows = rows_of(source, REQUIRED)
     layout = Layout.of(list(rows[0].cells), phrasings)
     made: list[tuple[str, Prompt]] = []
     found: list[Fault] = []

@@ -254,7 +254,13 @@ def test_a_list_of_options_in_json_is_refused_with_the_right_form(tmp_path):
         read_pairs(file)
 
 
+def test_an_index_that_names_the_pairs_is_pointed_out():
+    with pytest.raises(UserError, match=r"columns pair are missing; .*reset_index\(\)"):
+        read_pairs(table().set_index("pair"))
+
+
 def test_a_set_says_what_it_is():
+    assert repr(read_pairs(table())[:1]).startswith("PromptSet(1 prompt of pairs;")
     assert repr(read_pairs(table())) == (
         "PromptSet(2 prompts of pairs; sides: a, b; data: a data frame)"
     )
