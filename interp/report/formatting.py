@@ -177,10 +177,15 @@ def _byte_of_character() -> dict[str, int]:
 
 
 def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
-    """Text such as "0.689 (0.193)", the paper's form for means; empty if there is no mean."""
+    """Text such as "0.689 (0.193)", the paper's form for means; empty if there is no mean.
+
+    A mean of a single value has no standard deviation.
+    """
     return pd.Series(
         [
-            "" if pd.isna(mean) else f"{mean:.3f} ({deviation:.3f})"
+            ""
+            if pd.isna(mean)
+            else f"{mean:.3f}" + f" ({deviation:.3f})" * bool(pd.notna(deviation))
             for mean, deviation in zip(means, deviations, strict=True)
         ],
         index=means.index,

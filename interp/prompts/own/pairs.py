@@ -109,7 +109,7 @@ def holds_pairs(source: str) -> bool:
 
 @dataclass(frozen=True)
 class OwnPairs(System):
-    """The system of a user's own pairs, in the file given as `--data FILE`."""
+    """A user's own pairs, from the table given as `--data FILE`."""
 
     templates: tuple[str, ...] = ()
 
