@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-FIGURES = r"[\d.,()\[\]% −-]*$"
-"""Texts that are aligned like numbers, such as "0.689 (0.193)" or "0.69 [0.51, 0.82]"."""
+FIGURES = r"(?:[\d.,()\[\]% −-]|(?<=\d) to (?=[\d−-]))*$"
+"""Texts that are aligned like numbers: "0.689 (0.193)", "0.69 [0.51, 0.82]", "1.9 (0.6 to 3.4)"."""
 
 UNDEFINED = "undefined"
 """Text for an undefined statistic."""
