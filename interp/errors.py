@@ -31,7 +31,13 @@ def shortened(text: str, most: int = QUOTED) -> str:
 
 def described(value: object, most: int = QUOTED) -> str:
     """A value and its type, for a message about a wrong value."""
-    return f"{shortened(repr(value), most)}, a {type(value).__name__}"
+    return f"{shortened(repr(value), most)}, {kind_of(value)}"
+
+
+def kind_of(value: object) -> str:
+    """The type of a value with its article, such as "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
 
 
 def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:

@@ -35,7 +35,7 @@ from interp.models.weights import check_device
 from interp.options import Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import dependence_factor
+from interp.prompts.systems import FACT_SIDE, dependence_factor
 from interp.results.result import Result, result_class, write_files
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import status_table
@@ -192,7 +192,7 @@ def _small_sample(prompts: PromptSet) -> str:
     """A note if too few of the prompts are independent for any test; otherwise empty."""
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
-    return small_sample(own, factor or "pair")
+    return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")
 
 
 def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:

@@ -8,8 +8,10 @@ from interp.report.figures.lines import lines
 from interp.report.figures.style import QUIET, house_style, legend_beside, new_axes
 from interp.statistics.clusters import FEWEST
 
-ENOUGH = 50
-"""Fewest prompts for which an accuracy is drawn; at least `FEWEST` clusters are needed too."""
+ENOUGH = 2 * FEWEST
+"""Fewest prompts for which an accuracy is drawn; at least `FEWEST` clusters are needed too, so the
+figure shows what the table tests.
+"""
 
 MODELS_A_ROW = 3
 """Number of panels side by side; if there were more, they would be too small to read on a page."""

@@ -8,6 +8,7 @@ import pandas as pd
 
 from interp.console import echo
 from interp.errors import UserError
+from interp.report.formatting import p_text
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
@@ -108,11 +109,12 @@ class LinearProbes(Result):
         parts = [super().headline()]
         for position, own in rows.groupby("position", sort=False):
             best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
-            layer = "layer " + best["layer"].astype(str) + ":"
+            # The layer is chosen, so p is corrected for all layers and positions.
+            layer = "layer " + best["layer"].astype(str) + best["p_family"].map(_chosen) + ":"
             parts.append(
                 headline(
                     best.assign(label=layer, note=""),
-                    f"best accuracy at {str(position).replace('_', ' ')}",
+                    f"best accuracy at {str(position).replace('_', ' ')} (chance: 0.50)",
                     value="accuracy",
                     interval=("accuracy_low", "accuracy_high"),
                     n="n_prompts",
@@ -187,6 +189,11 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
     shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
     return shown.loc[everything.index].reset_index()
+
+
+def _chosen(p: float) -> str:
+    """The p-value of a layer that was chosen; empty if nothing was tested."""
+    return "" if pd.isna(p) else f", p = {p_text(p)}"
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:

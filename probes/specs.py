@@ -8,6 +8,7 @@ from interp import texts
 from interp.errors import UserError, shortened, unknown
 from interp.measurements.spec import Prompts, Spec
 from interp.options import FromText
+from interp.prompts.answers import Completion
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
@@ -29,6 +30,20 @@ class OfFacts(Spec):
         from interp.prompts.systems import load_facts
 
         return load_facts(source.system, data=source.data)
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The facts.
+
+        Raises:
+            UserError: a prompt asks for another kind of answer than the completion of a fact.
+        """
+        for prompt in prompts:
+            if not isinstance(prompt.answer, Completion):
+                raise UserError(
+                    f"prompt {shortened(prompt.id, 60)!r} is not a fact; expected facts, as "
+                    "returned by interp.load_facts or interp.read_facts"
+                )
+        return prompts
 
 
 class Familiarity(OfFacts):

@@ -77,7 +77,7 @@ def test_no_prompts_are_refused(call, organism):
 
 
 def test_models_of_a_run_are_names_or_loaded(pair):
-    for wrong, told in ((3, "models has 3, a int"), (["a", 3], "has 3"), ([], "models is empty")):
+    for wrong, told in ((3, "models has 3, an int"), (["a", 3], "has 3"), ([], "models is empty")):
         with pytest.raises(interp.UserError, match=told):
             interp.run(interp.Evaluate(), models=wrong, prompts=pair)
 
@@ -85,12 +85,14 @@ def test_models_of_a_run_are_names_or_loaded(pair):
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: interp.load_model(3), "the name of a model is 3, a int"),
-        (lambda: interp.load_prompts(3), "the name of a system is 3, a int"),
+        (lambda: interp.load_model(3), "the name of a model is 3, an int"),
+        (lambda: interp.load_prompts(3), "the name of a system is 3, an int"),
         (lambda: interp.load_prompts(limit="x"), "limit is 'x', a str"),
         (lambda: interp.load_prompts(seed="x"), "seed is 'x', a str"),
-        (lambda: interp.load_prompts(data=3), "data is 3, a int"),
-        (lambda: interp.read_pairs(3), "the table is a int"),
+        (lambda: interp.load_prompts(data=3), "data is 3, an int"),
+        (lambda: interp.read_pairs(3), "the table is an int"),
+        (lambda: interp.read_pairs("pairs.csv", templates=3), "templates is 3, an int"),
+        (lambda: interp.read_pairs("pairs.csv", templates=[3]), r"templates is \[3\], a list"),
         (lambda: interp.measurement(3), "the name of a measurement is 3"),
         (lambda: interp.study(None), "the name of a study is None"),
         (lambda: interp.train("irft", model="organism/rules-base"), "expected a training task"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.files import check_fits, write_whole, writing
 
@@ -211,9 +212,8 @@ def _files(source: str) -> list[Path]:
         and file.is_file()
     )
     if not files:
-        raise UserError(
-            f"{shortened(str(path))} holds no data file; expected {', '.join(_READERS)}"
-        )
+        shown = shortened(str(path))
+        raise UserError(f"{shown} holds no data file; expected {', '.join(_READERS)}")
     return files
 
 
@@ -290,7 +290,9 @@ def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                 return
             if len(cells) > 1 or "".join(cells).strip():
                 if len(cells) != len(header):
-                    raise ValueError(f"{place} has {len(cells)} cells; expected {len(header)}")
+                    hint = '; put a cell with a comma in "quotes"' * (len(cells) > len(header))
+                    many = counted(len(cells), "cell")
+                    raise ValueError(f"{place} has {many}; expected {len(header)}{hint}")
                 row = dict(zip(header, cells, strict=True))
                 yield place, {column: row[column] for column in read}
 
@@ -341,11 +343,10 @@ def _records(
 
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
     """The rows of an object of columns; a column is a list, or an object with one key per row."""
-    rows: dict[str, dict[str, object]] = {}
+    rows: dict[object, dict[str, object]] = {}
     for column in columns.of(list(data)):
         cells = data[column]
-        if isinstance(cells, list):
-            cells = {str(number): cell for number, cell in enumerate(cells)}
+        cells = dict(enumerate(cells)) if isinstance(cells, list) else cells
         if not isinstance(cells, dict):
             raise ValueError(f"the column {column} is {_quoted(cells)}; expected a list of cells")
         for name, cell in cells.items():
@@ -356,14 +357,13 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     import pyarrow.parquet as pq
 
-    # The file is opened here, since pyarrow mistakes some names for URLs, and read without pandas,
-    # because the metadata that pandas stores may be damaged.
+    # Opened here, since pyarrow mistakes some names for URLs. Metadata for pandas may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)
-    cells = [table.column(column).to_pylist() for column in read]
-    for number, values in enumerate(zip(*cells, strict=True), start=1):
-        yield f"row {number}", dict(zip(read, values, strict=True))
+    cells = {column: table.column(column).to_pylist() for column in read}
+    for number in range(table.num_rows):  # there may be rows, but none of the columns
+        yield f"row {number + 1}", {column: cells[column][number] for column in read}
 
 
 def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
@@ -382,7 +382,8 @@ def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
         return ". Its cells seem to be separated by another character; expected commas"
     if set(missing) <= {name.strip() for name in found}:
         return ". Some names have spaces around them; remove the spaces"
-    return ""
+    lower = set(missing) <= {name.lower() for name in found}
+    return ". Write the names in lower case" if lower else ""
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {

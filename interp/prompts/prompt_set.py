@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
 from interp.prompts.design import Cell, Design, Parts
@@ -99,7 +100,7 @@ class PromptSet(Sequence[Prompt]):
     def __repr__(self) -> str:
         about = {"sides": ", ".join(self.sides), **self.description}
         given = "".join(f"; {name}: {shortened(value, 80)}" for name, value in about.items())
-        return f"PromptSet({len(self):,} prompts of {self.system}{given})"
+        return f"PromptSet({counted(len(self), 'prompt')} of {self.system}{given})"
 
     @overload
     def __getitem__(self, index: int) -> Prompt: ...
@@ -195,7 +196,7 @@ class PromptSet(Sequence[Prompt]):
             UserError: fewer than one pair was requested.
         """
         if not isinstance(pairs, int) or pairs < 1:
-            raise UserError(f"the limit is {pairs!r}; expected a number of at least one pair")
+            raise UserError(f"the limit is {pairs!r}; expected at least one pair")
         chosen = [
             place
             for group in islice(self._design.order(seed), pairs)

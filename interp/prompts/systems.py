@@ -182,7 +182,8 @@ def load_facts(system: str = DEFAULT_SYSTEM, *, data: str | None = None) -> Prom
     if facts is None:
         raise UserError(
             f"the system {system!r} has no facts to probe; expected one with a method "
-            f"facts(*, data), such as {DEFAULT_SYSTEM}"
+            f"facts(*, data), such as {DEFAULT_SYSTEM}, or a table of your own facts (--data; in "
+            "Python interp.read_facts)"
         )
     facts.check()
     return facts

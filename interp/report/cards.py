@@ -30,7 +30,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
     for heading, content in parts.items():
         if content:
             lines += ["", f"## {heading}"] if heading else []
-            lines += ["", content.strip() if isinstance(content, str) else _table(content)]
+            lines += ["", content.strip("\n") if isinstance(content, str) else _table(content)]
     return "\n".join(lines) + "\n"
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-FIGURES = r"[\d.,()\[\]% −-]*$"
-"""Texts that are aligned like numbers, such as "0.689 (0.193)" or "0.69 [0.51, 0.82]"."""
+FIGURES = r"(?:[\d.,()\[\]% −-]|(?<=\d) to (?=[\d−-]))*$"
+"""Texts that are aligned like numbers: "0.689 (0.193)", "0.69 [0.51, 0.82]", "1.9 (0.6 to 3.4)"."""
 
 UNDEFINED = "undefined"
 """Text for an undefined statistic."""
@@ -183,10 +183,15 @@ def _byte_of_character() -> dict[str, int]:
 
 
 def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
-    """Text such as "0.689 (0.193)", the paper's form for means; empty if there is no mean."""
+    """Text such as "0.689 (0.193)", the paper's form for means; empty if there is no mean.
+
+    A mean of a single value has no standard deviation.
+    """
     return pd.Series(
         [
-            "" if pd.isna(mean) else f"{mean:.3f} ({deviation:.3f})"
+            ""
+            if pd.isna(mean)
+            else f"{mean:.3f}" + f" ({deviation:.3f})" * bool(pd.notna(deviation))
             for mean, deviation in zip(means, deviations, strict=True)
         ],
         index=means.index,

@@ -1,6 +1,7 @@
 """HTML: filled-in templates, tables, token heat maps and notebook displays."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -8,7 +9,7 @@ from itertools import groupby
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from interp.choices import TEMPLATE
 from interp.errors import UserError
@@ -48,6 +49,11 @@ def why_blank(frame: pd.DataFrame) -> str:
     return "blank: not measured, or no value"
 
 
+def breakable(name: str) -> Markup:
+    """A name that breaks, if it must, after a mark such as "_" instead of within a word."""
+    return Markup(re.sub(r"(?<=[_:/])(?=\w)", "<wbr>", str(escape(name))))
+
+
 def source(file: str) -> Markup:
     """A style sheet or script of interp/report/templates, included unchanged in a page."""
     loader = _environment().loader
@@ -64,7 +70,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(LONG=LONG, table_html=table_html, why_blank=why_blank, source=source)
+    environment.globals.update(
+        LONG=LONG, table_html=table_html, why_blank=why_blank, breakable=breakable, source=source
+    )
     return environment
 
 

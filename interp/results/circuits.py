@@ -99,9 +99,11 @@ class CircuitAnswers(Result):
         }
 
     def extent(self) -> str:
-        """The numbers of pairs and models."""
+        """The numbers of pairs and models, and the meaning of CMD."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
-        return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+        models = counted(len(self.measured.models()), "model")
+        meaning = "CMD is the mean distance from the whole model over circuit sizes; 0 is best."
+        return f"{pairs}, {models}. {meaning}"
 
     def headline(self) -> pd.DataFrame:
         """The smallest cmd for each model, next to that of random circuits."""

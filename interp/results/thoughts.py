@@ -198,8 +198,8 @@ class ThoughtEffects(Result):
         return " ".join(
             [
                 f"{model}: about {_percent(row['share'])} of what decides its answers passes "
-                f"through its thoughts (95% interval {_percent(row['share_low'])} to "
-                f"{_percent(row['share_high'])}; {counted(row['prompts'], 'prompt')}, "
+                f"through its thoughts (95% interval {_end(row['share_low'])} to "
+                f"{_end(row['share_high'])}; {counted(row['prompts'], 'prompt')}, "
                 f"{row['clusters']:,} independent groups). {_meaning(row)}",
                 f"It answers {_percent(accuracy['whole'])} of the prompts correctly after its own "
                 f"thought, {_percent(accuracy['direct'])} without one, and "
@@ -224,8 +224,8 @@ class ThoughtEffects(Result):
             return
         yield (
             f"The share differs most if {segment_label(str(found['factor']))} is {found['value']}: "
-            f"{_percent(found['share'])} ({_percent(found['share_low'])} to "
-            f"{_percent(found['share_high'])})."
+            f"{_percent(found['share'])} ({_end(found['share_low'])} to "
+            f"{_end(found['share_high'])})."
         )
 
 
@@ -245,7 +245,12 @@ def _meaning(row: Mapping[Hashable, Any]) -> str:
 
 def _percent(share: float) -> str:
     """A share as a percentage; estimates outside 0 to 1 are clipped."""
-    return f"{100 * min(max(share, 0.0), 1.0):.0f}%"
+    return _end(min(max(share, 0.0), 1.0))
+
+
+def _end(share: float) -> str:
+    """The end of an interval as a percentage, which may lie outside 0% to 100%, as in the table."""
+    return f"{round(100 * share) + 0:.0f}%".replace("-", "−")
 
 
 def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
@@ -254,14 +259,19 @@ def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) ->
     for name in names:
         columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
         shown[name] = [
-            "" if pd.isna(value) else f"{value:.2f}" + _interval(low, high)
+            "" if pd.isna(value) else _short(value) + _interval(low, high)
             for value, low, high in columns
         ]
     return shown
 
 
 def _interval(low: float, high: float) -> str:
-    return "" if pd.isna(low) else f" ({low:.2f} to {high:.2f})"
+    return "" if pd.isna(low) else f" ({_short(low)} to {_short(high)})"
+
+
+def _short(number: float) -> str:
+    """A number with two decimals; zero has no sign."""
+    return f"{round(number, 2) + 0.0:.2f}"
 
 
 def _shares(table: pd.DataFrame) -> "Axes":

@@ -264,16 +264,19 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.
-        what: name of a cluster, such as "pair".
+        what: "pair", "fact", or the factor whose values are the clusters.
     """
     found: set[Hashable] = set()
     for cluster in clusters:
         found.add(cluster)
         if len(found) >= FEWEST:
             return ""
+    several = "s" * (len(found) != 1)
+    plain = what in ("pair", "fact")
+    number = f"{what}{several}" if plain else f"distinct value{several} of {what}"
     return (
-        f"small sample: {len(found)} distinct value{'s' * (len(found) != 1)} of {what}; tests and "
-        f"intervals need at least {FEWEST}, so most tables leave them empty"
+        f"small sample: {len(found)} {number}; tests and intervals need at least {FEWEST}, so most "
+        "tables leave them empty"
     )
 
 

@@ -3,10 +3,11 @@ import json
 import pandas as pd
 import pytest
 
-from interp.cli import parse
+from interp.cli import main, parse
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT
 from interp.prompts.own.pairs import EXAMPLE
+from interp.report.formatting import p_text
 
 
 def probe(*arguments):
@@ -70,6 +71,13 @@ def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
     assert everything[["accuracy", "p_family"]].notna().all(axis=None)
     # The sides differ in a word of premise 2, and the last token of every prompt is the same.
     assert everything.set_index(["position", "layer"]).loc[("last_token", 0), "accuracy"] == 0.5
+    assert main(["report", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "best accuracy at premise2 (chance: 0.50)" in page
+    # The best layer is chosen, so its p is corrected for all layers and positions.
+    best = everything[everything["position"] == "premise2"].nlargest(1, "accuracy").iloc[0]
+    told = f"layer {best['layer']}, p = {p_text(best['p_family'])}: {best['accuracy']:.2f}"
+    assert told in page
 
 
 def test_linear_probes_are_split_by_interpretation(options, tmp_path):

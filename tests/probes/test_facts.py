@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.models.organisms import organism_card
-from interp.prompts.systems import load_facts
+from interp.prompts.systems import load_facts, load_prompts
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
 from interp_probes.results import FactFamiliarity, excluded, flag_shared
@@ -32,6 +32,13 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
         assert row.first_token_id == first
         assert row.first_token == organism.tokenizer.convert_ids_to_tokens(first)
         assert row.familiarity == pytest.approx(float(logits.softmax(-1)[first]), rel=1e-4)
+
+
+@pytest.mark.parametrize("spec", [Familiarity(), Knowledge()])
+def test_prompts_that_are_no_facts_are_refused(spec):
+    with pytest.raises(UserError, match=r"is not a fact; expected facts, as .*load_facts"):
+        spec.arranged(load_prompts(limit=1))
+    assert spec.arranged(some_facts()) == some_facts()
 
 
 def test_a_name_counts_with_and_without_the_space_that_the_template_writes():

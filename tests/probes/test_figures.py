@@ -54,6 +54,12 @@ def test_many_prompts_about_few_entities_are_not_drawn():
     assert is_remark_alone(ax)
 
 
+def test_a_dozen_pairs_that_the_table_tests_are_drawn():
+    table = rows("a/one", 4, failed=4, entities=12).replace({"n_prompts": {400: 24}})
+    ax = probe_accuracy(table[table["position"] == "premise2"])
+    assert lines(ax) == {"all", "control"}
+
+
 def test_a_panel_without_lines_says_so_in_its_middle_and_has_no_scale_of_layers():
     table = pd.concat([rows("a/one", 4, failed=80), rows("a/two", 4, failed=80, entities=2)])
     panels = probe_accuracy(table).figure.axes
@@ -65,7 +71,7 @@ def test_a_panel_without_lines_says_so_in_its_middle_and_has_no_scale_of_layers(
 def is_remark_alone(ax):
     (remark,) = ax.texts
     return (
-        remark.get_text() == "fewer than 50 prompts\nor 10 clusters"
+        remark.get_text() == "fewer than 20 prompts\nor 10 clusters"
         and remark.get_position() == (0.5, 0.5)
         and not len(ax.get_xticks())
     )

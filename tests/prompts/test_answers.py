@@ -72,7 +72,7 @@ def test_a_question_with_two_answers_contrasts_them_whatever_is_correct():
     ("make", "message"),
     [
         (lambda: yes_no(gold="No"), "gold is 'No', a str; expected True"),
-        (lambda: yes_no(gold=1), "gold is 1, a int; expected True"),
+        (lambda: yes_no(gold=1), "gold is 1, an int; expected True"),
         (lambda: yes_no(gold=None), "gold is None"),
         (lambda: Choice.between("Yes", NO, gold=True), "an option is 'Yes', a str"),
         (lambda: Choice((YES,), gold="Yes"), "expected at least two different names"),

@@ -34,7 +34,7 @@ def a_prompt(**changes):
     ("changes", "message"),
     [
         ({"id": ""}, "id is '', a str; expected a non-empty string"),
-        ({"id": 7}, "prompt '7': id is 7, a int"),
+        ({"id": 7}, "prompt '7': id is 7, an int"),
         ({"pair_id": None}, "pair_id is None"),
         ({"side": True}, "side is True"),
         ({"text": b"text"}, "text is b'text', a bytes"),

@@ -22,6 +22,10 @@ def test_a_card_by_hand():
     )
 
 
+def test_the_first_line_of_an_example_is_indented_like_the_rest():
+    assert "\n\n    one\n    two\n" in card({}, "set", {"Example": "    one\n    two"})
+
+
 def test_facts_are_named_by_the_way_to_them_and_tables_are_apart():
     values = {"f1_score": {"dev": 0.5, "test": {"a": 1}}, "rows": [{"x": 1}], "names": ["x", "y"]}
     assert list(facts(values)) == [

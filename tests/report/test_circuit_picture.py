@@ -34,6 +34,14 @@ def drawn(edges=EDGES, *, group=2):
     return str(circuit_picture(edges, PAIR, group=group, name="c", label="a circuit"))
 
 
+def test_letters_can_be_read_on_a_phone():
+    """The smallest have 11 pixels in the picture, which shrinks to its minimum width."""
+    html = drawn()
+    width = float(re.search(r'viewBox="0 0 ([\d.]+) ', html)[1])
+    least = float(re.search(r"min-width: ([\d.]+)px", html)[1])
+    assert 11 * least / width >= 9
+
+
 def test_every_edge_is_a_line_and_every_component_a_box():
     html = drawn()
     titles = set(re.findall(r"<title>(.*?)</title>", html))

@@ -31,6 +31,20 @@ def test_a_wide_table_is_folded_and_each_part_begins_with_the_names(capsys, monk
     assert sum("organism/llama-shallow  last_token" in line for line in lines) == 5
 
 
+def test_intervals_are_figures_and_are_not_numbered(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = {f"share_{i}": ["1.89 (0.61 to 3.36)", "-0.01 (-0.05 to 0.00)"] for i in range(4)}
+    names = {
+        "model": ["organism/thought-reader", "b"],
+        "kind": "counterpart",
+        "segment": "premise1",
+    }
+    print_table(pd.DataFrame({**names, **columns}), title="Shares")
+    shown = capsys.readouterr().out
+    assert "#" not in shown
+    assert shown.count("1.89 (0.61 to 3.36)") == 4
+
+
 def test_names_that_leave_no_room_for_figures_are_numbered(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     models = ["meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B-Instruct"]

@@ -116,5 +116,6 @@ def test_pieces_of_whole_characters_read_as_the_tokenizer_decodes_them(text):
 
 
 def test_means_are_written_with_their_deviation():
-    text = mean_with_sd(pd.Series([0.6894, float("nan")]), pd.Series([0.1931, float("nan")]))
-    assert text.tolist() == ["0.689 (0.193)", ""]
+    missing = float("nan")
+    text = mean_with_sd(pd.Series([0.6894, missing, 0.5]), pd.Series([0.1931, missing, missing]))
+    assert text.tolist() == ["0.689 (0.193)", "", "0.500"]

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import escape
 
 from interp.errors import UserError
-from interp.report.html import token_heat_map
+from interp.report.html import table_html, token_heat_map
 from tests.report.conftest import HOSTILE
 
 PROMPTS = pd.DataFrame({"prompt_id": ["p"], "side": ["rulebreaker"], "gold": ["No"]})
@@ -68,6 +68,14 @@ def test_scores_that_are_none_are_not_shaded(scores):
     html = heat_map(["Ġa", "Ġb"], scores=scores, segments=["premise1", "premise2"])
     assert shades(html) == [0.0, 0.0]
     assert ("undefined" in html) == bool(np.isnan(scores[0]))
+
+
+def test_names_in_the_first_column_break_after_their_marks():
+    frame = pd.DataFrame({"method": ["leave_one_out:donor", "a<b_c"], "site": ["resid_pre", "z"]})
+    html = table_html(frame, label="Methods")
+    assert "<td>leave_<wbr>one_<wbr>out:<wbr>donor</td>" in html
+    assert "<td>a&lt;b_<wbr>c</td>" in html
+    assert "<td>resid_pre</td>" in html
 
 
 def test_html_in_tokens_and_names_is_escaped():

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.measurements.specs import Thoughts
+from interp.report.page import TableItem
 from interp.results.measured import InMemory
 from interp.results.thoughts import ThoughtEffects
 from tests.support.prompts import some_prompts
@@ -49,6 +50,17 @@ def result(share_of, *, models=("org/model",), effect=2.0):
         "sentence_effects": more,
     }
     return ThoughtEffects(InMemory(Thoughts(), PROMPTS, tables))
+
+
+def test_intervals_in_words_are_those_of_the_table():
+    found = result(lambda prompt: -0.04)
+    (row,) = found.mediation().query("segment == 'all'").to_dict("records")
+    low, high = (
+        f"{100 * row[name]:.0f}%".replace("-", "−") for name in ("share_low", "share_high")
+    )
+    assert low.startswith("−")
+    assert "about 0% of what decides its answers passes" in found.in_words()
+    assert f"(95% interval {low} to {high};" in found.in_words()
 
 
 def test_an_answer_that_is_read_from_the_thought():
@@ -116,3 +128,10 @@ def test_every_item_is_shown(tmp_path):
     for item in report.sections[0].items:
         if hasattr(item, "draw"):
             item.draw().figure.savefig(tmp_path / f"{item.name}.png")
+
+
+def test_zero_has_no_sign_in_tables():
+    items = [item for item in result(lambda prompt: -0.0004).items() if isinstance(item, TableItem)]
+    shown = pd.concat([table.astype(str) for item in items for _, table in item.shown])
+    assert not shown.map(lambda cell: "-0.00" in str(cell)).any(axis=None)
+    assert shown["share"].str.startswith("0.00 (").any()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from string import Formatter
 
 from interp.choices import RESERVED
-from interp.errors import UserError, shortened
+from interp.errors import UserError, nearest, shortened
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import TAKEN
@@ -77,7 +77,8 @@ class Layout:
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
-                f"{TEXT}, or a column for each segment"
+                f"{TEXT}, or a column for each segment. If one is the index of a data frame, use "
+                "reset_index()"
             )
         others = [name for name in columns if name not in (*REQUIRED, OPTIONS, TEXT)]
         if TEXT in columns:
@@ -221,13 +222,16 @@ def _check_segments(names: Sequence[str]) -> None:
 def _check_known(names: Sequence[str]) -> None:
     """Reject columns, such as notes, that would become part of the prompts by mistake."""
     if unknown := [name for name in names if not _KNOWN.fullmatch(name)]:
+        first = shortened(unknown[0], 60)
+        near = nearest(unknown[0], SEGMENTS)
+        meant = f"Did you mean {near}? " if near else ""
+        others = f" (likewise {shortened(', '.join(unknown[1:]), 100)})" if unknown[1:] else ""
         template = "\\n".join(f"{{{name}}}" for name in names)
         raise UserError(
-            f"the column {shortened(unknown[0], 60)!r} is neither a known segment nor a factor. If "
-            f"it is not part of the prompt, call it {FACTOR}{shortened(unknown[0], 60)}; if it "
-            f"is, name all segments in a template, such as '{shortened(template)}' (--template; in "
-            f"Python templates=). Known names are {', '.join(SEGMENTS)}, also numbered, such as "
-            "premise1"
+            f"the column {first!r} is neither a known segment nor a factor{others}. {meant}If it "
+            f"is not part of the prompt, call it {FACTOR}{first}; if it is, name all segments in a "
+            f"template, such as '{shortened(template)}' (--template; in Python templates=). Known "
+            f"names are {', '.join(SEGMENTS)}, also numbered, such as premise1"
         )
 
 

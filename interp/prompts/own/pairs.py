@@ -14,7 +14,8 @@ import pandas as pd
 
 from interp.choices import OWN_PAIRS
 from interp.console import counted
-from interp.errors import UserError, shortened
+from interp.errors import UserError, nearest, shortened
+from interp.errors import described as described_value
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
@@ -108,7 +109,7 @@ def holds_pairs(source: str) -> bool:
 
 @dataclass(frozen=True)
 class OwnPairs(System):
-    """The system of a user's own pairs, in the file given as `--data FILE`."""
+    """A user's own pairs, from the table given as `--data FILE`."""
 
     templates: tuple[str, ...] = ()
 
@@ -143,8 +144,10 @@ system = OwnPairs()
 
 def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[str]]:
     """The prompts of all rows without a fault, and the faults."""
-    rows = rows_of(source, REQUIRED)
     phrasings = (templates,) if isinstance(templates, str) else templates
+    if not isinstance(phrasings, Sequence) or not all(isinstance(one, str) for one in phrasings):
+        raise UserError(f"templates is {described_value(templates)}; expected texts")
+    rows = rows_of(source, REQUIRED)
     layout = Layout.of(list(rows[0].cells), phrasings)
     made: list[tuple[str, Prompt]] = []
     found: list[Fault] = []
@@ -188,7 +191,12 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
         groups[prompt.pair_id].append((where, prompt))
     named = (dict.fromkeys(prompt.side for _, prompt in own) for own in groups.values())
     counts = Counter(chain.from_iterable(named))
-    sides = [side for side in counts if 2 * counts[side] >= len(groups)]
+    sides: list[str] = []
+    for side in (side for side in counts if 2 * counts[side] >= len(groups)):
+        # Of two similar names that never occur in one pair, the second is a misspelling.
+        near = nearest(side, sides)
+        if not near or any({near, side} <= {p.side for _, p in own} for own in groups.values()):
+            sides.append(side)
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
         own: dict[str, str] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.errors import UserError
+from interp.errors import UserError, kind_of
 from interp.prompts.files import Row, read_rows
 
 Source = str | Path | pd.DataFrame
@@ -21,7 +21,7 @@ def rows_of(source: Source, required: Sequence[str]) -> list[Row]:
     """
     if not isinstance(source, str | Path | pd.DataFrame):
         raise UserError(
-            f"the table is a {type(source).__name__}; expected a file or a data frame, such as "
+            f"the table is {kind_of(source)}; expected a file or a data frame, such as "
             "pandas.DataFrame(rows)"
         )
     if not isinstance(source, pd.DataFrame):

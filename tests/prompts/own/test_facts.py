@@ -58,7 +58,9 @@ def test_a_file_of_facts_is_found_by_its_columns(tmp_path, capsys):
         assert main([*words, "--out", str(folder / part)]) == 0
         assert len(pd.read_csv(folder / part / table))
     assert main(["probe", "familiarity", "--system", "pairs"]) == 2
-    assert "the columns fact, text, answer" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "the columns fact, text, answer" in told
+    assert "small sample: 3 facts; tests" in told
 
 
 def test_a_model_is_asked_for_them(organism):

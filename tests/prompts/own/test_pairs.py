@@ -140,6 +140,8 @@ def test_templates_are_phrasings():
         (table().assign(options="Yes/No"), 'such as "Yes|No"'),
         (table().assign(options="Yes"), 'such as "Yes/yes|No/no"'),
         (table().assign(note="x"), "the column 'note' is neither a known segment nor a factor"),
+        (table().assign(note="x", weight=2), "nor a factor (likewise weight)"),
+        (table().assign(questoin="x"), "Did you mean question?"),
         (table().assign(weight=2), "{premise1}\\n{question}\\n{weight}"),
         (table().assign(**{"": 0}), "the column '' is the index of a data frame"),
         (table().assign(**{"Unnamed: 0": 0}), "is the index of a data frame"),
@@ -192,6 +194,13 @@ def test_a_misspelled_side_is_the_one_fault():
     assert fault == expected
     rows.loc[5, "side"] = " b "
     assert faults(rows) == []
+    # Of two pairs, each name of the side is in half.
+    two = many(2).replace({"side": {"b": "does_not"}})
+    two.loc[3, "side"] = "does_nt"
+    assert faults(two) == [
+        "row 4: pair 1 has the side 'does_nt', found in only 1 of 2 pairs; expected one of a, "
+        "does_not"
+    ]
 
 
 def test_a_row_without_a_pair_is_the_one_fault():
@@ -245,7 +254,13 @@ def test_a_list_of_options_in_json_is_refused_with_the_right_form(tmp_path):
         read_pairs(file)
 
 
+def test_an_index_that_names_the_pairs_is_pointed_out():
+    with pytest.raises(UserError, match=r"columns pair are missing; .*reset_index\(\)"):
+        read_pairs(table().set_index("pair"))
+
+
 def test_a_set_says_what_it_is():
+    assert repr(read_pairs(table())[:1]).startswith("PromptSet(1 prompt of pairs;")
     assert repr(read_pairs(table())) == (
         "PromptSet(2 prompts of pairs; sides: a, b; data: a data frame)"
     )
@@ -292,6 +307,15 @@ def test_a_template_is_for_pairs_of_ones_own():
         PromptSource(template=("{premise1}",))
 
 
+def test_validate_shows_the_first_prompt_of_parquet(tmp_path, capsys):
+    from interp.cli import main
+
+    file = tmp_path / "pairs.parquet"
+    EXAMPLE.to_parquet(file, index=False)
+    assert main(["validate", str(file)]) == 0
+    assert "no faults: 4 pairs of follows, does_not; the first prompt:" in capsys.readouterr().err
+
+
 def test_published_data_are_not_taken_for_pairs(tmp_path):
     file = tmp_path / "published.csv"
     file.write_text("id,premise1\n1,x\n")
@@ -317,7 +341,7 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     told = capsys.readouterr().err
     assert "has no faults: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
     assert "segments: premise1, premise2, question" in told
-    assert "small sample: 4 distinct values of pair" in told
+    assert "small sample: 4 pairs; tests" in told
     edited = file.read_text()
     assert main(["dataset", "pairs", "--out", str(file)]) == 2
     assert file.read_text() == edited
