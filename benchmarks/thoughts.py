@@ -35,7 +35,7 @@ from interp.scoring.shared_prefix import read_all
 HIDDEN, LAYERS = 256, 4
 PAIRS, DRAWS, SENTENCES = 1, 4, 12
 REPEATS = 3
-BUDGETS = (512, 1024, 2048)
+BUDGETS = (512, 1024, 2048, 4096)
 
 SAID = (
     "Look at what the first premise says about the person in question. ",

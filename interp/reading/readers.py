@@ -127,13 +127,18 @@ class CausalReader(Reader):
         )
         return logits[:, -count:].float()
 
-    def read_prefixes(self, token_ids: Int[Tensor, "family prefix"]) -> KeyValues:
+    def read_prefixes(
+        self, token_ids: Int[Tensor, "family prefix"], past: Cache | None = None
+    ) -> KeyValues:
         """Keys and values of each layer, (family x prefix, key-value head, size).
 
         Prefixes are padded on the right, so no real token attends to padding and no mask is needed.
+        If `past` holds the first columns, only the others are read, returned and added to it.
         """
-        positions = torch.arange(token_ids.shape[1], device=token_ids.device)[None]
-        return self._key_values(token_ids, torch.ones_like(token_ids), positions, empty())
+        start = 0 if past is None else past.get_seq_length()
+        positions = torch.arange(start, token_ids.shape[1], device=token_ids.device)[None]
+        mask = torch.ones_like(token_ids)
+        return self._key_values(token_ids[:, start:], mask, positions, past or empty())
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
         """Keys and values of the columns after `past`, as in `read_prefixes`; extends `past`."""

@@ -19,7 +19,15 @@ from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_
 from interp.models.model import Model
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.readers import CausalReader
-from interp.reading.shared_batches import Part, Prefixes, SharedBatch, shared_batches
+from interp.reading.shared_batches import (
+    PASS_TOKENS,
+    Part,
+    Prefixes,
+    SharedBatch,
+    Tokens,
+    shared_batches,
+    shared_tokens,
+)
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, safe_width
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, predict
@@ -27,32 +35,68 @@ from interp.scoring.answers import Predictions, predict
 _Result = TypeVar("_Result")
 
 
+@dataclass(slots=True)
+class LastPrefixes:
+    """The prefixes of the batch that was read last, for a batch that begins with their tokens."""
+
+    tokens: Sequence[Tokens] = ()
+    """The tokens of each prefix."""
+    states: KeyValues | None = None
+    places: Int[Tensor, "prefix position"] | None = None
+    """The index into `states` of the token at each position."""
+
+    def beginning(self, tokens: Tokens) -> tuple[int, KeyValues]:
+        """The number of initial tokens that were read, and their keys and values."""
+        counts = [shared_tokens(tokens, own) for own in self.tokens]
+        if self.states is None or self.places is None or max(counts) <= PASS_TOKENS:
+            return 0, []
+        places = self.places[counts.index(max(counts)), : max(counts)]
+        return len(places), [(keys[places], values[places]) for keys, values in self.states]
+
+
 def predict_batch(
-    model: Model, batch: Batch, answer_tokens: AnswerTokenizer
+    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, last: LastPrefixes | None = None
 ) -> Iterator[tuple[Batch, Predictions]]:
     """A batch's prompts in plain batches, in order, with the predictions of their answers.
 
-    A `SharedBatch` requires one pass over its prefixes and one over each part. Use this function
-    within `model.measuring()`.
+    A `SharedBatch` requires one pass over its prefixes and one over each part. Tokens with which
+    the prefixes of `last` begin are not read again, and its content is replaced by the prefixes of
+    this batch. Use this function within `model.measuring()`.
     """
     if not isinstance(batch, SharedBatch):
         yield batch, predict(model, batch, answer_tokens)
         return
-    states, places = _read_prefixes(CausalReader(model), batch.prefixes)
+    last = LastPrefixes() if last is None else last
+    states, places = _read_prefixes(CausalReader(model), batch.prefixes, last)
+    last.tokens, last.states, last.places = _tokens_of(batch.prefixes), states, places
     for part in batch.parts:
         prompts = _prompts_of(batch, part)
         past = gathered(states, _source(batch, part, places))
         yield prompts, predict(model, prompts, answer_tokens, past=past)
 
 
+def _tokens_of(prefixes: Prefixes) -> list[Tokens]:
+    if isinstance(prefixes, Tensor):
+        return [tuple(row) for row in prefixes.tolist()]
+    return [prompt.token_ids for prompt in prefixes.prompts]
+
+
 def _read_prefixes(
-    reader: CausalReader, prefixes: Prefixes
+    reader: CausalReader, prefixes: Prefixes, last: LastPrefixes
 ) -> tuple[KeyValues, Int[Tensor, "prefix position"]]:
     """Keys and values of the prefixes' tokens, and the index in them of each prefix's tokens."""
     if isinstance(prefixes, Tensor):
         places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
-        return reader.read_prefixes(prefixes), places
-    states, places = _read_prefixes(reader, prefixes.prefixes)
+        if len(prefixes) > 1:  # these begin differently, so at most one continues what was read
+            return reader.read_prefixes(prefixes), places
+        read, states = last.beginning(tuple(prefixes[0].tolist()))
+        if not read:
+            return reader.read_prefixes(prefixes), places
+        if read == prefixes.shape[1]:
+            return states, places
+        past = gathered(states, places[:, :read], kept=True)
+        return joined([states, reader.read_prefixes(prefixes, past)]), places
+    states, places = _read_prefixes(reader, prefixes.prefixes, last)
     missing = prefixes.token_ids.shape[1] - places.shape[1]
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
@@ -168,10 +212,11 @@ def read_all(
     while len(found) < len(prompts):
         waiting = [index for index in range(len(prompts)) if index not in found]
         left = [prompts[index] for index in waiting]
+        last = LastPrefixes()
         for places, batch in answer_batches(model, left, batch_tokens=budget.tokens):
             try:
                 with torch.inference_mode():
-                    parts = predict_batch(model, batch, answer_tokens)
+                    parts = predict_batch(model, batch, answer_tokens, last)
                     results = [result for _, predictions in parts for result in read(predictions)]
             except RuntimeError as error:
                 if len(places) == 1 or not is_out_of_memory(error):
