@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
 
 from interp.cli.measure import Measure
-from interp.cli.parser import Parser, program
+from interp.cli.parser import Parser, program, with_help
 from interp.errors import UserError, printable, shortened
 from interp.measurements.spec import Spec, find_spec
 from interp.options import OptionError
@@ -145,9 +145,8 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
     try:
         command.run(parsed)
     except OptionError as error:
-        raise UserError(
-            f"{shortened(str(error), LONGEST_MESSAGE)}; see {parsed.program} --help"
-        ) from error
+        message = shortened(str(error), LONGEST_MESSAGE)
+        raise UserError(with_help(message, parsed.program)) from error
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:

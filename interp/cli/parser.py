@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print a mistake in one line and exit with code 2."""
         message = " ".join(message.removeprefix("argument ").split())
-        self.exit(2, f"error: {message}; see {self.prog} --help\n")
+        self.exit(2, f"error: {with_help(message, self.prog)}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Check that a value is one of the choices; otherwise suggest the nearest choice."""
@@ -67,6 +67,11 @@ class Parser(argparse.ArgumentParser):
     def _options(self) -> Iterator[str]:
         for action in self._actions:
             yield from action.option_strings
+
+
+def with_help(message: str, program: str) -> str:
+    """A message about an option, and the command that explains it."""
+    return f"{message}{' See' if message.endswith('?') else '; see'} {program} --help"
 
 
 def program() -> str:

@@ -86,7 +86,7 @@ LONG = "x" * 300
     ("arguments", "message"),
     [
         (["atribute"], "did you mean attribute?"),
-        (["attribute", "--limt", "5"], "did you mean --limit?; see interp attribute --help"),
+        (["attribute", "--limt", "5"], "did you mean --limit? See interp attribute --help"),
         (
             ["attribute", "--methods", "attention", "captum:deep-lift"],
             "did you mean captum:deep_lift?",
@@ -163,7 +163,7 @@ def test_a_file_where_a_folder_belongs_is_refused(capsys, tmp_path):
     ("arguments", "message"),
     [
         (["attribute", "--methods", "grad"], "see python -m interp attribute --help"),
-        (["attribute", "--limt", "5"], "see python -m interp attribute --help"),
+        (["attribute", "--limt", "5"], "See python -m interp attribute --help"),
         (["attribute", "--model", "x" * 300], "see python -m interp attribute --help"),
         (["run"], "got no study; expected one of"),
         (["train"], "got no task; expected one of"),

@@ -215,8 +215,14 @@ def _check_segments(names: Sequence[str]) -> None:
         if not re.fullmatch(_NAME, name) or name in RESERVED:
             raise UserError(
                 f"the column {shortened(name, 60)!r} cannot be a segment: expected a name of "
-                f"letters, digits and underscores, other than {', '.join(RESERVED)}"
+                f"letters, digits and underscores, other than {', '.join(RESERVED)}; if it is not "
+                f"part of the prompt, call it {_as_factor(name)}"
             )
+
+
+def _as_factor(column: str) -> str:
+    """A name with which a column is a factor."""
+    return f"{FACTOR}{'own_' * (column in TAKEN)}{shortened(column, 60)}"
 
 
 def _check_known(names: Sequence[str]) -> None:
@@ -229,9 +235,9 @@ def _check_known(names: Sequence[str]) -> None:
         template = "\\n".join(f"{{{name}}}" for name in names)
         raise UserError(
             f"the column {first!r} is neither a known segment nor a factor{others}. {meant}If it "
-            f"is not part of the prompt, call it {FACTOR}{first}; if it is, name all segments in a "
-            f"template, such as '{shortened(template)}' (--template; in Python templates=). Known "
-            f"names are {', '.join(SEGMENTS)}, also numbered, such as premise1"
+            f"is not part of the prompt, call it {_as_factor(unknown[0])}; if it is, name all "
+            f"segments in a template, such as '{shortened(template)}' (--template; in Python "
+            f"templates=). Known names are {', '.join(SEGMENTS)}, also numbered, such as premise1"
         )
 
 

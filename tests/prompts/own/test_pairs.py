@@ -1,6 +1,7 @@
 """Pairs of one's own: what a table becomes, and what is wrong with one."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -171,6 +172,15 @@ def many(pairs=12):
         for row in ROWS
     ]
     return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("column", ["note", "weight", "id", "my note", "prompt_id"])
+def test_the_suggested_name_of_a_stray_column_is_accepted(column):
+    with pytest.raises(UserError) as refused:
+        read_pairs(many().assign(**{column: "SECRET"}))
+    name = re.search(r"call it (factor_[\w ]+)", str(refused.value))[1]
+    found = read_pairs(many().assign(**{name: "SECRET"}))
+    assert [prompt.text for prompt in found] == [prompt.text for prompt in read_pairs(many())]
 
 
 @pytest.mark.parametrize("column", ["note", "weight", "id", "Unnamed: 0", "answer_key"])
