@@ -34,7 +34,7 @@ def question(number: int) -> Prompt:
     thing, color = THINGS[number % 6], COLOURS[number // 6 % 3]
     return Prompt(
         id=f"q{number}",
-        text=f"Number {number}: the {thing} is {color}. Which color has the {thing}?",
+        text=f"Number {number}: the {thing} is {color}. Which colour has the {thing}?",
         segments={"question": (0, 6)},
         answer=Choice(OPTIONS, gold=color),
         pair_id=f"q{number}",
