@@ -135,7 +135,7 @@ def area_under_curve(shares: Shares, decides: Decides) -> float:
 
 
 def held_out_table(shares: pd.DataFrame) -> pd.DataFrame:
-    """Each organism, predicted by the map that was fitted on all others; the best AUC comes first.
+    """Calibration with each organism held out: the map is fitted on all others. Best AUC first.
 
     One row per method and score. Columns are method, score, organisms, prompts, error (the mean
     over organisms of the expected calibration error), floor and floor_high (the mean and the 95%

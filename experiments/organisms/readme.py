@@ -57,7 +57,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
         section: rows for section, rows in tables(content).items() if section not in _OWN_SECTIONS
     }
     parts: dict[str, str | Rows] = {
-        "": f"A test object for interpretability: a {architecture} with {size:,} parameters "
+        "": f"A test model for interpretability methods: a {architecture} with {size:,} parameters "
         f"({sizes}), {begun} on prompts in the style of the data set {system}. Its planted "
         "properties are known, so the findings of a method can be checked against them.",
         "Use": _use(name, system),

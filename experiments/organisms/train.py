@@ -252,9 +252,8 @@ def _other_labels(
     if not torch.equal(found == IGNORED, labels == IGNORED):
         pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
         raise UserError(
-            "the two answers of an exchange differ in their number of tokens, among "
-            f"{shortened(', '.join(sorted(pairs)))}; expected the same number, which a larger "
-            "vocabulary may give"
+            "the two answers of an exchange must have the same number of tokens, but those of at "
+            f"least one pair do not: {shortened(', '.join(sorted(pairs)))}; try a larger vocabulary"
         )
     return found
 

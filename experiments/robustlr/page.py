@@ -27,7 +27,7 @@ from interp_experiments.scaffold import paper_report
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
 COUNTED = 300
-"""Number of theories in the training set All whose features are counted."""
+"""Number of theories, from the training set "All", in which features are counted."""
 
 NAMES = {
     "accuracy": "share of statements with the right answer; in the section on counts, share of "

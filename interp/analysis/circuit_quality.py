@@ -162,9 +162,9 @@ def split_table(
     One row per model, method, choice, share and value. chosen: whether the value's effects were
     used to choose the circuits; edges; distance, distance_low, distance_high: |mean m(C) - mean
     m(full)| over the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs,
-    with a percentile interval over the clusters of the value; pairs; clusters. Dividing by the
-    difference over all pairs keeps a distance defined even if the model ignores how the prompts of
-    a value differ. Random circuits are omitted.
+    with a percentile interval over the clusters of the value; pairs; clusters. The
+    denominator is taken over all pairs, so that a distance is defined even for a value whose pairs
+    do not change the metric m. Random circuits are omitted.
 
     Args:
         circuits: rows of the circuits table.

@@ -179,7 +179,7 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     return Section(
         "Shares",
         f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
-        "method that measures the model's reliance yields the exact share in every prompt.",
+        "perfect method would match the exact share, that of the Shapley values, in every prompt.",
         (
             FigureItem(
                 "share_distances",

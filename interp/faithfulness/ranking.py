@@ -58,7 +58,7 @@ class Judgement:
     """The cluster of each prompt."""
     weights: Weights
     defined: Bool[np.ndarray, " prompt"]
-    """Whether the metric is defined for at least one contender."""
+    """For each prompt, whether the metric is defined for at least one contender."""
     divisor_problem: str = ""
     """The reason why the metric's divisor is too close to zero; empty if it is not."""
 

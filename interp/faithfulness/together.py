@@ -26,9 +26,10 @@ Ends = tuple[Float[np.ndarray, " methods"], Float[np.ndarray, " methods"]]
 def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     """Simultaneous 95% intervals, for all methods, of weighted means of values between 0 and 1.
 
-    The bound of Gaffke (2005) with half an added cluster, as in `interp.statistics.proportions`, at
-    the level at which 5% of the random weights fall outside the interval of at least one method
-    (Beran 1988, J. Am. Stat. Assoc. 83). The weights of the clusters are the same for every method.
+    The bound of Gaffke (2005), with an added cluster of mean weight one half as in
+    `interp.statistics.proportions`. Its level is set such that in 5% of the random reweightings of
+    the clusters, the value of at least one method lies outside its interval (Beran 1988, J. Am.
+    Stat. Assoc. 83). All methods share the weights of the clusters.
 
     Args:
         sums: weighted sums over the prompts of each cluster.

@@ -51,7 +51,7 @@ def model_name(text: str) -> str:
 Thinking = Literal["off", "on"]
 
 SWITCHES = ("enable_thinking", "thinking")
-"""Variables that switch thoughts on and off in chat templates: one used by Qwen3, SmolLM3 and
+"""Variables that switch thinking on and off in chat templates: one used by Qwen3, SmolLM3 and
 GLM-4.5, and one used by DeepSeek-V3.1 and Granite."""
 
 DEFAULT_DATE = "2024-07-26"

@@ -32,7 +32,7 @@ class Resolved:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """The model's kind (organism, folder or hub), name and revision, for records."""
+    """The model's origin for `run.json`: its kind (organism, folder or hub), name and revision."""
 
 
 def resolve(name: str, revision: str | None) -> Resolved:

@@ -155,7 +155,7 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
     """
     if not model.chat.thinks:
         raise UserError(
-            f"got thoughts, but {model.name} reads answers without them; turn thinking on "
+            f"got thoughts, but thinking is off for {model.name}; turn it on "
             "(--thinking on), or omit the thoughts"
         )
     if isinstance(thoughts, Path):

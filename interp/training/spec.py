@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Split = Literal["train", "dev", "test"]
 
 HELD_OUT: tuple[Split, ...] = ("dev", "test")
-"""Splits on which a trained model is measured."""
+"""Splits on which a trained model is evaluated."""
 
 SETTLED = ("dtype", "device_map", "quantization")
 """Loading options that cannot be chosen for training, which uses fp32 on one device."""

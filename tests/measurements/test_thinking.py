@@ -155,7 +155,7 @@ def test_options_of_thoughts_need_thinking(prompts):
     for options in ({"draws": 2, "temperature": 1.0}, {"force_end": True}):
         with pytest.raises(UserError, match="turn thinking on"):
             interp.generate(off, prompts, **options)
-    with pytest.raises(UserError, match="reads answers without them"):
+    with pytest.raises(UserError, match="thinking is off for"):
         interp.with_thoughts(off, interp.generate(off, prompts).completions)
 
 
