@@ -106,7 +106,7 @@ def simulated(
     Args:
         rng: source of all random draws.
         planted: the share of the entities that follow the thought.
-        entities: number of entities, the clusters.
+        entities: number of entities; each is a cluster.
         draws: thoughts per prompt.
         prompts: prompts about each entity; the donor of each is a prompt about another entity.
         graded: whether each entity follows the thought to some degree, on average `planted`.

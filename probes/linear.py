@@ -251,7 +251,8 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
     """The 95% interval of the share of correct predictions; NaN if a half has only one entity pair.
 
-    The error of each half depends on both halves, and the two are fully correlated near chance.
+    The estimate from each half depends on both halves, and near chance the two estimates are fully
+    correlated.
     The standard error is therefore the mean of the two halves' errors, each clustered by entity
     pair, and the degrees of freedom of Student's t are those of the half with fewer entity pairs.
     The interval is Wilson's for the number of independent trials that would give that standard

@@ -112,8 +112,8 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "The paper reports a weak negative correlation over its ten models. Across "
                 "forms, rho mixes perplexity with the effects of the forms; within a form it "
                 "does not, since questions are ranked among those of one model and form. Rows "
-                f"for {tables.TOGETHER!r} combine the models that read the questions or, for the "
-                "mirror, the mirror; they are blank if no model does. Intervals: percentile "
+                f"for {tables.TOGETHER!r} combine the models that read the set in question, the "
+                "questions or their mirror; they are blank if no model does. Intervals: percentile "
                 "bootstrap over interpretations.",
             ),
         ),

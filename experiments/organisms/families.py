@@ -150,7 +150,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
 
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
-    """The text of 400 evenly spaced training steps."""
+    """The text of at least 400 evenly spaced training steps, or of all if there are fewer."""
     stride = max(1, recipe.steps // 400)
     steps = map(text.lessons, range(0, recipe.steps, stride))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)

@@ -122,8 +122,8 @@ class TrainingSet(RobustLR):
 
     set: str = "All"
     distractors: int | None = None
-    """Give each statement its own theory, with at most this many sentences that do not decide it;
-    None if six statements share a whole theory, as published."""
+    """Give each statement its own theory, with at most this many sentences that do not decide the
+    statement; with None, six statements share a whole theory, as published."""
 
     def _description(self) -> dict[str, str]:
         return {"split": "test"}

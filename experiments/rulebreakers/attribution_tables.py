@@ -126,7 +126,7 @@ def familiarity(results: Results) -> pd.DataFrame:
     finding, because they would repeat the same test.
 
     The columns that end in `_paper` are the paper's test: Welch's, which counts a city once for
-    each pair of prompts about it, and so rejects most true hypotheses of no difference.
+    each pair of prompts about it, and so rejects most true null hypotheses.
     """
     pairs = results.pairs()
     tested = _compared(results, pairs, "familiarity")

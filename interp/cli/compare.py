@@ -181,7 +181,7 @@ def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequenc
         raise UserError(f"the runs have the systems {', '.join(systems)}; expected one system")
     common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
     if not common:
-        raise UserError("no model is in all of these runs; measure a model with every seed")
+        raise UserError("no model is in all of these runs; measure the same model in each of them")
     if missing := [name for name in named if name not in common]:
         raise UserError(
             f"{missing[0]} is not among the models of all these runs: "
