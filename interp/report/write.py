@@ -253,8 +253,8 @@ TERMS: Mapping[str, str] = {
     "side": "role of a prompt within its pair, such as rulebreaker or non_rulebreaker",
     "segment": "a named part of a prompt: premise1 in tables is premise 1 in figures",
     "score": "value that an attribution method assigns to a token or a segment, raw and signed",
-    "share": "absolute value of a score divided by the sum of absolute scores over the whole prompt, "
-    "from 0 to 1; for a circuit, the fraction of all edges that it contains",
+    "share": "absolute value of a score divided by the sum of absolute scores over the whole "
+    "prompt, from 0 to 1; for a circuit, the fraction of all edges that it contains",
     "ratio": "mean score of a token of one segment divided by that of another; 1 if they are equal",
     "unnormalized": "summed score of one segment divided by that of another; unlike a ratio, "
     "which compares means over tokens, it grows with the length of the first segment",
@@ -276,7 +276,7 @@ TERMS: Mapping[str, str] = {
 
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
-    """The general terms in a page's text and the study's own, with meanings, in alphabetical order."""
+    """The general terms in a page's text and the study's own, with meanings, sorted by name."""
     words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
     used = sorted(words, key=str.lower)
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)
