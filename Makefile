@@ -48,7 +48,7 @@ test-slurm: setup
 
 # The share of lines that the fast tests run, in build/coverage; about twice the time of make test.
 coverage: setup
-	$(TEST_ENV) $(BIN)/python -m coverage run -m pytest -m "not slow"
+	$(TEST_ENV) $(BIN)/python -m coverage run -m pytest -n 2 --dist loadscope -m "not slow"
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m coverage html
 	$(BIN)/python -m coverage report --skip-covered
