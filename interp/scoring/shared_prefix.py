@@ -45,13 +45,17 @@ class LastPrefixes:
     places: Int[Tensor, "prefix position"] | None = None
     """The index into `states` of the token at each position."""
 
-    def beginning(self, tokens: Tokens) -> tuple[int, KeyValues]:
-        """The number of initial tokens that were read, and their keys and values."""
+    def take(self, tokens: Tokens) -> tuple[int, KeyValues]:
+        """The number of initial tokens that were read, and their keys and values; drop the rest."""
+        states, self.states = self.states, None
         counts = [shared_tokens(tokens, own) for own in self.tokens]
-        if self.states is None or self.places is None or max(counts) <= PASS_TOKENS:
+        if states is None or self.places is None or max(counts) <= PASS_TOKENS:
             return 0, []
         places = self.places[counts.index(max(counts)), : max(counts)]
-        return len(places), [(keys[places], values[places]) for keys, values in self.states]
+        return len(places), [
+            (keys[places.to(keys.device)], values[places.to(values.device)])
+            for keys, values in states
+        ]
 
 
 def predict_batch(
@@ -87,9 +91,8 @@ def _read_prefixes(
     """Keys and values of the prefixes' tokens, and the index in them of each prefix's tokens."""
     if isinstance(prefixes, Tensor):
         places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
-        if len(prefixes) > 1:  # these begin differently, so at most one continues what was read
-            return reader.read_prefixes(prefixes), places
-        read, states = last.beginning(tuple(prefixes[0].tolist()))
+        # Several prefixes begin differently, so what was read can save tokens of one at most.
+        read, states = last.take(tuple(prefixes[0].tolist())) if len(prefixes) == 1 else (0, [])
         if not read:
             return reader.read_prefixes(prefixes), places
         if read == prefixes.shape[1]:
