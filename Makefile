@@ -46,7 +46,7 @@ test-all: setup
 test-slurm: setup
 	$(TEST_ENV) $(BIN)/python -m pytest --slurm tests/slurm
 
-# The share of lines that the fast tests run, in build/coverage; about twice the time of make test.
+# The share of lines that the fast tests run, in build/coverage; about 20 minutes on two cores.
 coverage: setup
 	$(TEST_ENV) $(BIN)/python -m coverage run -m pytest -n 2 --dist loadscope -m "not slow"
 	$(BIN)/python -m coverage combine
