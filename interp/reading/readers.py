@@ -138,7 +138,9 @@ class CausalReader(Reader):
         start = 0 if past is None else past.get_seq_length()
         positions = torch.arange(start, token_ids.shape[1], device=token_ids.device)[None]
         mask = torch.ones_like(token_ids)
-        return self._key_values(token_ids[:, start:], mask, positions, past or empty())
+        return self._key_values(
+            token_ids[:, start:], mask, positions, empty() if past is None else past
+        )
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
         """Keys and values of the columns after `past`, as in `read_prefixes`; extends `past`."""
