@@ -41,12 +41,13 @@ def test_pairs_that_are_all_in_order_have_no_interval_and_a_note_that_says_so(tm
     assert (table["finding"] == "more often in the right order").all()
 
 
-def test_phrasings_that_differ_by_rounding_do_not_differ(monkeypatch):
+def test_phrasings_that_differ_by_rounding_do_not_differ(tmp_path, monkeypatch):
+    results = rulebreakers(np.random.default_rng(0), NOTHING, tmp_path)
     names, accuracies = ["follow-yn", "infer-yn", "infer-tf"], [0.1 + 0.2, 0.3, 0.3]
     table = pd.DataFrame(
         {"model": "m", "phrasing": names, "measure": "paired", "accuracy": accuracies}
     )
     monkeypatch.setattr(answer_tables, "accuracy", lambda *_: table)
-    (row,) = phrasings(None).itertuples()
+    (row,) = phrasings(results).itertuples()
     assert (row.range, row.sd) == (0, 0)
     assert row.lowest_phrasing == row.highest_phrasing == "follow-yn"
