@@ -7,7 +7,6 @@ part of the variation between clusters.
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, stdtrit
-from scipy.stats import rankdata
 
 from interp.statistics.summaries import LEVEL
 
@@ -48,8 +47,12 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
 
 
 def _ranks(draws: Float[np.ndarray, "draws methods"]) -> Int[np.ndarray, "draws methods"]:
-    """Number of draws below or equal to each draw; ties are never extreme."""
-    return np.asarray(rankdata(np.round(draws, 12), method="max", axis=0)).astype(int) - 1
+    """Number of other draws below or equal to each draw; ties are never extreme."""
+    ranks = np.empty(draws.shape, dtype=int)
+    for method, own in enumerate(np.round(draws, 12).T):
+        _, group, sizes = np.unique(own, return_inverse=True, return_counts=True)
+        ranks[:, method] = np.cumsum(sizes)[group] - 1
+    return ranks
 
 
 def normal_intervals(

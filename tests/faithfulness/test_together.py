@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
-from interp.faithfulness.together import ADDED, DRAWS, compared
+from interp.faithfulness.together import ADDED, DRAWS, _ranks, compared
 
 
 def differences_of(values):
@@ -55,3 +56,13 @@ def test_prompts_without_a_value_do_not_count():
     p, _ = compared(np.nan_to_num(ahead), masses, best=0, most=1.0)
     alone, _ = compared(*differences_of(values[:, :15]), best=0, most=1.0)
     assert p[1] == pytest.approx(alone[1], abs=0.002)
+
+
+def test_ranks_are_those_of_scipy_also_among_ties_and_rounding():
+    draws = np.random.default_rng(0).normal(size=(500, 4))
+    draws[:, 1] = np.round(draws[:, 1], 1)
+    draws[:, 2] = 0.3
+    draws[::2, 2] = 0.1 + 0.2
+    expected = rankdata(np.round(draws, 12), method="max", axis=0) - 1
+    np.testing.assert_array_equal(_ranks(draws), expected)
+    assert (_ranks(draws)[:, 2] == 499).all()
