@@ -86,6 +86,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.edges
 	$(BIN)/python -m benchmarks.evaluate
 	$(BIN)/python -m benchmarks.effects
+	$(BIN)/python -m benchmarks.thoughts
 	$(BIN)/python -m benchmarks.generation
 	$(BIN)/python -m benchmarks.controls
 

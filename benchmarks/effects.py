@@ -14,6 +14,7 @@ Everything runs in one process, on one CPU thread, on a random Llama:
 Everything is timed in alternation, and medians are reported.
 """
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -44,6 +45,7 @@ METHODS = ("input_gradient", "input_x_gradient", "frozen_norms", "gim")
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print(machine("captum"))
     model = random_llama(HIDDEN, LAYERS)

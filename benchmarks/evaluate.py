@@ -10,6 +10,7 @@ reported. The bound is the number of the prompts' tokens divided by the number t
 beginnings are read once.
 """
 
+import argparse
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
@@ -32,6 +33,7 @@ REPEATS = 7
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print(machine())
     found = compare(HIDDEN, LAYERS, instances=INSTANCES, repeats=REPEATS)

@@ -9,6 +9,7 @@ at a time, and for the batches of `interp.generate`. Both are timed in alternati
 reported. Both must generate the same tokens; the benchmark counts the texts that differ.
 """
 
+import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
@@ -31,6 +32,7 @@ REPEATS = 3
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print(machine())
     found = compare(HIDDEN, LAYERS, prompts=PROMPTS, new_tokens=NEW_TOKENS, repeats=REPEATS)

@@ -10,6 +10,7 @@ number of tokens in plain batches divided by the number that remain if shared be
 once. Both are timed in alternation, and medians are reported.
 """
 
+import argparse
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,6 +52,7 @@ and not enable_thinking %}<think></think>{% endif %}"""
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print(machine())
     model = thinking_llama(HIDDEN, LAYERS)
