@@ -52,7 +52,7 @@ underlined."""
 class CircuitAnswers(Result):
     """Answers of models that are restricted to the edges of circuits."""
 
-    question = "How many edges does an answer need?"
+    question = "How closely do circuits reproduce the answers of the whole model?"
 
     def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
         """Store the tables and, if in memory, the effects from which circuits were chosen."""
