@@ -86,7 +86,7 @@ SHOWN = 8
 
 
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
-    """The first prompt as tokenizer and chat template write it, and the segments of all prompts."""
+    """The first prompt as the model reads it, and the segments of all prompts."""
     first = prompts[0]
     tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"

@@ -192,7 +192,7 @@ class Contrasts:
     p_holm over all rows, excluded_below, excluded_above and verdict
     (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """A table like `Effects.term_tests`, for the model without perplexity."""
+    """A table like `Effects.term_tests`, for the regression without perplexity."""
     models: int
     """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
     and the tests are about these models only."""

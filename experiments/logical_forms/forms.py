@@ -112,7 +112,7 @@ def introduction_forms() -> tuple[Form, ...]:
 
 
 def distribution_forms() -> tuple[Form, ...]:
-    """The seven forms of Appendix C.2, Table A3, with conditionals in place of disjunctions.
+    """The seven forms of Appendix C.2, Table A3; A∨B stands for the conditional ¬A→B.
 
     base: M(p)∨M(q), ¬M(p) ⊢ M(q), the modus ponens of the main set. theorem: M(p∨q), M(¬p) ⊢ M(q).
     spurious: M(p∨q), ¬M(p) ⊢ M(q). The names fit necessity; under possibility the theorem fails and

@@ -136,7 +136,7 @@ def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
 
 
 def cells(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the distribution forms with `cell`, such as "box theorem".
+    """The rows of the distribution forms with an added column `cell`, such as "box theorem".
 
     The factors modality and form do not cross (without modality there is no scope), so their
     interaction is coded as one factor with a level for each form.

@@ -77,7 +77,7 @@ class GroupMaker:
     def _equivalence(
         self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
     ) -> tuple[Instance, ...]:
-        """A pair; empty if the drawn theory has no such paraphrase."""
+        """A base and its paraphrase; empty if the drawn theory has none of this kind."""
         pair = _PAIRS[self.set](rng, self.words, base)
         if pair is None:
             return ()

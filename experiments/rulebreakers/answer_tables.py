@@ -74,7 +74,7 @@ def papers_test(
 
 
 def accuracy(results: Results, *factors: str) -> pd.DataFrame:
-    """Paired accuracy and accuracy by side, by model and factors (Figures 3, 4, 7 and 8).
+    """Paired accuracy and the accuracy of each side, by model and factors (Figures 3, 4, 7 and 8).
 
     Intervals are clustered by entity pair. Rows are in the order of the study's models and of the
     paper's rules, verbs and phrasings.

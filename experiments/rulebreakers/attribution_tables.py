@@ -118,7 +118,7 @@ def familiarity(results: Results) -> pd.DataFrame:
     """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
 
     `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
-    over cities: a city has one familiarity, however many prompts about it were asked
+    over cities: a city has one familiarity, however many prompts are about it
     (`interp.statistics.clusters`). Only one row per model is tested: that for all cities, by the
     probability of the first token, which is the paper's familiarity. The other rows are robustness
     checks: one is for the cities whose country shares its first token with no other country, and

@@ -189,7 +189,7 @@ METRICS = (
         "morf_lerf",
         "MoRF minus LeRF",
         _values(agreement.morf_minus_lerf),
-        f"orders of removal that differ by at least {LEAST_EFFECT} logits",
+        f"orders of removal whose AOPCs differ by at least {LEAST_EFFECT} logits",
         chance=0.0,
         bounds=CORRELATION,
     ),

@@ -191,7 +191,7 @@ def inverse_cdf(
 ) -> Int[Tensor, " row"]:
     """Each row's token at which the cumulative distribution passes the row's number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
-    # The sum may differ from 1 by rounding, but a share of the sum never lies past the last token.
+    # The sum may differ from 1 by rounding; a fraction of the sum never lies past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
     passed = cumulative > thresholds[:, None] * cumulative[:, -1:]
     return passed.int().argmax(-1)

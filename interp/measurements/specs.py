@@ -263,7 +263,7 @@ class Thoughts(Spec):
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed of sampling, together with the prompt"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
-    """largest number of tokens in a thought"""
+    """maximum number of tokens in a thought"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts with their donors."""

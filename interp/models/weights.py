@@ -256,8 +256,8 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     missing = sorted(info["missing_keys"])
     if missing:
         raise UserError(
-            f"the weights of {one_line(name)} lack {some(missing)}, which would be random; "
-            "expected a checkpoint that belongs to its config.json"
+            f"the weights of {one_line(name)} lack {some(missing)}, which would be "
+            "initialized at random; expected a checkpoint that belongs to its config.json"
         )
     for key, stored, expected in sorted(info["mismatched_keys"]):
         raise UserError(

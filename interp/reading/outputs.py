@@ -1,8 +1,8 @@
 """Answers that do not continue the prompt: a classifier's class or a target.
 
 A target is the text that a text-to-text model writes. The tokenizer defines how a target begins
-(`text_target`): with the text itself for T5, with `<s>` for Bart, and with a language for a
-translation model. In training, the decoder reads its start token and then the target, so the
+(`text_target`): with the text itself for T5, with `<s>` for Bart, and with a language token for
+a translation model. In training, the decoder reads its start token and then the target, so the
 answer's first token follows the tokens that the tokenizer adds. The token for unknown words is a
 special token, but it is not one of these added tokens. For causal models, see
 `interp.scoring.answer_tokens`.

@@ -71,7 +71,7 @@ def marks_of(model: Model) -> ThoughtMarks:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The tokens that a model generated after a prompt, cut at the end of its thought."""
+    """The tokens that a model generated after a prompt, split at the end of the thought."""
 
     thought: Thought
     token_ids: tuple[int, ...]

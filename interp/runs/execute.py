@@ -101,7 +101,7 @@ class Plan:
             run.note(self.this_call())
 
     def this_call(self) -> Call:
-        """The record of this call at its beginning."""
+        """The record of this call as it starts."""
         return Call(
             id=self.call,
             command=self.command,

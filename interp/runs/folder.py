@@ -252,7 +252,7 @@ class RunFolder:
                 write_record(inside(self.folder, RECORD), self.record)
 
     def table_files(self) -> list[Path]:
-        """The files with the prompts, merged tables and small tables that exist."""
+        """The existing files with prompts, merged tables and small tables."""
         names = [name for name in names_in(self.folder) if re.fullmatch(RESULT_FILE, name)]
         return [inside(self.folder, name) for name in names]
 

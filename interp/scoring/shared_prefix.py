@@ -63,9 +63,9 @@ def predict_batch(
 ) -> Iterator[tuple[Batch, Predictions]]:
     """A batch's prompts in plain batches, in order, with the predictions of their answers.
 
-    A `SharedBatch` requires one pass over its prefixes and one over each part. Tokens with which
-    the prefixes of `last` begin are not read again, and its content is replaced by the prefixes of
-    this batch. Use this function within `model.measuring()`.
+    A `SharedBatch` requires one pass over its prefixes and one over each part. Leading
+    tokens that its prefixes share with a prefix in `last` are not read again, and its prefixes then
+    replace those in `last`. Use this function within `model.measuring()`.
     """
     if not isinstance(batch, SharedBatch):
         yield batch, predict(model, batch, answer_tokens)
@@ -88,7 +88,7 @@ def _tokens_of(prefixes: Prefixes) -> list[Tokens]:
 def _read_prefixes(
     reader: CausalReader, prefixes: Prefixes, last: LastPrefixes
 ) -> tuple[KeyValues, Int[Tensor, "prefix position"]]:
-    """Keys and values of the prefixes' tokens, and the index in them of each prefix's tokens."""
+    """Keys and values of the prefixes' tokens and, for each prefix, the indices of its tokens."""
     if isinstance(prefixes, Tensor):
         places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
         # Several prefixes begin differently, so what was read can save tokens of one at most.

@@ -47,7 +47,7 @@ def test_the_list_of_tensors_is_whole(saved):
 @pytest.mark.parametrize("name", TENSORS)
 def test_no_tensor_may_be_missing(saved, name):
     rewrite(saved, without(name))
-    with pytest.raises(UserError, match=rf"lack {name}, which would be random"):
+    with pytest.raises(UserError, match=rf"lack {name}, which would be initialized at random"):
         load(saved)
 
 
