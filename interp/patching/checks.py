@@ -28,7 +28,7 @@ from interp.patching.passes import (
 from interp.reading.tokens import TokenizedPrompt
 
 _SHARE = 0.02
-"""Largest error in a token's activations that rounding explains, relative to the summands' norms."""
+"""Largest error in a token's activations that rounding explains, relative to the summands."""
 
 _SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
