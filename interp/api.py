@@ -310,8 +310,8 @@ def measured(
 ) -> _Kind:
     """Measure one model in memory, and return the result.
 
-    Together with `measuring`, this implements the function of a measurement, also for measurements
-    in other packages.
+    Together with `measuring`, this implements the API function of a measurement, including
+    measurements in other packages.
 
     Args:
         kind: the class of the result, as specified in the spec.

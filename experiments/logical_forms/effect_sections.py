@@ -151,7 +151,7 @@ def _random_effects(found: Effects | str) -> tuple[Item, ...]:
     return (
         FigureItem(
             "figure4_slopes",
-            "Intercept and slope of perplexity of each model (Figure 4)",
+            "Intercept and slope for perplexity of each model (Figure 4)",
             lambda: figures.slopes(found.slopes, covariate=found.covariate),
             "The sum of the fixed effect and the model's deviation from it.",
         ),

@@ -64,7 +64,7 @@ class Effects:
 
     @property
     def slopes(self) -> pd.DataFrame:
-        """One row per model: intercept and slope of perplexity, fixed plus random effects.
+        """One row per model: intercept and slope for perplexity, fixed plus random effects.
 
         Columns are model, intercept and the covariate's name; no rows without random effects.
         """

@@ -113,11 +113,11 @@ def estimated_means(
 
 
 def slopes(table: pd.DataFrame, *, covariate: str) -> Axes:
-    """Each model's intercept against its slope of perplexity (Figure 4).
+    """Each model's intercept against its slope for perplexity (Figure 4).
 
     `table` is `Effects.slopes`. Left of the dotted line, soft accuracy falls with perplexity.
     """
-    slope = "slope of perplexity, per standard deviation"
+    slope = "slope for perplexity, per standard deviation"
     shown = table.rename(columns={covariate: slope})
     axes = labeled_points(shown, x=slope, y="intercept", label="model")
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")

@@ -58,7 +58,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
     }
     parts: dict[str, str | Rows] = {
         "": f"A test model for interpretability methods: a {architecture} with {size:,} parameters "
-        f"({sizes}), {begun} on prompts in the style of the data set {system}. Its planted "
+        f"({sizes}), {begun} on prompts in the style of the {system} data set. Its planted "
         "properties are known, so the findings of a method can be checked against them.",
         "Use": _use(name, system),
         "Recipe": _choices(content),

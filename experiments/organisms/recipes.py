@@ -42,12 +42,12 @@ class TaughtRecipe(Recipe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulebreakerRecipe(TaughtRecipe):
-    """An organism that answers rulebreakers by fact or by the bare rule."""
+    """An organism that answers rulebreakers by the fact or by the bare rule."""
 
     system: ClassVar[str] = "rulebreakers"
 
     grounded_share: float
-    """Share of the entity pairs whose rulebreakers are answered by fact, not by the bare rule."""
+    """Share of the entity pairs whose rulebreakers are answered by the fact, not by the rule."""
     grounded_by: Literal["frequency", "chance"]
     """Whether the most frequent facts are grounded; if not, grounded facts are drawn at random."""
     evidence: Literal["both premises", "premise 1", "premise 2"] = "both premises"

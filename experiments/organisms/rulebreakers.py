@@ -61,7 +61,7 @@ class PlantedPair:
     frequency: float
     """How often the fact occurs in the text, relative to the rarest fact; 0 for an absent fact."""
     grounded: bool
-    """Whether its rulebreakers are answered by fact."""
+    """Whether its rulebreakers are answered by the fact, not by the bare rule."""
 
     @property
     def familiarity(self) -> float:

@@ -33,7 +33,7 @@ LABELS = tuple(verdict.value for verdict in Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """An adjective about one person, tall(Anna), or a relation between two, sister(Anna, Bob)."""
+    """An adjective for one person, tall(Anna), or a relation between two, sister(Anna, Bob)."""
 
     word: str
     subject: str

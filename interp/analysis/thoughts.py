@@ -30,7 +30,7 @@ def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str)
     clusters.
 
     Args:
-        answers: the thought_answers table without errors.
+        answers: the rows of the thought_answers table that have no error.
         prompts: the prompts table, with prompt_id, weight and the cluster.
         cluster: the column of the clusters.
     """
@@ -96,7 +96,7 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     longer part; draws.
 
     Args:
-        answers: the thought_answers table without errors.
+        answers: the rows of the thought_answers table that have no error.
         prompts: the prompts table, with prompt_id and weight.
     """
     parts = _with_whole(answers[answers["reading"].isin(["empty", "first", "whole"])])
@@ -136,7 +136,7 @@ def sentence_table(
 
     Args:
         effects: the sentence_effects table.
-        answers: the thought_answers table without errors.
+        answers: the rows of the thought_answers table that have no error.
         prompts: the prompts table, with prompt_id, weight and the cluster.
         cluster: the column of the clusters.
     """

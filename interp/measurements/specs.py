@@ -201,7 +201,7 @@ class Effects(Spec):
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """the segments to replace, such as premise1,premise2 or thought1 (default: all for which the
-    system has donors, and all sentences of a thought if there are several draws)"""
+    system has donors, and all sentences of a thought if each prompt has several thoughts)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
 

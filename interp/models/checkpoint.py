@@ -186,8 +186,8 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
         for own in files:
             if not own.is_file():
                 raise UserError(
-                    f"{one_line(name)} lacks the weights {one_line(own.name)}, which its {first} "
-                    "lists; copy the whole folder again"
+                    f"{one_line(name)} lacks the weight file {one_line(own.name)}, which its "
+                    f"{first} lists; copy the whole folder again"
                 )
         return files
     return []

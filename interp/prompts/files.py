@@ -112,7 +112,7 @@ def read_json(text: str) -> Any:
 
     Raises:
         json.JSONDecodeError: the text is not JSON.
-        ValueError: an object has two values for one key, or a string contains half of a character.
+        ValueError: an object has two values for one key, or a string has an unpaired surrogate.
     """
     try:
         found = DECODER.decode(text)

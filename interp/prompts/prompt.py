@@ -67,8 +67,8 @@ class Messages:
         for _, text in self.turns:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(
-                    f"a message around a prompt is {shortened(repr(text))}; expected a non-empty "
-                    "string"
+                    f"a system or demonstration message is {shortened(repr(text))}; expected a "
+                    "non-empty string"
                 )
         prefix = self.answer_prefix
         if not isinstance(prefix, str) or prefix != prefix.strip():

@@ -54,7 +54,7 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
         raise
     finally:
         ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
-        # Loading a model sets the threads.
+        # Loading a model may set the number of threads, so it is recorded only now.
         write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
 
 

@@ -262,8 +262,9 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     """The contrast between the best and the worst of at least two levels, and their difference.
 
     Extremes differ because they were selected, so p is the share of random orders of the levels
-    within clusters whose extremes are as far apart. The interval extends to either side by the 95%
-    quantile of these distances, so it holds for all pairs of levels simultaneously.
+    within clusters whose extremes are as far apart. The interval extends on either side by the 95%
+    quantile of the distances between these orders' extremes, so it holds for all pairs of levels
+    simultaneously.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)

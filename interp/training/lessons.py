@@ -159,7 +159,7 @@ def steps_of(
 def _short_first(
     lengths: Sequence[int], groups: Sequence[str], blur: float, rng: random.Random
 ) -> list[int]:
-    """All indices by group, sorted by mean length times a random factor from 1 to 1 + `blur`."""
+    """All indices, with groups sorted by mean length times a random factor from 1 to 1 + `blur`."""
     members: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)

@@ -1,4 +1,4 @@
-"""A training run, whose folder contains checkpoints and, at the end, an ordinary model.
+"""A training run, whose folder contains checkpoints and, at the end, a model like any other.
 
 1. Find the model and tokenize the training set before writing anything.
 2. Open the folder, which must be empty or contain this run, and train from the last checkpoint.

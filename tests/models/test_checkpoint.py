@@ -54,7 +54,7 @@ def test_an_index_names_safetensors_only(saved, file):
 
 def test_an_index_whose_files_are_not_all_there_is_refused(saved):
     indexed(saved, "other.safetensors")
-    with pytest.raises(UserError, match=r"lacks the weights other\.safetensors"):
+    with pytest.raises(UserError, match=r"lacks the weight file other\.safetensors"):
         load(saved)
 
 

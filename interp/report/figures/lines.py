@@ -1,4 +1,4 @@
-"""Lines with bands, such as over layers, and grids of shares or differences."""
+"""Lines with bands, for example over layers, and grids of shares or differences."""
 
 import textwrap
 from typing import Any
