@@ -63,9 +63,9 @@ def predict_batch(
 ) -> Iterator[tuple[Batch, Predictions]]:
     """A batch's prompts in plain batches, in order, with the predictions of their answers.
 
-    A `SharedBatch` requires one pass over its prefixes and one over each part. Leading
-    tokens that its prefixes share with a prefix in `last` are not read again, and its prefixes then
-    replace those in `last`. Use this function within `model.measuring()`.
+    A `SharedBatch` requires one pass over its prefixes and one over each part. Leading tokens that
+    its prefixes share with a prefix in `last` are not read again, and its prefixes then replace
+    those in `last`. Use this function within `model.measuring()`.
     """
     if not isinstance(batch, SharedBatch):
         yield batch, predict(model, batch, answer_tokens)

@@ -1,6 +1,5 @@
 from collections import defaultdict
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,13 +13,6 @@ token_lists = st.lists(
 
 def found(*token_ids, rest=1):
     return {(family.members, family.shared) for family in families(token_ids, rest=rest)}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _passes_cost_nothing():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "PASS_TOKENS", 0)
-        yield
 
 
 def test_prompts_that_begin_alike_are_a_family_whatever_their_order():
@@ -41,11 +33,11 @@ def test_a_familys_beginning_may_start_with_that_of_another():
     assert found((1, 2, 3, 4), (1, 2, 3, 5), (1, 2, 6), (1, 2, 7)) == {((0, 1), 3), ((2, 3), 2)}
 
 
-def test_a_beginning_that_saves_less_than_a_pass_costs_is_not_used(monkeypatch):
-    monkeypatch.setattr(layout, "PASS_TOKENS", 32)
-    for length, shared in ((31, 0), (32, 32)):
+def test_a_beginning_that_saves_less_than_a_tenth_is_not_used():
+    for length, shared in ((9, 0), (10, 10)):
         own = tuple(range(length))
-        assert found((*own, 50), (*own, 51)) == {((0, 1), shared)}
+        one, other = ((*own, first, *range(length + 1, 50)) for first in (50, 51))
+        assert found(one, other) == {((0, 1), shared)}
 
 
 def test_a_beginning_is_not_used_if_it_does_not_fit_together_with_a_whole_prompt():
