@@ -2,8 +2,8 @@
 
 A job is data, and is passed to workers in other processes as JSON.
 
-1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers. 2.
-   `finish` merges the tables of a run and derives the small tables; `finish_study` does so for each
+1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
+2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for each
    run of a study.
 """
 

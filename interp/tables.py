@@ -492,7 +492,7 @@ PROMPTS = table(
     "grows.",
     column("prompt_id", TEXT, "id of the prompt; unique"),
     column("pair_id", TEXT, "id shared by the prompts of a pair or group"),
-    column("side", TEXT, "role of the prompt within its pair or group"),
+    column("side", TEXT, "label of the prompt within its pair or group"),
     column("text", TEXT, "the prompt before any chat template"),
     column("gold", TEXT, "the correct answer"),
     column(

@@ -47,7 +47,7 @@ COMMANDS = {
     "completion": "interp.cli.listings:Completion",
     "work": "interp.cli.work:Work",
 }
-"""Commands that need no entry point; `find_commands` adds those that have one."""
+"""Commands in the order of the help; `find_commands` adds those of all other entry points."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -210,7 +210,7 @@ def _own(place: str) -> Command:
 
 
 def _of_measurement(point: EntryPoint) -> Command | None:
-    """The command of a registered measurement, if it has the same name as the measurement."""
+    """The command of a registered measurement, unless it has no help or belongs to a group."""
     try:
         spec = find_spec(point.name)
     except UserError as error:
