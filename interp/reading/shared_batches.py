@@ -67,7 +67,7 @@ def families(
         left = sum(lengths) - before * len(lengths)
         saved = (shared - before) * (len(lengths) - 1)
         fits = most is None or shared + max(lengths) <= most
-        if fits and saved >= max(1, min(SAVED_SHARE * left, 2 * PASS_TOKENS)):
+        if fits and saved >= max(1, SAVED_SHARE * left):
             family = len(found)
             found.append((shared, []))
         borders = [at for at in range(start + 1, end) if common[at - 1] == shared]
@@ -82,10 +82,9 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 
 
 SAVED_SHARE = 0.1
-"""Share of its prompts' remaining tokens that a beginning must save to be read by itself, unless it
-saves as many tokens as two passes cost. Saving 13% made scoring between 1.06 and 1.2 times as fast
-on one CPU thread, at hidden sizes of 64 and 256. Small families need no passes of their own: those
-of a batch are read together.
+"""Share of its prompts' remaining tokens that a beginning must save to be read by itself. Saving
+13% made scoring between 1.06 and 1.2 times as fast on one CPU thread, at hidden sizes of 64 and
+256. Small families need no passes of their own: those of a batch are read together.
 """
 
 PREFIX_SHARE = 0.25

@@ -92,7 +92,7 @@ def test_the_beginnings_are_those_of_a_plain_walk_through_the_tree(token_ids):
         longest = min(map(len, own)) - 1
         common = next(n for n in range(longest, -1, -1) if len({ids[:n] for ids in own}) == 1)
         left = sum(len(ids) - before for ids in own)
-        if (common - before) * (len(members) - 1) >= max(1, min(layout.SAVED_SHARE * left, 64)):
+        if (common - before) * (len(members) - 1) >= max(1, layout.SAVED_SHARE * left):
             before = common
         branches = defaultdict(list)
         for index in members:
