@@ -47,11 +47,11 @@ class Claims:
         try:
             yield self._claim(shard)
         finally:
-            with suppress(OSError, UserError):  # a claim that is not removed becomes void later
-                folder = files.inside(self.run, *self.within)
-                owner = _owner(folder / shard)
-                if owner is not None and owner.worker == self._worker:
-                    files.remove_plain(folder, [shard])
+            try:
+                self._release(shard)
+            except KeyboardInterrupt:
+                self._release(shard)
+                raise
 
     def held(self, shard: str) -> bool:
         """Whether there is a valid claim on the shard."""
@@ -80,6 +80,13 @@ class Claims:
             folder = files.inside(self.run, *self.within)
             files.remove_plain(folder, self.all())
             folder.rmdir()
+
+    def _release(self, shard: str) -> None:
+        with suppress(OSError, UserError):  # a claim that is not removed becomes void later
+            folder = files.inside(self.run, *self.within)
+            owner = _owner(folder / shard)
+            if owner is not None and owner.worker == self._worker:
+                files.remove_plain(folder, [shard])
 
     def _claim(self, shard: str) -> bool:
         file = files.make_folder(self.run, *self.within) / shard

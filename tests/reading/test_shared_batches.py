@@ -1,5 +1,6 @@
 from collections import defaultdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,17 @@ def test_a_beginning_that_saves_less_than_a_tenth_is_not_used():
         own = tuple(range(length))
         one, other = ((*own, first, *range(length + 1, 50)) for first in (50, 51))
         assert found(one, other) == {((0, 1), shared)}
+
+
+@pytest.mark.parametrize(("length", "used"), [(63, 0), (64, 64)])
+def test_within_another_beginning_saving_two_passes_worth_of_tokens_is_enough(length, used):
+    begun, own = tuple(range(10, 510)), tuple(range(1000, 1000 + length))
+    rest = tuple(range(2000, 2400))
+    one, other, third = (*own, 1, *rest), (*own, 2, *rest), (3, *rest)
+    # A tenth of the tokens left would be more, so this beginning is not used by itself.
+    assert {shared for _, shared in found(one, other, third)} == {0}
+    within = {shared for _, shared in found(*((*begun, *each) for each in (one, other, third)))}
+    assert within == {500, 500 + used}
 
 
 def test_a_beginning_is_not_used_if_it_does_not_fit_together_with_a_whole_prompt():
@@ -92,7 +104,9 @@ def test_the_beginnings_are_those_of_a_plain_walk_through_the_tree(token_ids):
         longest = min(map(len, own)) - 1
         common = next(n for n in range(longest, -1, -1) if len({ids[:n] for ids in own}) == 1)
         left = sum(len(ids) - before for ids in own)
-        if (common - before) * (len(members) - 1) >= max(1, layout.SAVED_SHARE * left):
+        enough = layout.SAVED_SHARE * left
+        enough = min(enough, 2 * layout.PASS_TOKENS) if before else enough
+        if (common - before) * (len(members) - 1) >= max(1, enough):
             before = common
         branches = defaultdict(list)
         for index in members:

@@ -48,6 +48,21 @@ def ended_process():
     return process.pid
 
 
+def test_a_claim_is_released_even_if_ctrl_c_comes_during_the_release(tmp_path, monkeypatch):
+    original, calls = claims_module.files.remove_plain, []
+
+    def interrupted_once(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        original(*args)
+
+    monkeypatch.setattr(claims_module.files, "remove_plain", interrupted_once)
+    with pytest.raises(KeyboardInterrupt), claims_in(tmp_path).take(KEY) as mine:
+        assert mine
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_worker_of_two_gets_the_shard(tmp_path):
     one, other = claims_in(tmp_path), claims_in(tmp_path)
     with one.take(KEY) as mine, other.take(KEY) as too:
