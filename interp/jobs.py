@@ -38,7 +38,7 @@ from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, dependence_factor
 from interp.results.result import Result, result_class, write_files
 from interp.runs.execute import Plan, execute
-from interp.runs.folder import status_table
+from interp.runs.folder import progress
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
@@ -228,7 +228,7 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
             answers = run.table("answers", ["model", "answer", "error"])
             for note in notes_without_answer(answers):
                 echo(f"{run.folder.name}: {note}")
-    table = status_table({run.folder.name: run for run in runs})
-    failed = table.loc[table["failed"] > 0, ["run", "failed", "model"]]
-    for name, count, model in failed.to_numpy().tolist():
-        echo(f"{name}: {counted(count, 'prompt')} of {model} failed")
+        for found in progress(run):
+            if found.failed:
+                failed = counted(found.failed, "prompt")
+                echo(f"{run.folder.name}: {failed} of {found.model} failed")

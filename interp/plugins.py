@@ -1,7 +1,9 @@
 """Plugins found by entry point: systems, studies, measurements, tasks, commands and methods."""
 
+import sys
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from interp.errors import UserError, described, one_line, unknown
@@ -30,7 +32,13 @@ METHODS = "interp.methods"
 
 def plugins(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name, in alphabetical order, without loading them."""
-    return {point.name: point for point in sorted(entry_points(group=group))}
+    return {point.name: point for point in sorted(_entry_points(group, tuple(sys.path)))}
+
+
+@lru_cache
+def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """The entry points of a group, which take 10 ms to find, with `path` as sys.path."""
+    return entry_points(group=group)
 
 
 def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:

@@ -11,9 +11,8 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
 from interp.errors import UserError, one_line
@@ -24,6 +23,9 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 from interp.prompts.thought import Span
 from interp_experiments.chance import below, happens, pick, some
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAIRS = 1000
 """Number of generated pairs."""
@@ -118,8 +120,10 @@ class MibTask(System):
             description={"data": "generated" if data is None else data},
         )
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
+    def dataset(self, *, seed: int) -> "pd.DataFrame":
         """All generated rows, in MIB's columns."""
+        import pandas as pd
+
         return pd.DataFrame(self.rows(seed))
 
     def _sides(

@@ -3,9 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from interp.errors import UserError, shortened
 from interp.prompts.prompt import ALONE
@@ -30,6 +28,9 @@ from interp_experiments.robustlr.prompts import (
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
 from interp_experiments.robustlr.sampling import Vocabulary, Words
 from interp_experiments.robustlr.variants import CONTRAST_SETS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_LIMIT = 240
 """Default number of theories: 40 from each of the six sets."""
@@ -86,7 +87,7 @@ class RobustLR(System):
         """The instances in published data."""
         return load_published(data)
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
+    def dataset(self, *, seed: int) -> "pd.DataFrame":
         """All generated instances in the authors' columns, with their sets."""
         return rows_of(self._makers(seed))
 
@@ -131,8 +132,10 @@ class TrainingSet(RobustLR):
     def _makers(self, seed: int) -> Sequence[Maker]:
         return [TheoryMaker(self.set, "test", seed, self.distractors)]
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
+    def dataset(self, *, seed: int) -> "pd.DataFrame":
         """All generated instances in the authors' columns, with their set and split."""
+        import pandas as pd
+
         splits = [
             rows_of([TheoryMaker(self.set, split, seed, self.distractors)]).assign(split=split)
             for split in SPLITS
@@ -163,8 +166,9 @@ class EditPairs(RobustLR):
         return pairs
 
 
-def rows_of(makers: Sequence[Maker]) -> pd.DataFrame:
+def rows_of(makers: Sequence[Maker]) -> "pd.DataFrame":
     """All groups of the makers in the authors' columns, with the set of each instance."""
+    import pandas as pd
 
     def rows() -> Iterator[dict[str, str | int]]:
         for maker in makers:

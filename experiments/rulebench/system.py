@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from interp.errors import UserError, shortened
 from interp.prompts.prompt_set import PromptSet
@@ -24,6 +22,9 @@ from interp_experiments.rulebench.prompts import (
     Setting,
 )
 from interp_experiments.rulebench.string_game import StringGame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,10 @@ class RuleBench(System):
             )
         return questions.prompt_set(system=self.name, description=description)
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
+    def dataset(self, *, seed: int) -> "pd.DataFrame":
         """One row per question and version: question, correct answer and both forms of the rule."""
+        import pandas as pd
+
         rule_set = self.generated(seed)
         versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
         return pd.DataFrame(

@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from interp.errors import UserError, shortened
 from interp.models.organisms import organism_card, organism_names
@@ -24,6 +22,9 @@ from interp_experiments.rulebreakers.instances import (
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import Located, load_located, load_published
 from interp_experiments.rulebreakers.templates import CITIES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMED = (
     Contrast("rule", ("mt", "ds")),
@@ -62,7 +63,7 @@ class Rulebreakers(System):
             return fact_set(entity_pairs(), description={"data": "packaged"})
         return fact_set(published_pairs(load_located(data)), description={"data": data})
 
-    def planted_probability(self, model: str, prompts: pd.DataFrame) -> pd.Series | None:
+    def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
         """For each prompt, 1 if the organism was made to read premise 2, and 0 if premise 1.
 
         The cards of some organisms list the premise that each entity makes them read. The entity
@@ -74,7 +75,7 @@ class Rulebreakers(System):
             return None
         second = {own["entity"]: float(own["premise"] == "premise2") for own in entities}
         read = prompts["entity_b"].where(prompts["rule"] == "mt", prompts["entity_a"])
-        return pd.Series(read.map(second).to_numpy(float), index=prompts["prompt_id"])
+        return read.map(second).astype(float).set_axis(prompts["prompt_id"]).rename(None)
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The planted cause of the answers, and the measured figures."""
@@ -108,8 +109,10 @@ class Rulebreakers(System):
             "non_rulebreaker_accuracy": measured["non_rulebreaker_accuracy"],
         }
 
-    def dataset(self, *, seed: int) -> pd.DataFrame:
+    def dataset(self, *, seed: int) -> "pd.DataFrame":
         """The 25,600 generated instances in the published columns."""
+        import pandas as pd
+
         return pd.DataFrame([instance.to_row() for instance in generate(seed)])
 
 

@@ -11,7 +11,7 @@ from interp.errors import UserError
 from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
-    from interp.runs.folder import RunFolder
+    from interp.runs.folder import Progress, RunFolder
     from interp.studies.folder import StudyFolder
 
 
@@ -26,15 +26,21 @@ class Status(OptionsCommand):
     def _execute(self) -> None:
         from interp.console import echo
         from interp.report.console import print_table
-        from interp.runs.folder import status_table
+        from interp.runs.folder import progress
         from interp.runs.workers import worker_records
 
-        table = status_table(runs_in(self.folder))
-        rate = ["" if math.isnan(rate) else f"{rate:,.1f}/s" for rate in table["rate"]]
-        rest = (table["prompts"] - table["done"]).tolist()
-        left = list(map(_time_left, rest, table["seconds_left"].tolist()))
-        shown = table.drop(columns="seconds_left").assign(rate=rate, left=left)
-        print_table(shown, title="Prompts by run and model")
+        found = [
+            (name, each) for name, run in runs_in(self.folder).items() for each in progress(run)
+        ]
+        counts = ("prompts", "done", "failed", "running")
+        table = {
+            "run": [name for name, _ in found],
+            "model": [each.model for _, each in found],
+            **{count: [getattr(each, count) for _, each in found] for count in counts},
+            "rate": [_rate(each.rate) for _, each in found],
+            "left": [_time_left(each) for _, each in found],
+        }
+        print_table(table, title="Prompts by run and model")
         for worker in worker_records(self.folder):
             job = f", job {worker.job}" if worker.job else ""
             where = f"worker {worker.number} (host {worker.host}{job})"
@@ -44,13 +50,17 @@ class Status(OptionsCommand):
                 echo(f"{where}: ended {worker.finished}, {worker.error}")
 
 
-def _time_left(prompts: int, seconds: float) -> str:
+def _rate(rate: float) -> str:
+    return "" if math.isnan(rate) else f"{rate:,.1f}/s"
+
+
+def _time_left(found: "Progress") -> str:
     """Expected time of completion; empty while no worker is measuring the remaining prompts."""
     from interp.console import clock
 
-    if not prompts:
+    if found.done == found.prompts:
         return "done"
-    return "" if math.isnan(seconds) else clock(seconds)
+    return "" if math.isnan(found.seconds_left) else clock(found.seconds_left)
 
 
 class Validate(OptionsCommand):

@@ -80,8 +80,6 @@ class Models(OptionsCommand):
     EXAMPLES: ClassVar[tuple[str, ...]] = ("models",)
 
     def _execute(self) -> None:
-        import pandas as pd
-
         from interp.models.organisms import organism_card, organism_layers, organism_names
         from interp.prompts.systems import base_system
         from interp.report.console import print_table
@@ -98,8 +96,8 @@ class Models(OptionsCommand):
                 for name, card in cards.items()
                 if card["system"] == trained
             ]
-            title = f"Packaged organisms for {trained}: planted | measured"
-            print_table(pd.DataFrame(rows), title=title)
+            table = {column: [row[column] for row in rows] for column in rows[0]}
+            print_table(table, title=f"Packaged organisms for {trained}: planted | measured")
 
 
 class Completion(OptionsCommand):

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from interp.runs.options import ComputeOptions, ExecutionOptions
 
 if TYPE_CHECKING:
     from interp.jobs import Job
+    from interp.report.page import FigureItem, TableItem
     from interp.studies.study import Study
 
 
@@ -47,11 +48,10 @@ class Measure:
         job, execution = self.asked(arguments)
         from interp.console import echo
         from interp.jobs import finish
-        from interp.report.console import print_items
 
         _, (run,) = job.run(execution, command=arguments.command_line)
         result = finish(run.folder, self.spec)
-        print_items(result.shown)
+        _print(result.shown)
         self.conclude(arguments, run.folder)
         tables = ", ".join(f"{name}.csv" for name in result.derived())
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
@@ -62,6 +62,17 @@ class Measure:
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
         """Hook for further processing of the finished run folder; by default, it does nothing."""
+
+
+def _print(items: "Iterable[TableItem | FigureItem]") -> None:
+    """Print those of the items that are tables."""
+    from interp.report.console import print_table
+    from interp.report.page import TableItem
+
+    for item in items:
+        if isinstance(item, TableItem):
+            for title, table in item.shown:
+                print_table(table, title=title)
 
 
 class Compared(Options):
@@ -84,7 +95,6 @@ class PatchCommand(Measure):
         attributions = Compared(**given(arguments, Compared)).attributions
         if attributions is None:
             return
-        from interp.report.console import print_items
         from interp.results.attributions import Attributions
         from interp.results.patches import Patches, agreement_items
         from interp.results.result import write_items
@@ -95,7 +105,7 @@ class PatchCommand(Measure):
             attributed = Attributions.of(RunFolder.read(attributions))
             items = list(agreement_items(Patches.of(merged.run), attributed))
             write_items(folder, items)
-        print_items(items)
+        _print(items)
 
 
 PATCH = PatchCommand(Patch)

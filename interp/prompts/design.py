@@ -12,10 +12,9 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-T = TypeVar("T", bound=Hashable)
+from interp.prompts.prompt import Cell
 
-Cell = tuple[Hashable, ...]
-"""A combination of values, one value for each stratum."""
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """One prompt: its text and parts, the messages around it, its donors, and the requested answer."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,6 +11,9 @@ from interp.prompts.thought import Span, Thought
 DonorKind = Literal["instance", "counterpart"]
 """Kinds of donors: another instance of the same template, or the other side of the prompt's pair.
 """
+
+Cell = tuple[Hashable, ...]
+"""A combination of values, one for each of several factors."""
 
 DONORS = 8
 """Default number of a prompt's donors from other instances."""

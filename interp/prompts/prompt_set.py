@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
-from interp.prompts.design import Cell, Design, Parts
-from interp.prompts.prompt import DonorSource, Prompt
+from interp.prompts.prompt import Cell, DonorSource, Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from interp.prompts.design import Design
 
 TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
 """Columns that the prompts table has for every system."""
@@ -223,7 +224,10 @@ class PromptSet(Sequence[Prompt]):
         }
 
     @cached_property
-    def _design(self) -> Design:
+    def _design(self) -> "Design":
+        # It imports numpy, which commands that draw nothing do not wait for.
+        from interp.prompts.design import Design, Parts
+
         cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Cell] = []

@@ -1,17 +1,20 @@
 """Tables on the terminal."""
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
+from typing import Any, Protocol, runtime_checkable
 
-import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from interp.errors import printable
 from interp.report.formatting import FIGURES, holds_p_values, p_text
-from interp.report.page import FigureItem, TableItem
+
+Texts = dict[str, list[str]]
+"""The cells of each column, as text."""
 
 NARROWEST = 80
 """Smallest width of a table in characters, however narrow the terminal is."""
@@ -31,7 +34,16 @@ _ROOM = 24
 """Width in characters that names must leave for figures: enough for two or three figures."""
 
 
-def print_table(frame: pd.DataFrame, *, title: str) -> None:
+@runtime_checkable
+class Columns(Protocol):
+    """Named columns, such as a pandas DataFrame or a dict of lists."""
+
+    def items(self) -> Iterable[tuple[Any, Iterable[Any]]]:
+        """The name and values of each column."""
+        ...
+
+
+def print_table(table: Columns, *, title: str) -> None:
     """Print a table, with headings broken into one word per line and figures right-aligned.
 
     A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins
@@ -42,19 +54,12 @@ def print_table(frame: pd.DataFrame, *, title: str) -> None:
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
     console.print(printable(title))
-    texts, legend = _with_legend(frame.apply(_texts), console.width)
-    for columns in _parts(texts, console.width):
-        console.print(_table(texts[columns]))
+    texts = {str(name): _texts(str(name), values) for name, values in table.items()}
+    texts, legend = _with_legend(texts, console.width)
+    for names in _parts(texts, console.width):
+        console.print(_table({name: texts[name] for name in names}))
     for line in legend:
         console.print(line)
-
-
-def print_items(items: Iterable[TableItem | FigureItem]) -> None:
-    """Print those of the items that are tables."""
-    for item in items:
-        if isinstance(item, TableItem):
-            for title, table in item.shown:
-                print_table(table, title=title)
 
 
 class _Console(Console):
@@ -65,31 +70,32 @@ class _Console(Console):
         raise  # noqa: PLE0704
 
 
-def _with_legend(texts: pd.DataFrame, width: int) -> tuple[pd.DataFrame, list[str]]:
+def _with_legend(texts: Texts, width: int) -> tuple[Texts, list[str]]:
     """The table and its legend; numbers replace the longest names if columns would not fit."""
-    in_front = _names_in_front(texts)
-    widths = {name: _width(texts[name]) for name in texts.columns[:in_front]}
+    in_front = list(texts)[: _names_in_front(texts)]
+    widths = {name: _width(name, texts[name]) for name in in_front}
     # A table that contains only strings is wrapped instead.
-    has_figures = any(_figures(texts[name]) for name in texts.columns[in_front:])
+    has_figures = any(_figures(texts[name]) for name in texts if name not in widths)
     legend: list[str] = []
     while has_figures and len(widths) > 1 and width - sum(widths.values()) < _ROOM:
         longest = max(widths, key=lambda name: widths[name])
         if widths[longest] <= 2 + _SHORTEST_WRAPPED:
             break
-        numbers = {text: f"#{number}" for number, text in enumerate(texts[longest].unique(), 1)}
+        different = dict.fromkeys(texts[longest])
+        numbers = {text: f"#{number}" for number, text in enumerate(different, 1)}
         legend += [f" {printable(longest)} {number}: {text}" for text, number in numbers.items()]
-        texts = texts.assign(**{longest: texts[longest].map(numbers)})
-        widths[longest] = _width(texts[longest])
+        texts = texts | {longest: [numbers[text] for text in texts[longest]]}
+        widths[longest] = _width(longest, texts[longest])
     return texts, legend
 
 
-def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
+def _parts(texts: Texts, width: int) -> Iterator[list[str]]:
     """The columns of each part in which a table is printed."""
-    widths = {name: _width(texts[name]) for name in texts.columns}
-    names = list(texts.columns[: _names_in_front(texts)])
+    widths = {name: _width(name, values) for name, values in texts.items()}
+    names = list(texts)[: _names_in_front(texts)]
     room = width - _EDGE - sum(widths[name] for name in names)
     part: list[str] = []
-    for name in texts.columns[len(names) :]:
+    for name in list(texts)[len(names) :]:
         if part and sum(widths[other] for other in (*part, name)) > room:
             yield [*names, *part]
             part = []
@@ -97,42 +103,42 @@ def _parts(texts: pd.DataFrame, width: int) -> Iterator[list[str]]:
     yield [*names, *part]
 
 
-def _names_in_front(texts: pd.DataFrame) -> int:
+def _names_in_front(texts: Texts) -> int:
     """Number of leading columns that contain names."""
-    return sum(1 for _ in takewhile(lambda name: not _figures(texts[name]), texts.columns[:-1]))
+    return sum(1 for _ in takewhile(lambda name: not _figures(texts[name]), list(texts)[:-1]))
 
 
-def _figures(texts: pd.Series) -> bool:
+def _figures(texts: Sequence[str]) -> bool:
     return all(re.match(FIGURES, text.removeprefix("< ")) for text in texts)
 
 
-def _width(texts: pd.Series) -> int:
+def _width(name: str, texts: Sequence[str]) -> int:
     """Width in characters of a column on the terminal, including the space before it."""
     longest = min(max(map(len, texts), default=0), _LONGEST_TEXT)
-    return 2 + max(longest, *map(len, str(texts.name).split("_")))
+    return 2 + max(longest, *map(len, name.split("_")))
 
 
-def _table(texts: pd.DataFrame) -> Table:
+def _table(texts: Texts) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in texts.columns:
+    for name, values in texts.items():
         table.add_column(
-            printable(str(name)).replace("_", "\n"),
-            justify="right" if _figures(texts[name]) else "left",
+            printable(name).replace("_", "\n"),
+            justify="right" if _figures(values) else "left",
             vertical="bottom",
             overflow="fold",
-            no_wrap=_figures(texts[name]) or max(map(len, texts[name])) <= _SHORTEST_WRAPPED,
+            no_wrap=_figures(values) or max(map(len, values)) <= _SHORTEST_WRAPPED,
         )
-    for row in texts.itertuples(index=False):
+    for row in zip(*texts.values(), strict=True):
         table.add_row(*row)
     return table
 
 
-def _texts(values: pd.Series) -> pd.Series:
-    number = p_text if holds_p_values(str(values.name)) else "{:.3f}".format
-    return values.map(lambda value: _cell(value, number))
+def _texts(name: str, values: Iterable[object]) -> list[str]:
+    number = p_text if holds_p_values(name) else "{:.3f}".format
+    return [_cell(value, number) for value in values]
 
 
 def _cell(value: object, number: Callable[[float], str]) -> str:
     if isinstance(value, float):
-        return "" if pd.isna(value) else number(value)
+        return "" if math.isnan(value) else number(value)
     return f"{value:,}" if isinstance(value, int) else printable(str(value))

@@ -1,14 +1,11 @@
-"""Formatting of table values, and of a tokenizer's pieces, as text."""
+"""Numbers, names and a tokenizer's pieces as text."""
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cache
 from numbers import Integral
 from typing import Any
-
-import pandas as pd
 
 FIGURES = r"(?:[\d.,()\[\]% −-]|(?<=\d) to (?=[\d−-]))*$"
 """Texts that are aligned like numbers: "0.689 (0.193)", "0.69 [0.51, 0.82]", "1.9 (0.6 to 3.4)"."""
@@ -26,67 +23,21 @@ _LARGEST = 1e6
 """Smallest value, such as a perplexity, that is shown with three digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One value of a table."""
-
-    text: str
-    key: float | str | None
-    """The key by which the value is sorted; None sorts last."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table."""
-
-    name: str
-    heading: str
-    figures: bool
-    """Whether the column is sorted as numbers and right-aligned."""
-    cells: tuple[Cell, ...]
-
-
-def column(values: pd.Series) -> Column:
-    """A column as text, with three decimals, separated thousands and small p-values as "< 0.0001".
-
-    Missing values are blank.
-    """
-    name = str(values.name)
-    values = values.infer_objects()
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        p_values = holds_p_values(name)
-        numbers = [None if pd.isna(value) else float(str(value)) for value in values]
-        shown = ["" if pd.isna(value) else number_text(value, p_value=p_values) for value in values]
-        return Column(name, heading(name), True, tuple(map(Cell, shown, numbers)))
-    texts = [_text(value) for value in values]
-    figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
-    keys = [_leading_number(text) if figures else text or None for text in texts]
-    return Column(name, heading(name), figures, tuple(map(Cell, texts, keys)))
-
-
 def holds_p_values(name: str) -> bool:
     """Whether a column of this name contains p-values."""
     return _P_VALUE.fullmatch(name) is not None
 
 
-def accuracy_columns(frame: pd.DataFrame) -> list[str]:
+def accuracy_columns(columns: Iterable[str]) -> list[str]:
     """The columns of accuracies and the number of prompts, which come last in published tables."""
-    names = list(map(str, frame.columns))
+    names = list(columns)
     accuracies = [name for name in names if name.endswith("accuracy") or name == "prompts"]
     return accuracies if "paired_accuracy" in names else []
 
 
-def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with its accuracies immediately after the model's name."""
-    moved = accuracy_columns(frame)
-    if not moved or frame.columns[0] != "model":
-        return frame
-    return frame[["model", *moved, *(c for c in frame.columns[1:] if c not in moved)]]
-
-
 def number_text(value: Any, *, p_value: bool = False) -> str:
     """A number as text; "undefined" if it is NaN."""
-    if pd.isna(value):
+    if math.isnan(value):
         return UNDEFINED
     if isinstance(value, Integral):
         return f"{value:,}".replace("-", "−")
@@ -115,17 +66,6 @@ def signed(number: float) -> str:
 def heading(name: str) -> str:
     """A readable name for a column."""
     return name.replace("_", " ")
-
-
-def _leading_number(text: str) -> float | None:
-    found = re.search(r"-?\d[\d,]*\.?\d*", text.replace("−", "-"))
-    return float(found.group().replace(",", "")) if found else None
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if pd.isna(value) else str(value)
 
 
 def segment_label(segment: str) -> str:
@@ -182,17 +122,14 @@ def _byte_of_character() -> dict[str, int]:
     return table | {chr(0x100 + index): byte for index, byte in enumerate(others)}
 
 
-def mean_with_sd(means: pd.Series, deviations: pd.Series) -> pd.Series:
-    """Text such as "0.689 (0.193)", the paper's form for means; empty if there is no mean.
+def mean_with_sd(means: Iterable[float], deviations: Iterable[float]) -> list[str]:
+    """Texts such as "0.689 (0.193)", the paper's form for means; empty if there is no mean.
 
     A mean of a single value has no standard deviation.
     """
-    return pd.Series(
-        [
-            ""
-            if pd.isna(mean)
-            else f"{mean:.3f}" + f" ({deviation:.3f})" * bool(pd.notna(deviation))
-            for mean, deviation in zip(means, deviations, strict=True)
-        ],
-        index=means.index,
-    )
+    return [
+        ""
+        if math.isnan(mean)
+        else f"{mean:.3f}" + f" ({deviation:.3f})" * (not math.isnan(deviation))
+        for mean, deviation in zip(means, deviations, strict=True)
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,8 +15,10 @@ from markupsafe import Markup, escape
 from interp.choices import TEMPLATE
 from interp.errors import UserError
 from interp.report.formatting import (
-    accuracies_first,
-    column,
+    FIGURES,
+    accuracy_columns,
+    heading,
+    holds_p_values,
     number_text,
     readable,
     segment_label,
@@ -36,6 +39,63 @@ def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
     frame = accuracies_first(frame)
     columns = [column(frame[name]) for name in frame.columns]
     return render("table.html.jinja", columns=columns, rows=len(frame), label=label)
+
+
+def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its accuracies immediately after the model's name."""
+    moved = accuracy_columns(frame.columns)
+    if not moved or frame.columns[0] != "model":
+        return frame
+    return frame[["model", *moved, *(c for c in frame.columns[1:] if c not in moved)]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a table."""
+
+    text: str
+    key: float | str | None
+    """The key by which the value is sorted; None sorts last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    heading: str
+    figures: bool
+    """Whether the column is sorted as numbers and right-aligned."""
+    cells: tuple[Cell, ...]
+
+
+def column(values: pd.Series) -> Column:
+    """A column as text, with three decimals, separated thousands and small p-values as "< 0.0001".
+
+    Missing values are blank.
+    """
+    name = str(values.name)
+    values = values.infer_objects()
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        p_values = holds_p_values(name)
+        numbers = [None if pd.isna(value) else float(str(value)) for value in values]
+        shown = ["" if pd.isna(value) else number_text(value, p_value=p_values) for value in values]
+        return Column(name, heading(name), True, tuple(map(Cell, shown, numbers)))
+    texts = [_text(value) for value in values]
+    figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
+    keys = [_leading_number(text) if figures else text or None for text in texts]
+    return Column(name, heading(name), figures, tuple(map(Cell, texts, keys)))
+
+
+def _leading_number(text: str) -> float | None:
+    found = re.search(r"-?\d[\d,]*\.?\d*", text.replace("−", "-"))
+    return float(found.group().replace(",", "")) if found else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if pd.isna(value) else str(value)
 
 
 def why_blank(frame: pd.DataFrame) -> str:

@@ -296,7 +296,7 @@ class Attributions(Answered):
             table = attribution_table(self._ratios, self._own_answers, self._own_prompts)
             name, title = "attribution_table", ratio_title(self.ratio)
             scores = list(_mean_ratios(table, self.ratio))
-        accuracy = table.loc[:, ["model", *accuracy_columns(table)]]
+        accuracy = table.loc[:, ["model", *accuracy_columns(table.columns)]]
         return TableItem(name, title, table, self._note(), [("Accuracy", accuracy), *scores])
 
     def _repr_html_(self) -> str | None:

@@ -5,9 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 
 from interp.errors import UserError
@@ -30,6 +29,9 @@ from interp.runs.shards import (
     read_table,
     unchanged_file,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECORD = "run.json"
 
@@ -151,7 +153,7 @@ class RunFolder:
         columns: Sequence[str] | None = None,
         *,
         prompts: Iterable[str] | None = None,
-    ) -> pd.DataFrame:
+    ) -> "pd.DataFrame":
         """A table from all finished shards, or the table "prompts".
 
         Args:
@@ -160,6 +162,8 @@ class RunFolder:
             prompts: ids of the prompts whose rows are read (by default, all); not for the prompts
                 table.
         """
+        import pandas as pd
+
         chosen = None if prompts is None else [("prompt_id", "in", list(prompts))]
         return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
 
@@ -169,7 +173,7 @@ class RunFolder:
         columns: Sequence[str] | None = None,
         *,
         filters: Filters | None = None,
-    ) -> Iterator[pd.DataFrame]:
+    ) -> "Iterator[pd.DataFrame]":
         """A table, with one shard in memory at a time; each shard contains whole pairs.
 
         Args:
@@ -283,37 +287,44 @@ def slug(model: str) -> str:
     return f"{readable}-{hashlib.sha256(model.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
-def status_table(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
-    """Progress of named runs: one row per run and model.
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is with one model."""
 
-    `prompts` counts all prompts, `done` the prompts on disk, and `failed` the prompts with an error
-    (or pairs, if pairs are measured). `running` counts claimed shards. `rate` (prompts per second)
-    is one worker's rate on the finished shards, times `running`; `seconds_left` estimates the time
-    for the remaining prompts. Both are NaN if nothing is claimed or no shard is done.
+    model: str
+    prompts: int
+    """Number of all prompts."""
+    done: int
+    """Number of prompts on disk."""
+    failed: int
+    """Number of prompts with an error, or of pairs if pairs are measured."""
+    running: int
+    """Number of claimed shards."""
+    rate: float
+    """Prompts per second: one worker's rate on the finished shards, times `running`. NaN if nothing
+    is claimed or no shard is done.
     """
-    columns = ["run", "model", "prompts", "done", "failed", "running", "rate", "seconds_left"]
-    rows = [
-        {"run": name, "model": model, **_status(run, model)}
-        for name, run in runs.items()
-        for model in run.record.models
-    ]
-    return pd.DataFrame(rows, columns=columns)
+
+    @property
+    def seconds_left(self) -> float:
+        """Estimated time for the remaining prompts; NaN if the rate is."""
+        return (self.prompts - self.done) / self.rate
 
 
-def _status(run: RunFolder, model: str) -> dict[str, Any]:
-    found, claims = list(manifests(run.done(model))), run.claims(model)
-    total, done = run.record.run.prompts, sum(manifest.prompts for manifest in found)
-    running = sum(map(claims.held, claims.all()))
-    seconds = sum(manifest.seconds for manifest in found)
-    rate = running * done / seconds if running and seconds else float("nan")
-    return {
-        "prompts": total,
-        "done": done,
-        "failed": sum(manifest.errors for manifest in found),
-        "running": running,
-        "rate": rate,
-        "seconds_left": (total - done) / rate if rate else float("nan"),
-    }
+def progress(run: RunFolder) -> Iterator[Progress]:
+    """The progress of a run with each of its models."""
+    for model in run.record.models:
+        found, claims = list(manifests(run.done(model))), run.claims(model)
+        done, seconds = (sum(getattr(m, name) for m in found) for name in ("prompts", "seconds"))
+        running = sum(map(claims.held, claims.all()))
+        yield Progress(
+            model,
+            prompts=run.record.run.prompts,
+            done=done,
+            failed=sum(manifest.errors for manifest in found),
+            running=running,
+            rate=running * done / seconds if running and done and seconds else float("nan"),
+        )
 
 
 def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[str]:

@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
 from interp.files import checksum, inside, is_folder, locked, names_in, open_plain
 from interp.runs.folder import RECORD_LOCK, RunFolder, change_in, problems
 from interp.runs.records import REPORT_FILE, StudyRecord, read_record, updated, write_record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RECORD = "study.json"
 
@@ -38,12 +40,14 @@ class StudyFolder:
         begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str) -> "pd.DataFrame":
         """A table of the study's report, from `tables/NAME.csv`.
 
         Raises:
             UserError: the report has no such table, or has not been written yet.
         """
+        import pandas as pd
+
         tables = inside(self.folder, "tables")
         known = [file.removesuffix(".csv") for file in names_in(tables)]
         if name not in known:

@@ -107,3 +107,13 @@ def test_a_small_p_value_is_not_printed_as_zero(capsys):
     assert small.split() == ["a", "<", "0.0001", "0.000"]
     assert large.split() == ["b", "0.031", "0.500"]
     assert small.index("0.0001") + 6 == large.index("0.031") + 5
+
+
+def test_a_dict_of_lists_is_printed_like_a_frame(capsys):
+    columns = {"model": ["a", "b"], "accuracy": [0.5, float("nan")], "prompts": [24, 1200]}
+    print_table(columns, title="Accuracy")
+    one = capsys.readouterr().out
+    print_table(pd.DataFrame(columns), title="Accuracy")
+    assert capsys.readouterr().out == one
+    assert "1,200" in one
+    assert "nan" not in one

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import escape
 
 from interp.errors import UserError
-from interp.report.html import table_html, token_heat_map
+from interp.report.html import accuracies_first, column, table_html, token_heat_map
 from tests.report.conftest import HOSTILE
 
 PROMPTS = pd.DataFrame({"prompt_id": ["p"], "side": ["rulebreaker"], "gold": ["No"]})
@@ -115,3 +115,59 @@ def test_a_prompt_without_an_answer_is_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"], model="other")
     with pytest.raises(UserError, match="'other' has no answer to prompt 'p'"):
         token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
+
+
+def texts(values, name="score"):
+    return [cell.text for cell in column(pd.Series(values, name=name)).cells]
+
+
+def test_numbers_have_three_decimals_and_counts_have_thousands():
+    assert texts([0.12345, -1.0, 1234.5]) == ["0.123", "−1.000", "1,234.500"]
+    assert texts([1, 256_000]) == ["1", "256,000"]
+
+
+def test_a_small_number_does_not_read_as_zero():
+    assert texts([0.0, 0.0004, -0.00001]) == ["0.000", "4.0e−04", "−1.0e−05"]
+
+
+def test_a_large_number_that_is_no_count_has_three_digits():
+    assert texts([95_583_698.111, -1e6, 999_999.0]) == ["9.56e+07", "−1.00e+06", "999,999.000"]
+    assert texts([95_583_698]) == ["95,583,698"]
+
+
+@pytest.mark.parametrize("name", ["p", "p_value", "welch_p", "p_corrected"])
+def test_p_values_stop_at_a_ten_thousandth(name):
+    """As in the paper's Figure 5."""
+    expected = ["< 0.0001", "0.0001", "0.0004", "0.001", "0.040"]
+    assert texts([1e-9, 1e-4, 0.0004, 0.001, 0.04], name) == expected
+
+
+@pytest.mark.parametrize("name", ["pairs", "prompts", "premise1_sum", "probability"])
+def test_other_names_with_a_p_are_no_p_values(name):
+    assert texts([1e-9], name) == ["1.0e−09"]
+
+
+def test_what_is_missing_is_blank():
+    assert texts([np.nan, 0.5]) == ["", "0.500"]
+    assert texts(pd.array([None, 3], dtype="Int64")) == ["", "3"]
+    assert texts(["a", None]) == ["a", ""]
+    assert texts([float("inf"), float("-inf")]) == ["∞", "−∞"]
+
+
+def test_truth_is_written_out():
+    assert texts([True, False]) == ["yes", "no"]
+
+
+def test_texts_of_figures_sort_by_their_first_number():
+    figures = column(pd.Series(["1,002.5 (3.0)", "-0.5 (0.1)", ""], name="ratio"))
+    assert figures.figures
+    assert [cell.key for cell in figures.cells] == [1002.5, -0.5, None]
+    assert not column(pd.Series(["gemma2", "0.5"], name="model")).figures
+
+
+def test_accuracies_come_first_and_the_rest_keeps_its_order():
+    columns = ["model", "gradient_ratio", "gradient_sd", "paired_accuracy", "a_accuracy", "prompts"]
+    shown = accuracies_first(pd.DataFrame(columns=columns))
+    assert list(shown.columns) == [columns[0], *columns[3:], *columns[1:3]]
+    other = pd.DataFrame(columns=["model", "ratio", "control_accuracy"])
+    assert list(accuracies_first(other).columns) == list(other.columns)

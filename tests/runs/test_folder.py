@@ -12,7 +12,7 @@ from interp.measurements.core import bind
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
 from interp.runs import shards as shards_module
-from interp.runs.folder import RunFolder, status_table
+from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging
 from interp.runs.run import Run
 from interp.tables import SCHEMAS, note
@@ -111,12 +111,10 @@ def test_a_shard_that_is_listed_twice_is_refused(run, tmp_path):
         RunFolder.read(tmp_path)
 
 
-def test_the_status_of_a_run_without_models_has_all_columns(run):
+def test_the_progress_of_a_run_without_models_is_empty(run):
     change = {"models": []}
     run.change(lambda record: change)
-    table = status_table({"empty": RunFolder.read(run.folder)})
-    assert table.empty
-    assert {"prompts", "done", "rate", "seconds_left"} <= set(table.columns)
+    assert list(progress(RunFolder.read(run.folder))) == []
 
 
 def test_every_file_of_a_run_says_what_its_columns_hold(run, tmp_path):
