@@ -135,7 +135,7 @@ _OWN = (
         "mean over layers and heads of |A_i v_i W_O|",
         "Kobayashi et al. 2020",
         "never negative: a norm in the residual stream",
-        "1 forward, and each head's values projected",
+        "1 forward, plus a projection of each head's values",
         "interp.attribution.methods.attention:ValueWeightedNorm",
     ),
     Method(

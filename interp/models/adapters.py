@@ -146,7 +146,7 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the model that an adapter is merged into, preferably the one that the user gave.
+    """The name of the base that an adapter is merged into; the user's choice takes precedence.
 
     Raises:
         UserError: the user gave no base, and the base that the folder names cannot be checked,
@@ -200,7 +200,7 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
         asked = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
         _check_names(adapter.name, stored, {*asked})
         whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
-    whole.requires_grad_(True)  # peft froze it
+    whole.requires_grad_(True)  # peft has frozen its weights
     return whole
 
 

@@ -79,7 +79,7 @@ def holds_key_values_alone(model: Model) -> bool:
 class _GatheredLayer(DynamicLayer):
     """Keys and values of prompts, copied to the rows of a pass only while their layer runs.
 
-    Only one layer's copies are in memory at a time, as without a cache.
+    Only one layer's copies are in memory at a time, as in a pass without a cache.
     """
 
     def __init__(
@@ -134,6 +134,6 @@ def short_length(model: Model) -> int | None:
 
 
 def is_long(model: Model, tokens: int) -> bool:
-    """Whether a prompt of this many tokens has other rotary frequencies than short prompts."""
+    """Whether the rotary frequencies for this many tokens differ from those for short prompts."""
     length = short_length(model)
     return length is not None and tokens > length

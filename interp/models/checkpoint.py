@@ -73,7 +73,7 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """Type as safetensors writes it (BF16) or, for a pickle, as PyTorch does (bfloat16)."""
+    """Name of the type in safetensors (BF16) or, for a pickle, in PyTorch (bfloat16)."""
 
     @property
     def size(self) -> int:

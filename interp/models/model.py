@@ -54,7 +54,7 @@ class Model:
     name: str
     """Name of the model in tables."""
     hf: PreTrainedModel
-    """The model itself, untouched."""
+    """The model itself, unmodified."""
     tokenizer: PreTrainedTokenizerBase
     """A fast tokenizer, whose character offsets locate segments."""
     source: dict[str, str] = field(default_factory=dict)
@@ -145,8 +145,8 @@ class Model:
         """Whether prompts of different lengths may share a batch.
 
         transformers' eager attention computes its softmax in float32, where the float64 mask of a
-        padding row overflows to NaN. A model that accepts no positions may count the padding before
-        its prompt, and recurrent or convolutional layers propagate padding.
+        padding row overflows to NaN. A model that accepts no positions may count padding before a
+        prompt as positions, and recurrent or convolutional layers propagate padding.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions

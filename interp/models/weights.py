@@ -131,7 +131,7 @@ _MOST_EXPERTS = 1024
 """Largest allowed number of experts in a layer if they are stored as one tensor."""
 
 _TIED = 2
-"""Largest number of parameters per stored number; embeddings may also serve as unembedding."""
+"""Largest number of parameters per stored number: the embeddings may also be the unembedding."""
 
 _PACKED = 16
 """Largest number of parameters per stored byte of quantized weights: eight one-bit weights, each

@@ -233,7 +233,7 @@ def _shared_batch(
 def _prefixes(
     model: Model, prefixes: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> tuple[list[int], Prefixes]:
-    """The index of each row's prefix, and the layout of the prefixes."""
+    """The index of the prefix in each row, and the layout of the prefixes."""
     width = safe_width(max(map(len, prefixes)), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
     rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]

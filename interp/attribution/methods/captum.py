@@ -150,7 +150,7 @@ class KernelShap(AnyModel):
 
 
 class Lime(AnyModel):
-    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as configured by captum."""
+    """LIME of segments (Ribeiro et al. 2016): a LASSO fitted near the prompt, set up by captum."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed scores in the target's units, shrunk by the LASSO's penalty of 0.01."""
