@@ -120,8 +120,8 @@ def shared_pass(
 ) -> Captured:
     """Run the passes of a batch, with `rules` for the backward pass, and keep the required tensors.
 
-    A prompt's target depends only on its own embeddings, so one backward pass of the sum serves the
-    whole batch. If only products with the difference from donors are needed, the leading columns in
+    A prompt's target depends only on its own embeddings, so one backward pass from the sum of the
+    targets serves the whole batch. If `donor_products` is the only need, the leading columns in
     which no prompt differs from its donor are run without a gradient, and only once for prompts
     with the same beginning.
     """
@@ -160,7 +160,7 @@ def shared_pass(
 
 @contextmanager
 def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Collect attention from passes within the block, if methods need explicit attention."""
+    """Collect explicit attention from passes within the block, if methods need it."""
     maps: list[Tensor] = []
     heads: list[Heads] = []
     if not needs & OPEN:

@@ -1,9 +1,9 @@
 """Donors' tokens as the baseline of counterfactual methods.
 
-The donor is another instance of the prompt's template: the one whose segments come closest to the
-prompt's in number of tokens (the first, in a tie). Token i of a segment of n tokens is replaced by
-token floor((i + 1/2) m / n) of the donor's m tokens, which is token i if m = n. Tokens before the
-first difference score zero, so one pass without a gradient is enough for them.
+The donor is another instance of the prompt's template: the first of those whose segment lengths, in
+tokens, are closest to the prompt's. Token i of a segment of n tokens is replaced by token floor((i
++ 1/2) m / n) of the donor's m tokens, which is token i if m = n. Tokens before the first difference
+from the donor score zero, so one pass without a gradient is enough for them.
 """
 
 import math
@@ -36,7 +36,7 @@ def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]
 def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]) -> int:
     """The number of leading columns that equal the donors' columns and can be run separately.
 
-    The last column never counts. Zero if the model cannot read a prompt in parts.
+    The last column is never counted. The number is zero if the model cannot read a prompt in parts.
     """
     width = batch.token_ids.shape[1]
     if not readable_in_parts(model, width):

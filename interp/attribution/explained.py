@@ -60,7 +60,7 @@ _Result = TypeVar("_Result")
 
 
 class ExplainedPrompt:
-    """One prompt, its attributed scalar, and the token budget of its passes.
+    """One prompt, the scalar that is attributed, and the token budget of its passes.
 
     The attributed tokens are chosen once, from the answer to the prompt itself. They stay the same
     when the model is given other embeddings or prompts.
@@ -96,13 +96,13 @@ class ExplainedPrompt:
         return max(1, self._budget.tokens // self.batch.token_ids.shape[1])
 
     def value(self, embeddings: Embeddings) -> Values:
-        """The target of each row, from one forward pass, in nats or, for a contrast, in logits."""
+        """The target of each row, from one pass, in nats or logits (for a contrast or margin)."""
         past = self._start.past(len(embeddings)) if self._start else None
         return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings, past=past))
 
     @contextmanager
     def after(self, columns: int) -> Iterator[None]:
-        """Run the prompt's first columns once; within the block, embeddings start after them."""
+        """Run the prompt's first columns once; in the block, embeddings exclude these columns."""
         if columns:
             self._start = read_start(self.model, self.batch, columns)
         try:
@@ -154,7 +154,7 @@ class ExplainedPrompt:
     def gap(
         self, scores: Float[Tensor, "1 token"], baseline: Float[Tensor, "1 token size"]
     ) -> float:
-        """The sum of the scores minus the difference between the targets of prompt and baseline."""
+        """The sum of the scores minus the difference in target between prompt and baseline."""
         with torch.no_grad():
             difference = self.value(self.embeddings) - self.value(baseline)
         own = scores[:, self.batch.unpadded(0)]
@@ -182,7 +182,7 @@ class ExplainedPrompt:
 
 
 class _Differentiated(torch.autograd.Function):
-    """The values of a prompt's rows, whose gradients are already computed in the forward pass."""
+    """The targets of a prompt's rows; the forward pass already computes their gradients."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, explained: ExplainedPrompt) -> Tensor:

@@ -1,4 +1,4 @@
-"""Games between a prompt's segments, each of which is either kept or replaced by a donor's.
+"""Games between a prompt's segments: each segment is either kept or replaced by a donor's.
 
 A coalition of k players is a number below 2^k, whose bit i is set if the coalition includes player
 i. A game is the array of all coalitions' values, in this order.
@@ -27,7 +27,7 @@ def members(coalition: int, players: int) -> list[int]:
 
 
 def shapley_values(values: Values) -> Values:
-    """Each player's contribution, averaged over all joining orders (Shapley 1953): (..., k).
+    """Each player's contribution, averaged over all orders of joining (Shapley 1953): (..., k).
 
     The contributions add up to the value of the full coalition minus that of the empty one.
     """
@@ -50,7 +50,7 @@ def leave_one_out(values: Values) -> Values:
 
 
 def interactions(values: Values) -> dict[tuple[int, int], Values]:
-    """The interaction of each pair of players: their joint contribution minus their separate ones.
+    """The interaction of each pair of players: their joint minus their separate contributions.
 
     Each interaction is a mean over coalitions of the other players, weighted like Shapley values
     (Grabisch and Roubens 1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
@@ -107,7 +107,7 @@ class Coalitions:
 
     prompt: Prompt
     donors: tuple[Donor, ...]
-    """Donors, all of which replace the same segments."""
+    """The donors, which must all replace the same segments."""
 
     def __post_init__(self) -> None:
         if not self.donors:
@@ -126,7 +126,7 @@ class Coalitions:
     def prompts(self) -> Sequence[Sequence[Prompt]]:
         """The mixed prompts by donor and coalition.
 
-        Many of them are the same text, such as those that keep every segment.
+        Many of them have the same text, such as those that keep every segment.
         """
         coalitions = range(2 ** len(self.segments))
         return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]

@@ -21,7 +21,7 @@ from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
 
 Need = Literal["input_gradient", "donor_products", "attention_rows", "attention_maps", "heads"]
-"""Tensors that a pass keeps only for methods that list them among their needs."""
+"""Tensors that a pass keeps only if a method lists them among its needs."""
 
 DIFFERENTIATED: frozenset[Need] = frozenset({"input_gradient", "donor_products"})
 """Tensors that need a backward pass."""
@@ -89,8 +89,8 @@ class TokenScores:
     total: float
     """The sum of the absolute scores; not finite if any score is not."""
     completeness_gap: float | None = None
-    """The sum of the scores minus the change in the target that they should explain, in the
-    target's units; None if the scores need not add up to any change.
+    """The sum of the scores minus the change in the target that they should add up to, in the
+    target's units; None if they need not add up to any change.
     """
 
     @classmethod
@@ -126,7 +126,7 @@ Attribution = TokenScores | SegmentScores
 
 
 class AnyModel:
-    """Base of methods that support any model."""
+    """Base class of methods that support any model."""
 
     def __init__(self, model: Model) -> None:
         pass

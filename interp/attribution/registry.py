@@ -49,7 +49,7 @@ class Method:
 
     @property
     def reads_coalitions(self) -> bool:
-        """Whether scores are computed from the values v(S), like the measured effects."""
+        """Whether scores are computed from the values v(S), as measured effects are."""
         return self.donors and not self.tokens
 
 
@@ -102,8 +102,8 @@ _OWN = (
     ),
     Method(
         "gim",
-        "difference from a donor times the gradient by modified backward rules",
-        "(e_i - d_i) . df/de_i; norms frozen, softmax at T = 2, shares of factors",
+        "difference from a donor times the gradient under modified backward rules",
+        "(e_i - d_i) . df/de_i; norms frozen, softmax at T = 2, factors share gradients",
         "Edin et al. 2025",
         _SIGNED,
         "1 forward + 1 backward",
@@ -122,7 +122,7 @@ _OWN = (
     ),
     Method(
         "attention_rollout",
-        "attention through all layers, averaged with the residual stream in each",
+        "attention through all layers, averaged with the residual stream in each layer",
         "last row of the product over layers of (A + I) / 2; A of all tokens, averaged over heads",
         "Abnar and Zuidema 2020",
         "never negative: a weight",
@@ -131,11 +131,11 @@ _OWN = (
     ),
     Method(
         "value_weighted_norm",
-        "norm of what the heads bring to the last token from each token",
+        "norm of what the heads move from each token to the last token",
         "mean over layers and heads of |A_i v_i W_O|",
         "Kobayashi et al. 2020",
         "never negative: a norm in the residual stream",
-        "1 forward, and each head's values projected",
+        "1 forward, plus a projection of each head's values",
         "interp.attribution.methods.attention:ValueWeightedNorm",
     ),
     Method(

@@ -32,7 +32,8 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     A contrast compares the two options that the answer's `contrast` lists or, without a list, the
     correct option and the most probable other option, each in its most probable form. A margin
     compares the two listed options, or the two most probable options, in all their forms, starting
-    with the more probable one. It is the value on which `interp effects` measures effects.
+    with the more probable one. A margin is also the quantity in which `interp effects` measures
+    effects.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
@@ -76,7 +77,7 @@ def _contrast(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
 
 
 def _margin(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
-    """The names of two options: the model's own answer, and the one it is compared with."""
+    """The names of two options: the model's own answer, and the option it is compared with."""
     names = prompt.answer.contrast or tuple(totals)
     if len(names) < 2:
         raise _no_other(prompt)
@@ -92,7 +93,7 @@ def _no_other(prompt: Prompt) -> UserError:
 
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
-    """The target of each prompt, ready to be differentiated; see `values_of`."""
+    """The target of each prompt as a differentiable tensor; see `values_of`."""
     return values_of(predictions.logits, attributed_tokens(target, batch, predictions))
 
 

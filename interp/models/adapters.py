@@ -59,7 +59,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 class Settings(BaseModel):
-    """The supported settings of adapter_config.json; all others must be switched off."""
+    """The supported settings in adapter_config.json; every other setting must be switched off."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
@@ -85,7 +85,7 @@ class Base(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None
-    """A hash of the base's configuration and weights; None if the base is on the hub."""
+    """A hash of the base's configuration and weights; None if the base comes from the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def read_adapter(name: str, folder: Path) -> Adapter:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the model that an adapter is merged into, preferably the one that the user gave.
+    """The name of the base that an adapter is merged into; the user's choice takes precedence.
 
     Raises:
         UserError: the user gave no base, and the base that the folder names cannot be checked,
@@ -200,13 +200,13 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
         asked = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
         _check_names(adapter.name, stored, {*asked})
         whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
-    whole.requires_grad_(True)  # peft froze it
+    whole.requires_grad_(True)  # peft has frozen its weights
     return whole
 
 
 @contextmanager
 def _quiet_peft() -> Iterator[None]:
-    """Silence peft's warnings about its deprecated calls and about keys checked elsewhere."""
+    """Silence peft's warnings about deprecated calls and about missing keys, checked elsewhere."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, message=".*checkpointing")
         warnings.filterwarnings("ignore", message="Found missing adapter keys")
@@ -214,7 +214,7 @@ def _quiet_peft() -> Iterator[None]:
 
 
 def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
-    """Check that the tensors are those that the settings require, since peft does not."""
+    """Check that the tensors match the settings exactly, which peft does not check."""
     for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
         if keys:
             raise UserError(
@@ -225,7 +225,7 @@ def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
 
 
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
-    """Reject a change to one of two modules that share a weight, because both would change."""
+    """Reject an adapter that changes one of two modules with a shared weight: both would change."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
     # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
@@ -250,14 +250,14 @@ def check_peft() -> None:
 
 
 SCALE = 2
-"""Factor s in W + s B A during training, for any rank."""
+"""The factor s in W + s B A during training, at every rank."""
 
 
 def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     """Add an adapter in place to every linear layer of a model except the unembedding.
 
-    The model's own weights do not change. A is drawn at random with the seed, and B is zero at
-    first.
+    The model's own weights do not change. In W + s B A, A is drawn at random with the seed, and B
+    is zero at first.
 
     Returns:
         peft's `PeftModel`, whose checkpoints contain only the adapter.
@@ -268,7 +268,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
     with _quiet_peft(), torch.device(next(hf.parameters()).device):
         wrapped = get_peft_model(hf, config)
-    # Given a name, peft would look for the model on the hub each time it saves a checkpoint.
+    # If this were set, peft would look for the model on the hub each time it saves a checkpoint.
     wrapped.peft_config[NAME].base_model_name_or_path = ""
     return wrapped
 

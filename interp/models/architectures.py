@@ -35,7 +35,7 @@ TEXT_TO_TEXT = Kind("text-to-text model", AutoModelForSeq2SeqLM, reads_ahead=Tru
 
 
 def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
-    """The kind of a model, from the names of its classes or, failing that, its configuration.
+    """The kind of a model, from its class names or, failing that, from its configuration.
 
     The class names of causal models that also read images end in ForConditionalGeneration, like
     those of text-to-text models.
@@ -77,25 +77,25 @@ class Architecture:
     """The module of a layer whose output is the attention's contribution to the residual stream."""
     mlp_norm: str | None
     """The module of a layer that reads the residual stream for the MLP: the MLP's norm or, without
-    a norm, the MLP itself. None if norms act on the stream itself, which is then not a sum of
-    contributions.
+    a norm, the MLP itself. None if the layer normalizes the stream itself, which is then not a sum
+    of contributions.
     """
     mlp_out: str
     """The module of a layer whose output is the MLP's contribution to the residual stream."""
     heads_out: str
-    """The projection, within the attention, whose input is the outputs of all heads."""
+    """The attention's output projection, which reads the outputs of all heads."""
     qkv: tuple[str, str, str]
-    """The linear modules, within the attention, that compute queries, keys and values."""
+    """The attention's linear modules that compute queries, keys and values."""
     layout: Literal["own", "stacked", "interleaved"] = "own"
-    """Layout of the output of these modules: "own" if each module has a separate output; "stacked"
-    for the queries, then the keys, then the values of all heads; "interleaved" for the query, key
-    and value of each head in turn.
+    """How queries, keys and values are arranged in the output of these modules: "own" if they come
+    from separate modules; "stacked" if one module returns the queries, then the keys, then the
+    values of all heads; "interleaved" if it returns the query, key and value of each head in turn.
     """
     causal: bool = True
     """Whether a token attends only to itself and earlier tokens."""
     gates: tuple[str, ...] = ()
-    """The modules, within a gated MLP, that compute its gate and the values that the gate
-    multiplies; empty if the MLP has no gate.
+    """The modules of a gated MLP that compute its gate and the values that the gate multiplies;
+    empty if the MLP has no gate.
     """
 
 
@@ -213,7 +213,7 @@ ENCODERS = {
 """Module paths in encoders whose classification head reads the first token."""
 
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
-"""Names of the cross-attention in the layers of decoders."""
+"""Names of the cross-attention module in decoder layers."""
 
 UNMAPPED_WORKS = (
     "It supports answers (evaluate), familiarity (probe familiarity), input gradients (attribute "

@@ -1,9 +1,9 @@
 """The attention at the answer's position, layer by layer, for any implementation of attention.
 
-Eager attention returns its weights, which hooks read one layer at a time; a model with an unmapped
-architecture returns the weights of all layers at once (`output_attentions`). With a fused
-implementation (SDPA, flash), the row of one query (heads x tokens) is recomputed from the queries
-and keys, through transformers' `AttentionInterface`.
+Eager attention returns its weights, which hooks read one layer at a time; a model with an
+unsupported architecture returns the weights of all layers at once (`output_attentions`). With a
+fused implementation (SDPA, flash), the row of one query (heads x tokens) is recomputed from the
+queries and keys, through transformers' `AttentionInterface`.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,11 +32,11 @@ _BLOCK_MASKS = ("flex_attention",)
 def answer_attention(model: Model) -> Iterator[list[Row]]:
     """Append one row per layer to the yielded list in each forward pass within the block.
 
-    A row is the attention of the token at which the answer is read. This is the last token in a
-    causal model, and the first token in a classifier, whose head pools it. In a text-to-text model
-    it is the decoder's last token, which attends to the encoder's tokens (cross-attention). Layers
-    without attention, as in partly recurrent models, append no row. The model's attention and its
-    outputs do not change.
+    A row is the attention of the token at which the answer is read. In a causal model, this is the
+    last token; in a classifier, the first token, which its head pools; in a text-to-text model, the
+    decoder's last token, which attends to the encoder's tokens (cross-attention). Layers without
+    attention, as in partly recurrent models, append no row. The model's attention and outputs do
+    not change.
 
     Raises:
         UserError: the attention cannot be read, or the model has no attention.
@@ -155,10 +155,10 @@ def query_row(
     """Attention weights of one query, in fp32: the last query, or a query that sees all tokens.
 
     The weights sum to 1, or to less if sinks (`s_aux`, one logit per head) receive a share. T5 adds
-    `position_bias`, (batch or 1, head, query, token), to the logits. A sliding window hides earlier
-    tokens from the last query, and later tokens from the first. transformers' `attention_mask` is
-    None (causal, without padding), a boolean or additive mask over (query, key), or a padding mask
-    over keys (flash).
+    `position_bias`, of shape (batch or 1, head, query, token), to the logits. A sliding window
+    hides the earliest tokens from the last query, and the latest tokens from the first query.
+    transformers' `attention_mask` is None (causal, without padding), a boolean or additive mask
+    over (query, key), or a padding mask over keys (flash).
     """
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]

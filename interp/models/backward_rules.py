@@ -2,7 +2,7 @@
 
 The forward pass is unchanged, up to rounding. The switches affect three kinds of operations:
 
-1. Norms: denominators are constants, so a norm is linear for the given tokens.
+1. Norms: the denominators are treated as constants, so each norm is linear for the given tokens.
 2. Attention softmax: the Jacobian is taken at logits divided by a temperature, so that it does not
    vanish if one token receives nearly all of the attention.
 3. Products (of queries, keys and values, and of the two factors of a gated MLP): each factor
@@ -36,15 +36,15 @@ class BackwardRules:
     """The switches; the defaults give the model's own gradient."""
 
     frozen_norms: bool = False
-    """Whether the denominators of all norms are constants."""
+    """Whether the denominators of all norms are treated as constants."""
     softmax_temperature: float = 1.0
-    """Temperature T: the attention softmax has the Jacobian of the softmax at logits / T."""
+    """Temperature T: the Jacobian of the attention softmax is taken at logits / T."""
     query_key_share: float = 1.0
-    """Factor for the gradients of queries and of keys."""
+    """Factor that multiplies the gradients of queries and of keys."""
     value_share: float = 1.0
-    """Factor for the gradients of values."""
+    """Factor that multiplies the gradients of values."""
     gate_share: float = 1.0
-    """Factor for the gradients of both factors in a gated MLP."""
+    """Factor that multiplies the gradients of both factors in a gated MLP."""
 
     @property
     def attention(self) -> tuple[float, float, float]:
@@ -119,7 +119,7 @@ def _frozen_norms(model: Model) -> Iterator[None]:
 
 
 def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
-    """A norm whose denominators are constants in a backward pass."""
+    """A norm whose denominators are treated as constants in a backward pass."""
     forward: Norm = module.forward
     forms: list[_Form] = []
 
@@ -128,7 +128,7 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
         if not forms:
             tokens = hidden_states.detach().flatten(0, -2)
             finite = tokens[forward(tokens).isfinite().all(-1)]
-            if not len(finite):  # gradients are not finite either
+            if not len(finite):  # no finite token, so no finite gradient
                 return forward(hidden_states)
             forms.append(_form_of(module, forward, finite[None, :1]))
         return forms[0](hidden_states)
@@ -146,7 +146,7 @@ class _Form:
     epsilon: float
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
-        """The norm's output, computed with denominators that have no gradient."""
+        """The norm's output, computed without a gradient through the denominators."""
         x = hidden_states.to(_precise(hidden_states))
         if self.centered:
             x = x - x.mean(-1, keepdim=True)
@@ -156,10 +156,10 @@ class _Form:
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
-        """What each summand of the norm's input contributes to its output, excluding the shift.
+        """The contribution of each summand of the input to the norm's output, excluding the shift.
 
         Args:
-            summands: parts of `total`, which need not add up to it.
+            summands: parts of `total`; they need not add up to it.
             total: the norm's input.
         """
         x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
@@ -185,7 +185,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     Its weights are not read, because architectures use them differently (Gemma multiplies by 1 +
     weight), and an offloaded module has its weights only while it runs.
     """
-    signs = torch.ones_like(sample)  # with mean 0 (unless the width is odd) and mean square 1
+    signs = torch.ones_like(sample)  # mean 0 (if the width is even) and mean square 1
     signs[..., 1::2] = -1
     up, down, level = (forward(x).to(_precise(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
@@ -264,7 +264,7 @@ def _attend(
 
 
 AttentionInterface.register(_ATTENTION, _attend)
-# Masks are always added to the logits; None masks nothing.
+# Masks are always added to the logits; a mask of None hides nothing.
 AttentionMaskInterface.register(_ATTENTION, eager_mask)
 
 
@@ -274,7 +274,7 @@ def _softmax(logits: Logits, temperature: float) -> Logits:
     weights = logits.softmax(-1)
     if temperature == 1.0:
         return weights
-    # The Jacobian of softmax(x / T) with respect to x has a factor 1 / T, which T undoes.
+    # The Jacobian of softmax(x / T) with respect to x has a factor 1 / T, canceled here by T.
     flat = (logits / temperature).softmax(-1) * temperature
     return weights.detach() + (flat - flat.detach())
 
@@ -316,7 +316,7 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
 
 
 def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
-    """Check that rules reached every layer."""
+    """Check that the rules reached every layer."""
     if not all(layers):
         raise UserError(
             f"the backward rules did not reach the {what} of layer {layers.index(False)} of "

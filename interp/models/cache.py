@@ -40,7 +40,7 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
 
 
 def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool = False) -> Cache:
-    """A cache in which every column of every row holds the keys and values of a chosen token.
+    """A cache in which each column of each row holds the keys and values of a chosen token.
 
     Args:
         flat: keys and values of each layer, (token, key-value head, size), for the tokens of all
@@ -69,7 +69,7 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 
 def holds_key_values_alone(model: Model) -> bool:
-    """Whether keys and values are all that a later pass needs from an earlier one."""
+    """Whether a later pass needs only the keys and values of an earlier pass."""
     config = model.hf.config.get_text_config()
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
@@ -79,7 +79,7 @@ def holds_key_values_alone(model: Model) -> bool:
 class _GatheredLayer(DynamicLayer):
     """Keys and values of prompts, copied to the rows of a pass only while their layer runs.
 
-    Only one layer's copies are in memory at a time, as without a cache.
+    Only one layer's copies are in memory at a time, as in a pass without a cache.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class _GatheredLayer(DynamicLayer):
 
 
 def short_length(model: Model) -> int | None:
-    """Length in tokens up to which rotary frequencies are those of short prompts; None if always.
+    """Largest number of tokens with the rotary frequencies of short prompts; None if unlimited.
 
     Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so one
     pass must not mix prompts below and above this length, and a longer prompt cannot be read in
@@ -134,6 +134,6 @@ def short_length(model: Model) -> int | None:
 
 
 def is_long(model: Model, tokens: int) -> bool:
-    """Whether frequencies for a prompt of this many tokens differ from those for short prompts."""
+    """Whether the rotary frequencies for this many tokens differ from those for short prompts."""
     length = short_length(model)
     return length is not None and tokens > length

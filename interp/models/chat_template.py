@@ -1,6 +1,6 @@
 """The frame that a model's chat template writes around a message.
 
-1. Write a marker in place of the message, after the preceding turns, several times. The text before
+1. Several times, write a marker in place of the message, after the earlier turns. The text before
    and after the marker is the frame.
 2. Write an answer after the message; the text between the message and the answer is the opening of
    every answer.
@@ -81,16 +81,16 @@ def _memory_limit(memory: int) -> Iterator[None]:
 
 
 RENDER_SECONDS = 5.0
-"""Processor time that a template may use for one message."""
+"""Seconds of processor time that a template may use for one message."""
 
 RENDER_BYTES = 2**28
-"""Bytes of memory that a template may use."""
+"""Bytes of memory that a template may use for one message."""
 
 FRAME_CHARACTERS = 100_000
-"""Characters that a template may write around a message."""
+"""Largest number of characters that a template may write around a message."""
 
 RENDERINGS = 8
-"""How many times the frame is written in order to detect a random template."""
+"""How many times the frame is written, to detect a template whose output varies."""
 
 LARGEST_NUMBER = 1_000_000
 """The largest number that a template may contain. A power, or a single operation on larger numbers,
@@ -102,8 +102,9 @@ ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
 _EITHER_WAY = frozenset("\"'`*$")
-"""Marks that both open and close: quotation marks and the marks around emphasis, code and
-formulas."""
+"""Marks that serve as both opening and closing marks: quotation marks and the marks around
+emphasis, code and formulas.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class ChatFrame:
 
 
 PLAIN = ChatFrame("", "", "", templated=False)
-"""Nothing around a message."""
+"""The empty frame, with no text around the message."""
 
 
 Turn = tuple[str, str]
@@ -131,10 +132,10 @@ Turn = tuple[str, str]
 
 
 def check_templates(name: str, tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> None:
-    """Check that a tokenizer with several named chat templates has one named default.
+    """Check that, of a tokenizer's named chat templates, one is named default.
 
     Raises:
-        UserError: messages are to be written in a template, and none of them is the default.
+        UserError: a template is to be used, but none of the named templates is the default.
     """
     templates = tokenizer.chat_template
     if chat.template and isinstance(templates, dict) and templates and "default" not in templates:
@@ -148,7 +149,7 @@ def check_templates(name: str, tokenizer: PreTrainedTokenizerBase, chat: ChatFor
 def chat_frame(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ChatFrame:
-    """The frame that a model's chat template writes around a message, with the earlier turns.
+    """The frame that a model's chat template writes around a message, including the earlier turns.
 
     Without a template, the frame consists only of the earlier turns, in plain text.
 
@@ -208,7 +209,7 @@ def _is_set_off(text: str) -> bool:
     last, kind = text[-1], unicodedata.category(text[-1])
     if last in _EITHER_WAY or kind in ("Pi", "Pf"):
         before = text.rstrip(last)
-        if before.endswith((":", "=")):  # "**Answer:**", but {"answer":"
+        if before.endswith((":", "=")):  # closing in "**Answer:**", opening in {"answer":"
             return before.rpartition("\n")[2].count(text[len(before) :]) % 2 == 1
         return _is_set_off(before)
     wide = unicodedata.east_asian_width(last) in ("W", "F") and (kind == "Lo" or kind[0] == "P")
@@ -225,7 +226,7 @@ def answer_opening(
         tokenizer: the tokenizer with the template.
         chat: how messages are written.
         asked: the messages before the answer.
-        text: these messages as written, with the generation prompt.
+        text: these messages as the template writes them, with the generation prompt.
     """
     try:
         whole = write(tokenizer, chat, [*asked, ("assistant", ANSWER)], generation=False)
@@ -281,7 +282,7 @@ def render(
             )
     except UserError:
         raise
-    except Exception as error:  # a template may raise anything, through Jinja
+    except Exception as error:  # a template can raise any error through Jinja
         roles = [message["role"] for message in said]
         what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
         raise UserError(
@@ -303,7 +304,7 @@ def render(
 
 
 def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
-    """The variables that switch thoughts on or off, and those that the user sets."""
+    """The variables that switch thinking on or off, and those that the user sets."""
     found: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
     if not chat.thinks and re.search(r"reasoning_effort.*([\"'])none\1", template, re.DOTALL):
         found["reasoning_effort"] = "none"
@@ -327,7 +328,7 @@ def _check_operations(template: str) -> None:
 
 @cache
 def _dated(template: str, day: date) -> str:
-    """The template, with the given day as its current date.
+    """The template, with the given day as today's date.
 
     The date function that transformers passes to templates reads the clock and cannot be replaced,
     but a macro of the same name takes precedence.

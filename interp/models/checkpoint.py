@@ -31,8 +31,8 @@ from interp.files import RECORD_BYTES, checksum, read_bytes
 def as_user_error(part: str, name: str) -> Iterator[None]:
     """Turn any error within the block into a UserError that names the part of the model being read.
 
-    A damaged folder fails in as many ways as there are libraries that read it. Panics of the
-    tokenizers library are not an `Exception`, so everything except exits of the program is caught.
+    Each library that reads a damaged folder raises its own errors. Panics in the tokenizers library
+    do not derive from `Exception`, so everything is caught except errors that end the program.
 
     Raises:
         UserError: an error other than a UserError was raised in the block.
@@ -73,7 +73,7 @@ class StoredTensor:
 
     shape: tuple[int, ...]
     dtype: str
-    """Type as safetensors writes it (BF16) or, for a pickle, as PyTorch does (bfloat16)."""
+    """Name of the type in safetensors (BF16) or, for a pickle, in PyTorch (bfloat16)."""
 
     @property
     def size(self) -> int:

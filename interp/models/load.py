@@ -88,19 +88,22 @@ class FoundModel:
     source: dict[str, str]
     """The location of the model, for records."""
     fingerprint: str | None
-    """A value that changes whenever the files of a local folder change; None for the hub, which has
-    commits.
+    """A value that changes whenever the files of a local folder change; None for a model on the
+    hub, which is identified by its commit.
     """
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
     stored: Stored | None
-    """The tensors of a local folder; None for the hub, where they may not be downloaded yet."""
+    """The tensors of a local folder; None for a model on the hub, whose weights may not be
+    downloaded yet.
+    """
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     adapter: Adapter | None = None
-    """An adapter to merge into the model. If there is one, all fields except name, source,
-    fingerprint and tokenizer describe its base."""
+    """An adapter to merge into the model. If there is one, all other fields except name, source,
+    fingerprint and tokenizer describe its base.
+    """
 
     @property
     def allow_pickle(self) -> bool:
@@ -115,7 +118,7 @@ class FoundModel:
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
-    """Load a found model without reading its configuration and tokenizer again.
+    """Load the weights of a model whose configuration and tokenizer are already read.
 
     Notes about the model are written to standard error.
 
@@ -294,11 +297,11 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         with as_user_error("config.json", found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     with as_user_error("its weights", found.name), quiet_report():
-        # transformers' annotations omit the returned information about loaded tensors.
+        # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
             output_loading_info=True,
-            # `check_complete` reports these mismatches, like all others.
+            # `check_complete` reports mismatched sizes, like all other mismatches.
             ignore_mismatched_sizes=True,
             **found.options,
             **options,
@@ -346,7 +349,7 @@ def _quantizing(
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model as if before training, with weights drawn as its architecture specifies.
+    """The model with new random weights, drawn as its architecture specifies.
 
     The given model's own weights remain in memory.
 
@@ -366,16 +369,16 @@ def reinitialized(model: Model, *, seed: int = 0) -> Model:
 
 
 SMALL = 20_000_000
-"""A model with fewer parameters gets one thread, because threads wait for each other after every
-short operation. On two busy x86-64 cores (torch 2.13.0), attribution with two threads ran at 0.11
-times the speed of one thread for a model with 1.6 million parameters, and at 0.5 times that speed
-for a model with 65 million (hidden size 1,024, 4 layers). On idle cores, large models are faster
-with more threads, so they keep PyTorch's number.
+"""A model with fewer parameters gets one thread, because several threads would have to wait for
+each other after every short operation. On two busy x86-64 cores (torch 2.13.0), attribution with
+two threads was 0.11 times as fast as with one thread for a model with 1.6 million parameters, and
+0.5 times as fast for a model with 65 million (hidden size 1,024, 4 layers). On idle cores, large
+models are faster with more threads, so they keep PyTorch's default number.
 """
 
 
 def set_threads(model: Model, asked: int | None) -> None:
-    """Set the number of threads for a model in this process, and report a reduction.
+    """Set the number of threads for a model in this process, with a message if it is reduced.
 
     Args:
         model: the measured model; on devices other than the CPU, nothing changes.

@@ -22,7 +22,7 @@ def names_folder(name: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """A model's name as it is written in tables and records: `m` for `./m`, `m/` and `m`."""
+    """A model's name as written in tables and records: `./m`, `m/` and `m` all become `m`."""
     return os.path.normpath(name) if names_folder(name) else name
 
 
@@ -73,7 +73,7 @@ class ChatFormat:
     date: str = DEFAULT_DATE
     """Date for templates that write today's date, as YYYY-MM-DD."""
     thinking: Thinking = "off"
-    """Whether answers are read after the model's own thought (on) or after an empty one."""
+    """Whether answers are read after the model's own thought (on) or after an empty one (off)."""
     options: tuple[tuple[str, JsonValue], ...] = ()
     """Further variables of the template, by name, such as ("reasoning_effort", "low")."""
     end_of_thought: str | None = None
@@ -155,8 +155,8 @@ class Loading(Options):
     quantization: Quantization | None = None
     """8bit or 4bit, with bitsandbytes (default: the checkpoint's own)"""
     base: Annotated[str | None, FromText(texts.name, "NAME")] = None
-    """the model that LoRA adapters among the models are merged into (default: the model that the
-    adapter was trained on, if its checksum proves this)
+    """the base model into which LoRA adapters are merged (default: the model that the adapter was
+    trained on, if its checksum proves this)
     """
     revision: str | None = None
     """branch, tag or commit on the hub"""
@@ -175,7 +175,7 @@ class Loading(Options):
     template_option: tuple[Annotated[str, FromText(_template_option, "KEY=VALUE")], ...] = ()
     """other variables of the chat template, such as reasoning_effort=low"""
     thinking: Thinking = "off"
-    """off: read answers after an empty thought, as written by the chat template's own switch; on:
+    """off: read answers after an empty thought, which the chat template's own switch writes; on:
     read answers after a thought, which `interp generate --thinking on` writes and --thoughts
     supplies"""
     end_of_thought: Annotated[str | None, FromText(str, "TEXT")] = None
@@ -204,5 +204,5 @@ class Loading(Options):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change results; the device is not one of them."""
+        """The options that may change results; the device does not."""
         return self.model_dump(mode="json", exclude={"device", "device_map"})

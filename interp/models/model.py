@@ -37,7 +37,7 @@ from interp.models.weights import device_of, quantization_of, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
-"""Number of message frames to cache; most prompts follow the same messages."""
+"""Number of message frames to cache; most prompts have the same earlier messages."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Model:
     name: str
     """Name of the model in tables."""
     hf: PreTrainedModel
-    """The model itself, untouched."""
+    """The model itself, unmodified."""
     tokenizer: PreTrainedTokenizerBase
     """A fast tokenizer, whose character offsets locate segments."""
     source: dict[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Model:
     chat: ChatFormat = field(default_factory=ChatFormat)
     """Settings for writing prompts in the model's chat template."""
     notes: tuple[str, ...] = ()
-    """Notes about the model: unused stored tensors, `thinking_note`."""
+    """Notes about the model, such as unused stored tensors and `thinking_note`."""
     thoughts: Mapping[str, tuple[Thought, ...]] = field(default_factory=dict)
     """The model's own thoughts for each prompt id, one per draw; used only if `chat.thinks`."""
 
@@ -99,11 +99,11 @@ class Model:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """The paths of the model's modules, for all code that inspects the model.
+        """The paths of the model's modules, used by all code that inspects the model.
 
         Raises:
-            UserError: the architecture is not supported; answers, input gradients and attention can
-                still be read.
+            UserError: the architecture is not supported; even so, answers, input gradients and
+                attention can be read.
         """
         return architecture_of(self.hf)
 
@@ -145,8 +145,8 @@ class Model:
         """Whether prompts of different lengths may share a batch.
 
         transformers' eager attention computes its softmax in float32, where the float64 mask of a
-        padding row overflows to NaN. A model that accepts no positions may count the padding before
-        its prompt, and recurrent or convolutional layers propagate padding.
+        padding row overflows to NaN. A model that accepts no positions may count padding before a
+        prompt as positions, and recurrent or convolutional layers propagate padding.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
@@ -157,7 +157,7 @@ class Model:
         """The side on which batches are padded: "left" or "right".
 
         The prompts of a causal model all end at the last position. Other models count positions
-        from the first column, which encoders also pool.
+        from the first column, and encoders also pool the token there.
         """
         return "left" if self.kind is CAUSAL else "right"
 
@@ -167,14 +167,14 @@ class Model:
         return "position_ids" in self.forward_arguments
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the given inputs that the model's forward pass accepts."""
+        """The inputs that the model's forward pass accepts."""
         return {name: value for name, value in inputs.items() if name in self.forward_arguments}
 
     @property
     def is_recurrent(self) -> bool:
         """Whether some layers cache more than keys and values: a state or convolution inputs."""
         kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
-        # transformers marks most such models itself, but not those with convolutions.
+        # transformers marks most of these models as stateful, but not those with convolutions.
         return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
 
     @property
@@ -187,7 +187,7 @@ class Model:
 
     @cached_property
     def _positions_before_first(self) -> int:
-        """Number of positions before the first token: RoBERTa counts from its padding's index."""
+        """Number of unused positions at the start: RoBERTa counts from its padding's index."""
         paddings = (
             module.padding_idx
             for path, module in self.hf.named_modules()
@@ -239,12 +239,12 @@ class Model:
         """The marks around the model's thoughts; None if its template and vocabulary have none."""
         try:
             return find_marks(self.tokenizer, self.chat) if self.kind is CAUSAL else None
-        except UserError:  # the template's error is reported when it writes a prompt
+        except UserError:  # reported when the template writes a prompt
             return None
 
     @property
     def thinking_note(self) -> str:
-        """A note if the model thinks by default but is read directly; otherwise empty."""
+        """A note if the model thinks by default but its answers are read directly; else empty."""
         try:
             frame = self.chat_frame
         except UserError:
@@ -268,8 +268,8 @@ class Model:
     def identity(self) -> str:
         """A hash of everything that affects results: weights, configuration and tokenizer.
 
-        Generation settings are included only if their first or end tokens differ from those in the
-        configuration. A model from the hub is identified by its commit instead.
+        Generation settings are included only if their first or end tokens differ from the
+        configuration's. A model from the hub is identified by its commit instead.
         """
         if "commit" in self.source:
             return f"{self.source['name']}@{self.source['commit']}"
@@ -336,10 +336,10 @@ class Model:
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
-        """Put the model into evaluation mode within the block, without gradients of parameters.
+        """Within the block, the model is in evaluation mode and its parameters get no gradients.
 
         Raises:
-            UserError: PyTorch tried and failed to compile a kernel in the block.
+            UserError: PyTorch failed to compile a kernel in the block.
         """
         training = self.hf.training
         trainable = [p for p in self.hf.parameters() if p.requires_grad]
@@ -377,7 +377,7 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
     """
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
     if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json, a later error reports this tokenizer.
+        # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
         with suppress(Exception):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
     if gives_offsets(tokenizer):
@@ -391,11 +391,11 @@ def gives_offsets(tokenizer: Any) -> bool:
 
 
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: ChatFormat) -> None:
-    """Check that a tokenizer provides offsets, only ids with embeddings, and one chat template.
+    """Check that a tokenizer has offsets, an embedding for every id, and one default chat template.
 
     Raises:
-        UserError: the tokenizer provides no offsets, ids without embeddings, or no default among
-            its chat templates.
+        UserError: the tokenizer provides no offsets, has ids without embeddings, or has several
+            chat templates but no default.
     """
     if not gives_offsets(tokenizer):
         raise UserError(

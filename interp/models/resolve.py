@@ -36,7 +36,7 @@ class Resolved:
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
-    """The location of the model with this canonical name.
+    """The location of the model with the given canonical name.
 
     Raises:
         UserError: there is no such folder or organism, the name is probably a misspelled organism,
@@ -109,7 +109,7 @@ def pinned(name: str, revision: str | None) -> tuple[Path, str]:
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
-    """Download the weights that transformers will read; return their folder, None if none exist.
+    """Download the weights that transformers will read; return their folder, or None without any.
 
     Raises:
         UserError: weights cannot be fetched, or an index is damaged or names anything other than

@@ -1,4 +1,4 @@
-"""Sites (activations that can be read and patched): where they are, and hooks that reach them."""
+"""Sites (activations that can be read and patched): their locations, and hooks on them."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,8 @@ class Location:
     module: nn.Module
     end: Literal["input", "output", "weights"]
     """The site is the module's first input, its output, or the attention weights that it returns
-    next to its output."""
+    with its output.
+    """
     view: View
     enters: int
     """The first layer that must run for a patch to take effect; the number of layers if none must
@@ -149,13 +150,13 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
 
 
 def _reader_of_sum(model: Model, layer: nn.Module) -> str:
-    """The path of the module that reads the residual stream after attention is added."""
+    """The path of the module that reads the residual stream after attention is added to it."""
     reader = model.architecture.mlp_norm
     parallel = getattr(layer, "use_parallel_residual", False)
     if reader is None or parallel:
         why = "its norms are on the residual stream itself"
         if parallel:
-            why = "attention and MLP read the same residual stream side by side"
+            why = "attention and MLP read the same residual stream in parallel"
         raise UserError(
             f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
             "omit the site"
@@ -247,13 +248,13 @@ def replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         del module.forward
-        if original is not None:  # another library, such as accelerate, replaced it before
+        if original is not None:  # another library, such as accelerate, had already replaced it
             module.forward = original
 
 
 @contextmanager
 def attention_by(model: Model, implementation: str) -> Iterator[None]:
-    """Use another of transformers' attention functions for the model within the block."""
+    """Within the block, run the model with another of transformers' attention functions."""
     before = model.attn_implementation
     try:
         model.hf.set_attn_implementation(implementation)

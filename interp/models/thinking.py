@@ -54,7 +54,7 @@ class ThoughtMarks:
     """Whether the template writes `opening`; if not, it is taken from the generated text."""
 
     def thought(self, text: str) -> Thought:
-        """A thought with the given text between these marks."""
+        """The given text as a thought between these marks."""
         after = self.closing + self.end + self.opening
         return Thought(self.begin, split_sentences(text), after)
 
@@ -86,7 +86,7 @@ def thinking_frame(
     asked = [*turns, ("user", MARKER)]
     off = frame.before + MARKER + frame.after
     own = answer_opening(tokenizer, chat, asked, off)
-    if _MARK.search(own):  # the channel of answers, or an empty thought
+    if _MARK.search(own):  # the answer channel, or an empty thought
         return replace(frame, direct=own, answer_opening="")
     if not thinks_anyway(tokenizer, chat, frame, asked):
         return frame
@@ -177,7 +177,7 @@ def _written(
 def _named(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame, turns: Sequence[Turn]
 ) -> ThoughtMarks | None:
-    """The marks in the template's source or in the vocabulary, with their white space."""
+    """The marks in the template's source or in the vocabulary, with white space around them."""
     template = tokenizer.get_chat_template() if frame.templated else ""
     marks = [*_MARK.findall(template), *filter(_MARK.fullmatch, tokenizer.get_added_vocab())]
     ends = [mark for mark in marks if _ends(mark)]
@@ -191,7 +191,7 @@ def _named(
     if opened:
         lines = opened[1]
         return ThoughtMarks("", lines, end, lines * 2, fixed=False)
-    if frame.templated:  # an empty thought shows the white space
+    if frame.templated:  # an empty thought shows the white space around the marks
         off = chat_frame(tokenizer, replace(chat, **_OFF), turns)
         empty = re.search(rf"{re.escape(begin)}(\s*){re.escape(end)}(\s*)$", off.after)
         if empty:

@@ -17,11 +17,11 @@ from interp.models.model import Model
 from interp.models.sites import Location, layer_count, replaced, watched
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
-"""Tolerance for differences from the model's own logits; `_EXACT` is for wider types."""
+"""Tolerance for differences from the model's own logits; float32 and float64 use `_EXACT`."""
 _EXACT = 1e-2
 
 _UNIT = 10.0
-"""Size of logits above which the tolerance grows in proportion, as rounding errors do."""
+"""Logit size above which the tolerance grows in proportion, as rounding errors do."""
 
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:

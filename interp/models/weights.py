@@ -43,14 +43,14 @@ def device_of(module: nn.Module) -> torch.device:
     device = next(module.parameters()).device
     if device.type != "meta":
         return device
-    # An offloaded weight is on no device; accelerate's hook moves it to a device when needed.
+    # An offloaded weight is not on any device; accelerate's hook moves it to one when needed.
     # Without a hook, the model is only a skeleton without weights.
     hook: Any = getattr(module, "_hf_hook", None)
     return device if hook is None else torch.device(hook.execution_device)
 
 
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and values in a model's state; offloaded tensors are read one at a time."""
+    """Names and values of a model's state; offloaded tensors are read one at a time."""
     for name, tensor in model.state_dict().items():
         if not tensor.is_meta:
             yield name, tensor
@@ -101,7 +101,7 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
-    """Check that rows of 4-bit weights are whole blocks, as bitsandbytes requires on a CPU.
+    """Check that rows of 4-bit weights consist of whole blocks, as bitsandbytes requires on a CPU.
 
     Raises:
         UserError: a weight's row length is not a multiple of its block size.
@@ -125,13 +125,13 @@ _CLASSES = ("num_labels",)
 _WINDOWS = {"sliding_attention": "sliding_window", "chunked_attention": "attention_chunk_size"}
 
 _MOST = 1_000_000
-"""Largest number of layers, experts or classes of a model whose weights are not downloaded yet."""
+"""Largest allowed number of layers, experts or classes before the weights are downloaded."""
 
 _MOST_EXPERTS = 1024
-"""Largest number of experts in a layer if they are stored as one tensor."""
+"""Largest allowed number of experts in a layer if they are stored as one tensor."""
 
 _TIED = 2
-"""Largest number of parameters per stored number; embeddings may also serve as unembedding."""
+"""Largest number of parameters per stored number: the embeddings may also be the unembedding."""
 
 _PACKED = 16
 """Largest number of parameters per stored byte of quantized weights: eight one-bit weights, each
@@ -148,8 +148,8 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
     Raises:
         UserError: there are more layers or experts than tensors, or more classes than the longest
-            tensor has entries. If the weights are not yet downloaded (None), there are more than
-            any model has.
+            tensor has entries; or, before the weights are downloaded (None), more than any model
+            has.
     """
     limits = _limits(stored)
     for key, value in settings(config):
@@ -159,7 +159,7 @@ def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = N
 
 
 def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
-    """The largest allowed value of each count, and how the error about a larger value ends."""
+    """The largest allowed value of each count, and the end of the error about a larger value."""
     if stored is None:
         counts = (*_LAYERS, *_EXPERTS, *_CLASSES)
         return dict.fromkeys(counts, (_MOST, f"; expected at most {_MOST:,}"))
@@ -175,7 +175,7 @@ def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
-    """Check that a configuration specifies the size of the window, or chunk, that layers see.
+    """Check that a configuration with windowed or chunked attention specifies the window's size.
 
     Raises:
         UserError: the size is missing.
@@ -195,7 +195,7 @@ def check_sizes(
 ) -> None:
     """Check that the weights contain about as many numbers as a model needs, in the right type.
 
-    The model is built without memory for its weights.
+    The model is built without allocating memory for its weights.
 
     Raises:
         UserError: the model would be mostly random, needs disproportionate memory, or has weights

@@ -15,8 +15,8 @@ GPU_BATCH_TOKENS = 32768
 """Default budgets, in tokens per batch."""
 
 GPU_GRADIENT_TOKENS = 8192
-"""The default on a GPU if a backward pass follows. For the backward pass, a model of the shape of
-Llama-3-8B keeps 4.5 MB per token in bf16, which is 37 GB in total.
+"""The default on a GPU if a backward pass follows. A model of the shape of Llama-3-8B then keeps
+4.5 MB per token in bf16, or 37 GB for this number of tokens.
 """
 
 _Row = TypeVar("_Row")

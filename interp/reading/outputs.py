@@ -36,7 +36,7 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
 
 
 def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that the tokenizer adds before a target, and all tokens after these, if any."""
+    """The tokens that the tokenizer adds before a target, and all tokens that follow them."""
     encoded = model.tokenizer(text_target=text, return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
     if all(added):
@@ -71,7 +71,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
     A causal model's answer tokens depend on the prompt (`interp.scoring.answer_tokens`).
 
     Raises:
-        UserError: the option has forms, but none of them has a class or token.
+        UserError: the option has forms, but none of its forms has a class or token.
     """
     if model.kind is CLASSIFIER:
         return _classes(model, option)
@@ -81,7 +81,7 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 
 
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The classes that a form names exactly or, failing that, up to case and punctuation."""
+    """The classes whose names match a form exactly or, failing that, up to case and punctuation."""
     labels = class_names(model)
     found: dict[int, None] = {}
     for form in option.forms:
@@ -102,7 +102,7 @@ def _plain(text: str) -> str:
 
 
 def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
-    """The first token of each form as a target.
+    """The first token of each form, tokenized as a target.
 
     A lone "▁", with which any word may begin, and the token for unknown words do not count.
     """

@@ -46,8 +46,8 @@ class Reader(ABC):
 
         Args:
             batch: the prompts.
-            embeddings: input embeddings to read instead of the batch's tokens; they may have many
-                rows if the batch is one prompt.
+            embeddings: input embeddings to read instead of the batch's tokens; if the batch is one
+                prompt, they may have several rows.
             past: keys and values of the batch's first columns, which are not read again; only for
                 causal models.
 
@@ -130,10 +130,11 @@ class CausalReader(Reader):
     def read_prefixes(
         self, token_ids: Int[Tensor, "family prefix"], past: Cache | None = None
     ) -> KeyValues:
-        """Keys and values of each layer, (family x prefix, key-value head, size).
+        """Keys and values of each layer, of shape (family x prefix, key-value head, size).
 
         Prefixes are padded on the right, so no real token attends to padding and no mask is needed.
-        If `past` holds the first columns, only the others are read, returned and added to it.
+        If `past` holds the first columns, only later columns are read, returned and added to
+        `past`.
         """
         start = 0 if past is None else past.get_seq_length()
         positions = torch.arange(start, token_ids.shape[1], device=token_ids.device)[None]

@@ -1,11 +1,10 @@
 """Batches of prompts with a common beginning, laid out so that shared tokens are read only once.
 
-1. Prompts are sorted into families with a common beginning, which may start with the beginning of
-   another family. Prompts that are in no family go into plain batches.
-2. A batch consists of whole families, as many as leave most of the budget to the prompts rather
-   than to the prefixes.
+1. Prompts are sorted into families with a common beginning. One family's beginning may start with
+   that of another. Prompts without a family go into plain batches.
+2. A batch consists of whole families, whose prefixes may take up only `PREFIX_SHARE` of the budget.
 3. A batch's prompts are split into parts, which are run one at a time and use the same prefixes.
-   The prompts in a part have similar numbers of tokens after the prefix, so few tokens are read
+   Within a part, prompts have similar numbers of tokens after the prefix, so few tokens are read
    twice.
 4. The prefixes of a batch are themselves laid out in this way if they have a common beginning.
 """
@@ -37,18 +36,18 @@ class Family:
 def families(
     prompts: Sequence[Tokens], *, most: int | None = None, rest: int = 1
 ) -> Iterator[Family]:
-    """The prompts as disjoint families. A family's beginning may start with that of another.
+    """Sort prompts into disjoint families; one family's beginning may start with another's.
 
     Prompts are sorted by their tokens, which makes them the leaves of a tree of beginnings. From
-    the root on, a beginning is used if reading it once saves enough compared with the nearest one
-    used before it: a share of the tokens left, or, where one is used already, two forward passes'
-    worth of tokens. A prompt belongs to the longest beginning that is used; prompts that share none
-    are a family that shares no tokens.
+    the root down, a beginning is used if reading it once saves enough tokens, without those that a
+    shorter used beginning already saves. Enough is `SAVED_SHARE` of the tokens after the shorter
+    beginning; if there is a shorter one, two passes' worth of tokens also suffice. A prompt belongs
+    to its longest used beginning. Prompts without one form a family that shares no tokens.
 
     Args:
         prompts: the tokens of each prompt.
         most: largest number of tokens in a beginning and a whole prompt together.
-        rest: the smallest number of a prompt's own tokens, after those that its family shares.
+        rest: the smallest number of tokens that a prompt has after those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     common = [
@@ -86,11 +85,11 @@ def shared_tokens(one: Tokens, other: Tokens) -> int:
 
 
 SAVED_SHARE = 0.1
-"""Share of its prompts' remaining tokens that a beginning must save to be read by itself. Saving
+"""Share of its prompts' remaining tokens that a beginning must save to be read separately. Saving
 13% made scoring between 1.06 and 1.2 times as fast on one CPU thread, at hidden sizes of 64 and
-256. Small families need no passes of their own: those of a batch are read together. Within a
-beginning that is used already, two passes' worth of tokens are enough, which may be a smaller
-share: texts of thoughts take 2.5% fewer tokens so.
+256. Small families do not need passes of their own, because all beginnings in a batch are read
+together. Below a beginning that is already used, saving two passes' worth of tokens is enough, even
+if this is a smaller share; this rule saves 2.5% of the tokens in texts of thoughts.
 """
 
 PREFIX_SHARE = 0.25
@@ -104,8 +103,9 @@ PASS_TOKENS = 32
 """
 
 CPU_PART_TOKENS = 512
-"""Largest number of tokens in a part on a CPU. After a prefix, a token took between 1.06 and 1.17
-times as long in passes of about 1,024 tokens, at hidden size 256, with 4 layers and one thread.
+"""Largest number of tokens in a part on a CPU. After a prefix, each token took between 1.06 and
+1.17 times as long in passes of about 1,024 tokens as in passes of this size (hidden size 256, 4
+layers, one thread).
 """
 
 
@@ -117,7 +117,7 @@ class Part:
     end: int
     """Half-open range of rows."""
     read: int
-    """Number of tokens read at the end of each prompt; earlier tokens are in its prefix."""
+    """Number of tokens that are read at the end of each prompt; its prefix contains the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,15 @@ class SharedBatch(Batch):
     prefixes: "Prefixes"
     """The prefixes of the prompts."""
     prefix: Int[Tensor, " batch"]
-    """The row of `prefixes` with which each prompt begins."""
+    """For each prompt, the row of `prefixes` that it begins with."""
     parts: tuple[Part, ...]
     """Contiguous parts that cover all prompts."""
 
 
 Prefixes = Int[Tensor, "prefix token"] | SharedBatch
-"""Prefixes that are read whole, padded on the right, or prefixes with a common beginning."""
+"""Either prefixes that are read whole, padded on the right, or a batch of prefixes that share a
+beginning.
+"""
 
 
 def shared_batches(
@@ -141,8 +143,8 @@ def shared_batches(
 ) -> Iterator[tuple[list[int], Batch]]:
     """Group prompts within a token budget, by shared tokens if that saves enough, or by length.
 
-    The budget covers a batch's prefixes, including padding, together with its widest part:
-    its prompts at their full length, since attention reads the keys and values of all tokens.
+    The budget covers a batch's prefixes, including padding, together with its widest part. Prompts
+    in a part count at full length, since attention reads the keys and values of all tokens.
 
     Yields each batch with the indices of its prompts.
     """
@@ -158,10 +160,10 @@ def shared_batches(
 def _chunks(
     sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> Iterator[list[Family]]:
-    """The families in one batch: neighbors in the order of prefixes, as these share the most.
+    """The families in each batch: neighbors in sorted order, whose prefixes share the most tokens.
 
-    Counting shared tokens once, the prefixes stay within their share of the budget. Even with each
-    prefix counted in full, all of them fit into the budget together with the longest prompt.
+    With shared tokens counted once, a batch's prefixes stay within `PREFIX_SHARE` of the budget.
+    Padded and counted in full, they still fit into the budget together with the longest prompt.
     """
     chunk: list[Family] = []
     tokens = widest = longest = 0
@@ -231,7 +233,7 @@ def _shared_batch(
 def _prefixes(
     model: Model, prefixes: Sequence[TokenizedPrompt], batch_tokens: int
 ) -> tuple[list[int], Prefixes]:
-    """The index of each row's prefix, and the layout of the prefixes."""
+    """The index of the prefix in each row, and the layout of the prefixes."""
     width = safe_width(max(map(len, prefixes)), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
     rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]
@@ -260,8 +262,8 @@ def _parts(
 ) -> Iterator[Part]:
     """Split rows, sorted by suffix length, where another pass costs less than reading tokens twice.
 
-    No prompt is shorter than the number of tokens that is read in its part, so padding is never
-    read.
+    In each part, the same number of tokens is read from the end of every prompt. No prompt is
+    shorter than this, so padding is never read.
     """
     most = CPU_PART_TOKENS if device.type == "cpu" else room
     start = 0

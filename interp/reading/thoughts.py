@@ -14,12 +14,12 @@ from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 
 
 def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | None = None) -> Prompt:
-    """The prompt with the model's first thought about it, unless it already has a thought.
+    """The prompt with the model's first thought about it; unchanged if it already has a thought.
 
-    If the model has several thoughts about the prompt, the prompt's donors also replace sentences:
-    a donor from another instance supplies the sentences in the same positions of another of these
-    thoughts, and the prompt's counterpart supplies those of the model's first thought about the
-    counterpart. Where the other thought is shorter, a sentence is removed.
+    If the model has several thoughts about the prompt, donors also replace the thought's sentences
+    with those at the same positions in another thought. For a donor from another instance, this is
+    another thought about the prompt; for the prompt's counterpart, it is the first thought about
+    the counterpart. If the other thought has no such sentence, the sentence is removed.
 
     Args:
         model: a model with thoughts.
@@ -27,7 +27,8 @@ def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | Non
         segments: the segments that donors replace; by default, all.
 
     Raises:
-        UserError: there is no thought of the model about the prompt, or sentences have no donors.
+        UserError: the model has no thought about the prompt, or has only one and sentences are
+            selected.
     """
     if prompt.thought is not None:
         return prompt
@@ -65,7 +66,7 @@ def _other_thought(model: Model, donor: Donor, drawn: Iterator[Thought]) -> Thou
 def marks_of(model: Model) -> ThoughtMarks:
     """The marks around thoughts, for a model that thinks."""
     marks = model.thought_marks
-    assert marks is not None  # a model that thinks was rejected if it had no marks
+    assert marks is not None  # a model that thinks without marks was rejected earlier
     return marks
 
 
@@ -79,7 +80,7 @@ class Said:
     answer_ids: tuple[int, ...]
     """The tokens after the thought."""
     same_tokens: bool
-    """Whether the prompt and the thought have the same tokens if tokenized as one text."""
+    """Whether tokenizing prompt and thought as one text yields the same tokens."""
 
 
 def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> Said:
@@ -99,7 +100,7 @@ def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int])
             lengths, True, key=lambda n: marks.end in _text(model, prompt, token_ids[:n])
         )
     own = tuple(token_ids[:tokens])
-    # A thought without an end is read only to compare its tokens.
+    # A thought without an end is tokenized only to compare its tokens.
     asked = replace(prompt.prompt, thought=replace(thought, ended=True), segments={}, roles={})
     (read,) = tokenize_whole(model, [asked])
     expected = prompt.token_ids + own
@@ -110,7 +111,7 @@ def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int])
 def _text(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> str:
     """The text of the tokens that follow a prompt, including special tokens.
 
-    SentencePiece omits a space at the beginning of a text, so the prompt is decoded too.
+    SentencePiece drops a space at the beginning of a text, so the prompt is decoded as well.
     """
     before = _decoded(model, prompt.token_ids)
     whole = _decoded(model, [*prompt.token_ids, *token_ids])

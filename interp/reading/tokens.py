@@ -44,7 +44,7 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     messages.
 
     Raises:
-        UserError: the template fails, or changes the message, so that its spans would be lost;
+        UserError: the template fails, or changes the message, so that its spans would be wrong;
             prompt and model each have a system prompt; or the model cannot read messages.
     """
     _check_messages(prompt, model)
@@ -209,7 +209,7 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
 
 
 def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, ...]:
-    """The tokens up to the last token of the text; `added` is 1 for tokens outside the text."""
+    """The tokens, without special tokens at the end; `added` is 1 for special tokens."""
     end = len(ids)
     while end and added[end - 1]:
         end -= 1
@@ -231,7 +231,7 @@ def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -
 def _spans(
     prompt: Prompt, chat: ChatText, spans: Mapping[str, Span], offsets: Sequence[Span]
 ) -> dict[str, Span]:
-    """For each named span, the range of tokens that contain at least one of its characters.
+    """For each named span, the range of tokens that contain any of its characters.
 
     A token that extends beyond the span, such as a full stop with a line break, belongs to it;
     special tokens, which have no characters, belong to no span.
@@ -251,7 +251,7 @@ def _spans(
 def batches(
     model: Model, prompts: Sequence[TokenizedPrompt], *, batch_tokens: int, new_tokens: int = 0
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Group prompts by length under a token budget, including padding and `new_tokens` per prompt.
+    """Group prompts by length; the token budget covers padding and `new_tokens` per prompt.
 
     Yields each batch with the indices of its prompts, starting with the shortest prompts. A prompt
     longer than the budget forms a batch by itself. No batch contains prompts for which a model uses
@@ -329,7 +329,7 @@ def token_roles(prompt: TokenizedPrompt) -> list[str]:
 
 
 def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
-    """Labels of tokens; the token at which the answer is read is "last" or "pooled"."""
+    """The labels, with "last" or "pooled" for the token at which the answer is read."""
     labels[prompt.answer_position] = POOLED if prompt.pooled else LAST
     return labels
 

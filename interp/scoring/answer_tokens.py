@@ -21,7 +21,7 @@ _TAIL = 64
 """Number of characters at the end of a prompt that determine how the answer is tokenized."""
 
 _APART = ("\n", "(", ".")
-"""Strings that tokenizers do not merge with a following word."""
+"""Strings that tokenizers do not merge with the word after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ class AnswerTokenizer:
         return tuple(tokens)
 
     def written(self, chat: ChatText, form: str) -> tuple[tuple[int, ...], ...]:
-        """The tokens of a form after a causal model's prompt, for the most likely opening first.
+        """Tokenizations of a form after a causal model's prompt, for the most likely opening first.
 
-        There is one tokenization for each of the `openings`, except those that begin with a
-        white-space token, such as the "▁" that some tokenizers put before every word.
+        There is one for each of the `openings`, but none that begins with a white-space token, such
+        as the "▁" that some tokenizers put before every word.
         """
         ways = dict.fromkeys(self.after(chat, opening, form) for opening in self.openings(chat))
         decode = self._model.tokenizer.decode
@@ -155,14 +155,14 @@ class AnswerTokenizer:
         return next((way for way in ways if way is not None), ())
 
     def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
-        """The tokens of a string after another one; None if a token belongs to both strings."""
+        """The tokens of `rest` after `before`; None if a token belongs to both strings."""
         after = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
         if any(start < len(before) for _, start, _ in after):
             return None
         return tuple(token for token, _, _ in after)
 
     def _encoded(self, chat: ChatText, text: str) -> list[tuple[int, int, int]]:
-        """A string's tokens with their start and end, excluding tokens that the tokenizer adds."""
+        """A string's tokens with their starts and ends, without tokens that the tokenizer adds."""
         encoded = self._model.tokenizer(
             text, add_special_tokens=not chat.templated, return_offsets_mapping=True
         )

@@ -126,7 +126,7 @@ class _Numbers(NamedTuple):
 
 
 def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """Each prompt's probabilities, in fp64, batched by the numbers of tokens of the options."""
+    """Each prompt's probabilities, in fp64; prompts with equal numbers of tokens are batched."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
     asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
@@ -166,7 +166,7 @@ def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
 
 
 def _logistic(x: float) -> float:
-    """1 / (1 + exp(-x)); torch's last digits differ between a batch and a single number."""
+    """1 / (1 + exp(-x)), since torch's last digits differ between a batch and a single number."""
     return 1 / (1 + math.exp(-x)) if x > -700 else math.exp(x)
 
 
@@ -175,8 +175,8 @@ def token_logits(
 ) -> list[Float[Tensor, " _token"]]:
     """Logits of the given tokens for each prompt, in fp64 on the CPU.
 
-    Only these logits leave the device, for all prompts at once, because a GPU would otherwise wait
-    for each prompt, and a row of 128,256 logits in fp64 takes a megabyte.
+    Only these logits are copied from the device, for all prompts at once, because a GPU would
+    otherwise wait for each prompt, and a row of 128,256 logits in fp64 takes a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
@@ -187,7 +187,7 @@ def token_logits(
 
 
 def answer_error(model: Model, prompt: Prompt, error: str) -> AnswerRows:
-    """The row in the answers table for a prompt that could not be scored and is not judged."""
+    """The row in the answers table for a prompt that could not be scored; `correct` is null."""
     row: Row = {
         "model": model.name,
         "prompt_id": prompt.id,

@@ -23,21 +23,21 @@ def perplexities(
     *,
     last_logits: Float[Tensor, "batch vocabulary"],
 ) -> list[float]:
-    """Perplexity of each prompt: exp of its tokens' mean surprise in nats (Chan et al. 2024).
+    """Perplexity of each prompt: exp of its tokens' mean surprisal in nats (Chan et al. 2024).
 
-    All tokens after the first count, including those of a chat template. The perplexity of a prompt
-    of one token is NaN.
+    Every token except the first counts, including the tokens of a chat template. The perplexity of
+    a prompt of one token is NaN.
 
     Args:
         model: the model, within `model.measuring()`.
         batch: the prompts.
         states: the output of the final norm in the forward pass.
-        last_logits: the model's logits at the last position of that pass, as a check.
+        last_logits: the model's logits at the last position of that pass, used as a check.
 
     Raises:
         UserError: the model's logits are not its unembedded final states.
     """
-    # A model spread over several devices begins and ends on different ones.
+    # A model that is spread over several devices begins and ends on different devices.
     states = states.to(batch.attention_mask.device)
     check_unembedding(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()

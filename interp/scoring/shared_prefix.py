@@ -37,7 +37,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(slots=True)
 class LastPrefixes:
-    """The prefixes of the batch that was read last, for a batch that begins with their tokens."""
+    """The prefixes of the batch read last, kept for a batch that begins with the same tokens."""
 
     tokens: Sequence[Tokens] = ()
     """The tokens of each prefix."""
@@ -46,7 +46,7 @@ class LastPrefixes:
     """The index into `states` of the token at each position."""
 
     def take(self, tokens: Tokens) -> tuple[int, KeyValues]:
-        """The number of initial tokens that were read, and their keys and values; drop the rest."""
+        """Number of initial tokens already read, and their keys and values; the rest is dropped."""
         states, self.states = self.states, None
         counts = [shared_tokens(tokens, own) for own in self.tokens]
         if states is None or self.places is None or max(counts) <= PASS_TOKENS:
@@ -61,7 +61,7 @@ class LastPrefixes:
 def predict_batch(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer, last: LastPrefixes | None = None
 ) -> Iterator[tuple[Batch, Predictions]]:
-    """A batch's prompts in plain batches, in order, with the predictions of their answers.
+    """Yield a batch's prompts in order as plain batches, each with the predictions for its answers.
 
     A `SharedBatch` requires one pass over its prefixes and one over each part. Leading tokens that
     its prefixes share with a prefix in `last` are not read again, and its prefixes then replace
@@ -91,7 +91,7 @@ def _read_prefixes(
     """Keys and values of the prefixes' tokens and, for each prefix, the indices of its tokens."""
     if isinstance(prefixes, Tensor):
         places = torch.arange(prefixes.numel(), device=prefixes.device).view(prefixes.shape)
-        # Several prefixes begin differently, so what was read can save tokens of one at most.
+        # Several prefixes begin differently, so tokens already read could be reused for only one.
         read, states = last.take(tuple(prefixes[0].tolist())) if len(prefixes) == 1 else (0, [])
         if not read:
             return reader.read_prefixes(prefixes), places
@@ -146,7 +146,7 @@ def read_start(model: Model, batch: Batch, columns: int) -> Start:
     width = safe_width(len(read[0]), device)
     padded = torch.tensor([own + (0,) * (width - len(own)) for own in read], device=device)
     rows = [next(n for n, own in enumerate(read) if own[: len(s)] == s) for s in starts]
-    # Columns of padding, which the attention mask hides, are given the first token.
+    # Padding columns, which the attention mask hides, refer to the first token.
     source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
     return Start(CausalReader(model).read_prefixes(padded), source)
 
@@ -154,8 +154,8 @@ def read_start(model: Model, batch: Batch, columns: int) -> Start:
 def readable_in_parts(model: Model, tokens: int) -> bool:
     """Whether reading prompts of up to this length in two steps leaves the logits unchanged.
 
-    The first step must pass on only the keys and values of each layer, and the rotary frequencies
-    must be those of short prompts (`interp.models.cache`).
+    This requires that the second step needs only the keys and values of the first, and that the
+    rotary frequencies are those of short prompts (`interp.models.cache`).
     """
     takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
     if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
@@ -205,8 +205,8 @@ def read_all(
 ) -> list[_Result]:
     """For each prompt, the result of `read` on the model's predictions, without a gradient.
 
-    Use this function within `model.measuring()`. If memory runs out, the rest is read in smaller
-    batches.
+    Use this function within `model.measuring()`. If memory runs out, the remaining prompts are read
+    in smaller batches.
 
     Raises:
         RuntimeError: memory ran out on a single prompt.

@@ -12,7 +12,7 @@ from interp.training.spec import TrainSpec
 README = "README.md"
 
 LIMITS = (
-    "The scores are those of held-out prompts of the same task, and say nothing about other texts. "
+    "The scores are for held-out prompts of the same task, and say nothing about other texts. "
     "The license of the base model and of the data applies: add it to this card before you publish "
     "the model."
 )

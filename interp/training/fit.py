@@ -94,12 +94,12 @@ def _settings(place: Path, **arguments: Any) -> TrainingArguments:
         **arguments,
     )
     if settings.n_gpu > 1:
-        settings._n_gpu = 1  # several GPUs would each be given a part of a step's batch
+        settings._n_gpu = 1  # several GPUs would each receive part of a step's batch
     return settings
 
 
 def _is_of_the_machine(error: Exception) -> bool:
-    """Whether an error concerns memory or a disk rather than the content of a checkpoint."""
+    """Whether an error is due to memory or a disk, not to the content of a checkpoint."""
     return (
         is_out_of_memory(error)
         if isinstance(error, RuntimeError)
@@ -129,7 +129,7 @@ class _Trainer(Trainer):
 
 
 class _Kept(TrainerCallback):
-    """A callback that moves checkpoints into place, and reads only the step from a checkpoint."""
+    """A callback that moves checkpoints into place, and restores only the step from them."""
 
     def __init__(self, folder: Path, done: int) -> None:
         self._folder = folder
@@ -150,7 +150,7 @@ class _Kept(TrainerCallback):
             max_steps=args.max_steps,
             num_train_epochs=state.num_train_epochs,
             train_batch_size=args.train_batch_size,
-            # The state is annotated to take callbacks, but accepts any object that has a state.
+            # The annotation asks for callbacks, but any object that has a state is accepted.
             stateful_callbacks=[control],  # type: ignore[list-item]
         )
         # transformers does not annotate this function.

@@ -83,7 +83,7 @@ class TrainRecord(Record):
         if any("prompts" not in scores for scores in self.metrics.values()) or (
             self.finished and not self.metrics
         ):
-            raise ValueError("a finished training needs the scores of its held-out splits")
+            raise ValueError("a finished training run needs the scores of its held-out splits")
         return self
 
 
@@ -98,7 +98,7 @@ def training_of(model: str) -> TrainRecord | None:
 
 
 def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity) -> None:
-    """Check that a run is the one in a folder.
+    """Check that a folder's training run is the current one.
 
     Raises:
         UserError: the folder contains another run.
@@ -128,7 +128,7 @@ def _facts(identity: TrainIdentity) -> dict[str, object]:
 
 MANIFEST = "manifest.json"
 OURS = ".training"
-"""Marks a folder that contained no other program's checkpoints when training began."""
+"""File that marks a folder in which no other program had saved checkpoints when training began."""
 
 _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 
@@ -142,7 +142,7 @@ class Manifest(Record):
 
 
 def take(folder: Path) -> None:
-    """Mark a folder as ours, and remove checkpoints that a killed process left half saved.
+    """Mark a folder as ours, and remove checkpoints that a killed process did not finish saving.
 
     Raises:
         UserError: the folder contains another program's checkpoints, contains links, pipes or
@@ -195,7 +195,7 @@ def declare_whole(checkpoint: Path) -> None:
 
 
 def last_whole(folder: Path) -> tuple[int, Path] | None:
-    """The last complete checkpoint, with its step; None without a checkpoint."""
+    """The last complete checkpoint, with its step; None if there is none."""
     for step, checkpoint in sorted(_checkpoints(folder).items(), reverse=True):
         if _is_whole(checkpoint):
             return step, checkpoint
@@ -203,7 +203,7 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 
 
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
-    """Remove only the checkpoints in a marked folder.
+    """Remove checkpoints, but only from a folder that is marked as ours.
 
     Args:
         folder: the folder of the checkpoints.
@@ -213,14 +213,14 @@ def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
         return
     for step, checkpoint in _checkpoints(folder).items():
         if step != but:
-            with suppress(OSError):  # the checkpoint contains more than files
+            with suppress(OSError):  # the checkpoint contains something other than files
                 remove_own(checkpoint)
     if but is None:
         remove_plain(folder.resolve(), [OURS])
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
-    """Every path that is named like a checkpoint, by step; the folder itself may be a link."""
+    """Every path with the name of a checkpoint, by step; the folder itself may be a link."""
     folder = folder.resolve()
     steps = {_step(name): folder / name for name in names_in(folder)}
     return {step: path for step, path in steps.items() if step is not None}
@@ -245,7 +245,7 @@ def _step(name: str) -> int | None:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether the files are exactly those in the manifest, and unchanged."""
+    """Whether the checkpoint's files are exactly those in its manifest, unchanged."""
     try:
         manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
         names = set(names_in(checkpoint)) - {MANIFEST}

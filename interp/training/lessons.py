@@ -29,7 +29,7 @@ IGNORED = -100
 """Label for tokens that are excluded from the loss."""
 
 BUCKET = 32
-"""Number of batches whose prompts are sorted by length together, to keep padding small."""
+"""Number of batches whose prompts are sorted by length together, to reduce padding."""
 
 _READ_AT_ONCE = 256
 
@@ -70,7 +70,7 @@ class Lessons(NamedTuple):
 
 
 def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Lessons:
-    """A model's lessons from prompts, omitting prompts that are too long for the model.
+    """The lessons for a model, omitting prompts that are too long for it.
 
     Raises:
         UserError: all prompts are too long, or an answer is not among a classifier's classes.
@@ -141,10 +141,10 @@ def steps_of(
         batch: number of lessons in a step.
         epochs: number of times that each lesson occurs.
         seed: seed for the order.
-        curriculum: if None, the order is random. Otherwise, short groups precede long groups in the
-            first epoch, after each length is increased at random by up to this share. Groups are
-            kept together, so that the gradient of a batch reflects the differences among a group's
-            prompts.
+        curriculum: if None, the order is random. Otherwise, groups of short prompts precede groups
+            of long prompts in the first epoch, after each group's length is increased at random by
+            up to this share. Groups are kept together, so that the gradient of a batch reflects the
+            differences among a group's prompts.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -252,7 +252,7 @@ class Estimate(NamedTuple):
     steps: int
     parameters: int
     trained: int
-    """Number of trained parameters: all of the model's, or an adapter's."""
+    """Number of trained parameters: all those of the model, or only an adapter's."""
     weights: int
     gradients: int
     optimizer: int
@@ -261,12 +261,12 @@ class Estimate(NamedTuple):
 
     @property
     def memory(self) -> int:
-        """Sum of these bytes, excluding libraries and temporary results."""
+        """Total bytes for training, excluding libraries and temporary results."""
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
 def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
-    """What training a model costs, computed without its weights (`Start.outline`)."""
+    """The cost of training a model, computed without its weights (`Start.outline`)."""
     trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
     parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
     longest = lessons.longest
@@ -286,7 +286,7 @@ def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
 
 def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     """Bytes that a batch's forward pass keeps for the backward pass, excluding weights."""
-    # Models inspect a mask of tokens, which is impossible on "meta"; they use an additive mask
+    # Models inspect a mask of tokens, which is impossible on "meta", but use an additive mask
     # unchanged.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
@@ -298,9 +298,9 @@ def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
 
 @contextmanager
 def _counting(without: set[int]) -> Iterator[dict[int, int]]:
-    """The size of each storage kept within the block for a backward pass."""
+    """Yield the size in bytes of each storage that is kept within the block for a backward pass."""
     kept: dict[int, int] = {}
-    alive: list[Tensor] = []  # prevents storages from sharing an address
+    alive: list[Tensor] = []  # keeps tensors alive, so no two storages share an address
 
     def count(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()

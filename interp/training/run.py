@@ -1,4 +1,4 @@
-"""A training run, whose folder contains checkpoints and, at the end, a model like any other.
+"""A training run, whose folder contains checkpoints and, at the end, an ordinary model.
 
 1. Find the model and tokenize the training set before writing anything.
 2. Open the folder, which must be empty or contain this run, and train from the last checkpoint.
@@ -52,13 +52,13 @@ LORA_RATE = 2e-4
 
 EPSILON = 1e-6
 EPSILON_FROM_SCRATCH = 1e-8
-"""Adam's epsilon: the value of Sanyal et al. (2022) for checkpoints, and the usual value for
-training from scratch, since with 1e-6 a small T5 did not learn to distinguish True from False.
+"""AdamW's epsilon: the value of Sanyal et al. (2022) for checkpoints, and the usual value for
+training from scratch, because a small T5 trained with 1e-6 did not learn to tell True from False.
 """
 
 
 class Training:
-    """A prepared training run: the model is found, and its lessons (`Lesson`) are read."""
+    """A prepared training run, whose model has been found and whose lessons (`Lesson`) are read."""
 
     def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
         """Find the model and read the training set."""
@@ -94,7 +94,7 @@ class Training:
         )
 
     def run(self, kept: CheckpointOptions, *, command: str | None = None) -> TrainRecord:
-        """Train, or resume an earlier call, and return the finished record.
+        """Train, or resume an interrupted run, and return the finished record.
 
         Raises:
             UserError: the folder contains something else or is not writable, or another process is
@@ -104,7 +104,7 @@ class Training:
         folder = kept.out or _default_folder(identity)
         earlier = _earlier(folder, identity)
         if earlier is not None and earlier.finished:
-            echo(f"{folder} holds this model, trained {earlier.finished}")
+            echo(f"{folder} already holds this model, trained {earlier.finished}")
             return earlier
         model = self.start.model()
         take_folder(folder, RECORD)
@@ -212,7 +212,7 @@ class Training:
 
 @contextmanager
 def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """If memory runs out within the block, raise an error with advice."""
+    """Turn an out-of-memory error within the block into a UserError with advice."""
     try:
         yield
     except RuntimeError as error:
@@ -231,7 +231,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
         folder: folder of the saved model.
         model: the model whose tokenizer is saved.
         save: a function that saves everything else into an empty folder.
-        last: the file that makes the folder a model folder, which is moved there last.
+        last: the file that makes the folder a model folder, and is therefore moved there last.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")
@@ -244,7 +244,7 @@ def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, l
 
 
 def _earlier(folder: Path, identity: TrainIdentity) -> TrainRecord | None:
-    """The record in a folder, which must belong to this run; None without a record."""
+    """The record in a folder, which must belong to this run; None if there is no record."""
     earlier = read_record(inside(folder, RECORD), TrainRecord)
     if earlier is not None:
         check_same_training(folder, earlier.training, identity)

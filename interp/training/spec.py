@@ -85,7 +85,7 @@ class TrainSpec(Options, ABC):
         return next(o.forms[0] for o in answer.options if o.name == answer.gold)
 
     def measured(self) -> "Spec":
-        """The measurement of a trained model on the held-out splits."""
+        """The measurement that scores a trained model on the held-out splits."""
         from interp.measurements.specs import Evaluate
 
         return Evaluate()

@@ -46,7 +46,7 @@ class Start:
     config: PreTrainedConfig
     tokenizer: PreTrainedTokenizerBase
     origin: Mapping[str, Any]
-    """The model's source and options, which let later calls recognize it."""
+    """The model's source and options, by which later calls recognize it."""
     weights: Callable[[], PreTrainedModel]
     """A function that creates the model, in fp32 and on its device."""
     source: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Start:
     """The initial checkpoint; None if training starts from scratch."""
 
     def base(self) -> Base:
-        """The base to record in a trained adapter's folder; only if the start is a checkpoint."""
+        """The base to record in a trained adapter's folder; the start must be a checkpoint."""
         assert self.found is not None
         here = isinstance(self.found.location, Path)
         return Base(name=self.name, checksum=self.found.checksum() if here else None)
@@ -86,7 +86,7 @@ def trained_kind(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind
 def start(
     name: str, loading: Loading, *, from_scratch: bool, seed: int, prompts: Sequence[Prompt]
 ) -> Start:
-    """The start of a training run, without reading weights.
+    """Find the start of a training run, without reading weights.
 
     Args:
         name: a model; with `from_scratch`, also a folder without weights or a built-in
@@ -112,7 +112,7 @@ def start(
             "language model or a text-to-text model"
         )
     if begun.kind is TEXT_TO_TEXT:
-        decoder_prefix(begun.outline())  # rejected now rather than after training
+        decoder_prefix(begun.outline())  # fails now, not after training
     return begun
 
 
@@ -173,13 +173,13 @@ def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrained
             **found.options,
         )
     check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
-    # Drop the head, which may have the same number of classes under different names.
+    # Discard the stored head, which may have the same number of classes under different names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf
 
 
 def _but_heads(hf: PreTrainedModel, keys: Any) -> Any:
-    """The names of tensors, without those of heads and poolers."""
+    """The names of tensors, except those of heads and poolers."""
     if not isinstance(keys, set | list | tuple):
         return keys
     body = f"{hf.base_model_prefix}."
@@ -271,8 +271,8 @@ SMALL = {
     "small-encoder": Small(
         CLASSIFIER,
         # A model with learned positions and norms after the layers needed about twice as many
-        # prompts. A model whose weights were drawn with the usual standard deviation of 0.02
-        # learned nothing for a long time.
+        # prompts as this one. With the usual standard deviation of 0.02 for random weights, the
+        # model learned nothing for a long time.
         "modernbert",
         {
             "hidden_size": 64,
@@ -341,9 +341,9 @@ def small_configuration(
 
 
 def _tokenizer(small: Small, prompts: Sequence[Prompt]) -> PreTrainedTokenizerFast:
-    """Byte-pair encoding for the prompts' texts and answers, with a token per frequent word."""
+    """Byte-pair encoding for the prompts' texts and answers, with one token per frequent word."""
     tokenizer = Tokenizer(models.BPE())
-    # A word has the same token at the beginning of an input as within it.
+    # A word has the same token at the beginning of an input as elsewhere.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -21,19 +21,19 @@ class Attention(AnyModel):
     needs: frozenset[Need] = frozenset({"attention_rows"})
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Non-negative weights of each token, which sum to 1."""
+        """Non-negative weights, one for each token, that sum to 1."""
         mask = captured.batch.attention_mask
         rows = [row.to(mask.device).masked_fill(mask == 0, 0.0) for row in captured.attention_rows]
         return torch.stack([row / row.sum(-1, keepdim=True) for row in rows]).mean(0)
 
 
 class AttentionRollout:
-    """Attention rollout, in which attention and the residual stream each count half in every layer.
+    """Attention rollout, which gives attention and the residual stream equal weight in each layer.
 
     The matrix of a layer is A + I, where A is the mean over heads, with rows scaled to sum to 1.
 
     Raises:
-        UserError: the model's architecture is not supported, or is an encoder.
+        UserError: the model's architecture is not supported, or the model is an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"attention_maps"})
@@ -43,7 +43,7 @@ class AttentionRollout:
         check_sites(model, ["pattern"])
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
-        """Non-negative shares of each token, which sum to 1."""
+        """Non-negative shares, one for each token, that sum to 1."""
         mask = captured.batch.attention_mask
         reached = torch.zeros(mask.shape, device=mask.device)
         reached[:, -1] = 1.0
@@ -67,14 +67,14 @@ def refuse_encoder(name: str, model: Model) -> None:
 
 
 class ValueWeightedNorm:
-    """Norms of each token's contributions to the last token, averaged over heads, then layers.
+    """Norms of each token's contributions to the last token, averaged over heads and layers.
 
     A head's contribution is its attention to the token times the token's value, projected into the
-    residual stream. It excludes the norm that some architectures apply to the sum of all
+    residual stream. It is computed without the norm that some architectures apply to the sum of all
     contributions.
 
     Raises:
-        UserError: the model's architecture is not supported, or is an encoder.
+        UserError: the model's architecture is not supported, or the model is an encoder.
     """
 
     needs: frozenset[Need] = frozenset({"heads"})
@@ -97,7 +97,7 @@ class ValueWeightedNorm:
 
 @torch.no_grad()
 def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch token"]:
-    """The mean over heads h of |A_hi v_hi W_Oh|, which token i contributes to the last token.
+    """The contribution of token i to the last token: the mean of |A_hi v_hi W_Oh| over heads h.
 
     The projection is called for one head at a time, because quantized or offloaded weights cannot
     be sliced by head.

@@ -1,13 +1,13 @@
 """Attribution with captum: differences from a baseline, and surrogate models (KernelSHAP, LIME).
 
-Methods for tokens explain the difference in the target between the prompt's embeddings and a
-baseline: a donor's embeddings for `integrated_gradients`, the vocabulary's mean embedding for the
-methods named `captum:`. (docs/attribution.md explains why the baseline is not captum's default of
-zeros.) A token's score is its attribution summed over the embedding's dimensions, in the target's
-units.
+The methods that score tokens explain how the target differs between the prompt's embeddings and a
+baseline: a donor's embeddings for `integrated_gradients`, and the vocabulary's mean embedding for
+methods whose names begin with `captum:`. (docs/attribution.md explains why the baseline is not
+captum's default of zeros.) A token's score is its attribution summed over the embedding's
+dimensions, in the target's units.
 
-The surrogates' inputs indicate which segments are kept; the others come from donors. Surrogates are
-known to be noisy; they serve as controls.
+The inputs of a surrogate indicate which segments are kept; the other segments come from donors.
+Surrogates are known to be noisy; they serve as controls.
 """
 
 import warnings
@@ -31,20 +31,21 @@ from interp.models.model import Model
 from interp.reading.readers import reader_of
 
 STEPS = 20
-"""Number of points of integrated gradients (Gauss-Legendre). Few are needed, since prompt and donor
-share most tokens.
+"""Number of points for integrated gradients (Gauss-Legendre). Few are needed, since prompt and
+donor share most tokens.
 """
 
 LONG_STEPS = 200
-"""Number of points on the path from the mean embedding: many, since it is far from the prompt. With
-captum's default of 50, the completeness gap on the organisms is up to 3.7 of 12 logits.
+"""Number of points on the path from the mean embedding, which is far from the prompt, so many are
+needed. With captum's default of 50, the completeness gap on the organisms is as large as 3.7
+logits, for a change in the target of 12 logits.
 """
 
 SAMPLES = 32
 """Number of random coalitions to which KernelSHAP and LIME are fitted."""
 
 VOCABULARY_ROWS = 8192
-"""Number of embeddings averaged at once."""
+"""Number of embeddings that are averaged at once."""
 
 
 class IntegratedGradients:
@@ -82,7 +83,7 @@ class MeanIntegratedGradients(_FromMean):
 def _integrated(
     explained: ExplainedPrompt, baseline: Embeddings, *, steps: int, start: int = 0
 ) -> TokenScores:
-    """Scores of tokens; columns before `start`, where prompt and baseline agree, score zero."""
+    """Scores of tokens; columns before `start`, where prompt and baseline are equal, score zero."""
     with explained.after(start):
         scores = captum.attr.IntegratedGradients(explained.values).attribute(
             explained.embeddings[:, start:].clone().requires_grad_(),
@@ -111,7 +112,7 @@ class DeepLift(_FromMean):
         with warnings.catch_warnings():
             # captum warns each time it sets and removes hooks.
             warnings.filterwarnings("ignore", message="Setting forward, backward hooks")
-            # The hooks of DeepLift compare prompt and baseline, two rows of one pass.
+            # DeepLift's hooks compare the prompt with the baseline, which are two rows of one pass.
             scores = captum.attr.DeepLift(_Module(explained)).attribute(inputs, baseline)
         return token_scores(scores, explained, baseline)
 
@@ -142,14 +143,14 @@ class KernelShap(AnyModel):
         """Signed scores in the target's units, close to the exact values of `shapley`."""
         game = explained.game
         if len(game.segments) == 1:
-            # captum draws only coalitions that are neither empty nor full; one segment has none.
+            # captum draws only coalitions that are neither empty nor full; one segment allows none.
             without, whole = game.values([0, 1]).tolist()
             return SegmentScores({game.segments[0]: whole - without})
         return _by_surrogate(captum.attr.KernelShap, explained)
 
 
 class Lime(AnyModel):
-    """LIME of segments (Ribeiro et al. 2016): a LASSO near the prompt, as configured by captum."""
+    """LIME of segments (Ribeiro et al. 2016): a LASSO fitted near the prompt, set up by captum."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed scores in the target's units, shrunk by the LASSO's penalty of 0.01."""

@@ -13,7 +13,7 @@ from interp.reading.tokens import TokenizedPrompt
 
 
 class ByDonor(AnyModel):
-    """The target minus its mean when donors replace one segment (Li et al. 2016)."""
+    """The target minus its mean after donors replace one segment (Li et al. 2016)."""
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed scores in the target's units; they need not add up to the target."""
@@ -39,13 +39,13 @@ def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
     """The prompt without the tokens of a segment.
 
     Raises:
-        UserError: nothing is left.
+        UserError: no tokens are left.
     """
     start, end = prompt.segments[name]
     kept = prompt.token_ids[:start] + prompt.token_ids[end:]
     if not kept:
         raise UserError(
-            f"the segment {name!r} is the whole of prompt {prompt.prompt.id}, so deleting it would "
+            f"the segment {name!r} covers all of prompt {prompt.prompt.id}, so deleting it would "
             "leave nothing; omit the method"
         )
     return replace(prompt, token_ids=kept, segments={}, roles={})

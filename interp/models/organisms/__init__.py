@@ -13,7 +13,7 @@ PREFIX = "organism/"
 """Prefix of the names of packaged organisms."""
 
 DEFAULT = "organism/llama-shallow"
-"""The model that commands without --model use for the default system."""
+"""The model that commands use for the default system if --model is not given."""
 
 
 def organism_names(*systems: str) -> list[str]:
@@ -71,7 +71,7 @@ def default_organism(system: str) -> str:
 
 
 def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism was trained on a system or, if this is "x-mixed", on its base "x"."""
+    """Whether an organism was trained on a system or, for a system "x-mixed", on its base "x"."""
     own: str = organism_card(name)["system"]
     return system == own or system.startswith(f"{own}-")
 
