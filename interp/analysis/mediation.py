@@ -49,7 +49,7 @@ def mediation_table(
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
     effects over prompts, in nats; share_own: the mediated share if the thought is exchanged under
-    the prompt's own premises; share_other: the same under the changed premises; share: their mean.
+    the prompt's own premises; share_other: that under the changed premises; share: their mean.
     Each has its 95% interval (`interp.statistics.mediation`). Further columns are prompts, clusters
     and note. The direct share is 1 - share_other if the prompt's own thought is kept, and
     1 - share_own if the changed prompt's is.

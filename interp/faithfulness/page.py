@@ -106,7 +106,7 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
-    """Every method by every metric."""
+    """The values of every metric for every method."""
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
     left_out = {own.model: _left_out(own.metrics, own.checks) for own in results}
     figures = [
@@ -179,7 +179,8 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     return Section(
         "Shares",
         f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
-        "perfect method would match the exact share, that of the Shapley values, in every prompt.",
+        "perfect method would match the exact share, which is computed from the Shapley values, in "
+        "every prompt.",
         (
             FigureItem(
                 "share_distances",

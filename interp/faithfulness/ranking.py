@@ -170,7 +170,7 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
     Columns are metric, method, score ("sum" or "mean" over a segment's tokens, or "control"),
     value, low, high (95%, simultaneous for all contenders), chance (the value of a random order),
-    prompts (the number in which the metric is defined).
+    prompts (the number of prompts in which the metric is defined).
     """
     return pd.DataFrame(
         [

@@ -137,7 +137,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
         p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
         return replace(found, p=p, note=NO_SPREAD)
     distances = _studentized(sums, masses, found.mean, error)
-    # The ends are draws, not interpolated quantiles, so they exclude 0 just if p is at most 0.05.
+    # The ends are draws, not interpolated quantiles, so they exclude 0 exactly if p <= 0.05.
     last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
     least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
     beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())

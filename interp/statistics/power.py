@@ -214,7 +214,7 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
 
 
 def family_size(contrasts: Sequence[Contrast], models: int) -> int:
-    """Number of tests that Holm's method corrects together with this many models."""
+    """Number of tests that Holm's method corrects together, given the number of models."""
     pairs = models * (models - 1) // 2
     return sum(
         models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
