@@ -68,7 +68,7 @@ def accuracy_by(
     `interp.statistics.proportions`.
 
     Args:
-        answers: rows of the answers table, of any number of models.
+        answers: rows of the answers table, for any number of models.
         prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
         factors: columns that describe a pair; without factors, there is one row per model and
             measure.
@@ -184,11 +184,11 @@ def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
         thoughts: rows of the thoughts table; those with an error are not counted.
 
     Returns:
-        Columns model, thoughts; ended, too_long, unmarked (numbers of thoughts that reached their
-        end mark, the token limit, or the end of the text without a mark; these sum to `thoughts`);
-        forced (number of thoughts to which the end mark was added at the limit); other_tokens
-        (number of thoughts whose text, tokenized again, does not give the generated tokens);
-        tokens, sentences (means).
+        Columns are model, thoughts; ended, too_long, unmarked (numbers of thoughts that reached
+        their end mark, the token limit, or the end of the text without a mark; these sum to
+        `thoughts`); forced (number of thoughts to which the end mark was added at the limit);
+        other_tokens (number of thoughts whose text, tokenized again, does not give the generated
+        tokens); tokens, sentences (means).
     """
     own = thoughts[thoughts["error"] == ""]
     names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}

@@ -20,23 +20,23 @@ from interp.statistics.summaries import LEVEL, UPPER, grouped
 from interp.tables import NO_GAP
 
 RESAMPLES = 2000
-"""Bootstrap resamples of the clusters."""
+"""Number of bootstrap resamples of the clusters."""
 
 BOUNDS = (0.05, 0.1, 0.2)
-"""Bounds on the distance from the whole model, for each of which the smallest circuit is sought."""
+"""Bounds on the distance from the whole model; the smallest circuit within each bound is found."""
 
 _HEIGHTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "cmd": lambda f: np.abs(1 - f),
     "cpr": lambda f: np.minimum(f, 1),
 }
-"""The height of each area's curve, given f, by the name of the area."""
+"""For each area, the function that computes the height of its curve from f."""
 
 _RANKING = ["method", "choice"]
 
 _ENDS = [(1 - LEVEL) / 2, UPPER]
 
 _ROUNDING = 1e-5
-"""An f closer to 0 than this equals the empty circuit's, up to rounding in float32."""
+"""An f closer to 0 than this differs from the empty circuit's f only by rounding in float32."""
 
 
 def circuit_table(
@@ -46,8 +46,8 @@ def circuit_table(
 
     Columns are edges: number of edges on paths from the input to the logits (mean over draws); f:
     NaN if the metrics of the two prompts differ by less than `NO_GAP` on average; f_low, f_high:
-    its 95% percentile interval from a bootstrap over clusters, NaN for fewer than `FEWEST`; pairs;
-    and clusters.
+    its 95% percentile interval from a bootstrap over clusters, NaN for fewer than `FEWEST` of them;
+    pairs; and clusters.
 
     Args:
         circuits: rows of the circuits table.
@@ -140,7 +140,7 @@ def _curves(
 def _ratios(
     sums: Float[np.ndarray, "resample column"], draws: int, few: bool
 ) -> Float[np.ndarray, "resample draw share"]:
-    """Each circuit's f, from sums of differences from the empty circuit; the full one is last."""
+    """Each circuit's f, from sums of differences from the empty circuit; the full model is last."""
     whole = np.full(len(sums), np.nan) if few else sums[:, -1]
     ratios = np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
     return np.where(np.abs(ratios) < _ROUNDING, 0.0, ratios)
@@ -210,10 +210,10 @@ def _folded(resampled: Float[np.ndarray, "resample circuit"], clusters: int) -> 
 
 
 def survival_table(distances: pd.DataFrame) -> pd.DataFrame:
-    """The smallest circuit that is close enough in every chosen value, tested on the other values.
+    """The smallest circuit close enough to the model for every chosen value, tested on the others.
 
     One row per model, method, choice and bound. share, edges: size of the smallest circuit whose
-    distance is at most `bound` in every chosen value (NaN if there is none); largest_chosen,
+    distance is at most `bound` for every chosen value (NaN if there is none); largest_chosen,
     largest_tested: the circuit's largest distance among chosen and among tested values; worst: the
     tested value with the largest distance; held: number of tested values within the bound; tested:
     number of tested values.

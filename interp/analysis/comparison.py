@@ -48,7 +48,7 @@ def judged_pairs(
     sides = tuple(prompts["side"].unique())
     keep = [] if cluster == "pair_id" else [cluster]
     pairs = pairs_of(own, prompts, keep=keep, sides=sides)
-    # As in `accuracies`, a pair with members from different strata counts as its first member.
+    # As in `accuracies`, a pair with members from different strata has the weight of the first.
     weights = prompts.groupby("pair_id")["weight"].first()
     return pairs.assign(paired=pairs[list(sides)].all(axis=1), weight=pairs["pair_id"].map(weights))
 

@@ -14,7 +14,7 @@ RESAMPLES = 2000
 """Number of bootstrap resamples of the clusters."""
 
 _TOP = (10, 50)
-"""Numbers of the largest edges for which estimates are compared with exact effects."""
+"""Numbers of top edges, by estimate and by exact effect, whose overlap is measured."""
 
 _EDGE = ["writer", "reader"]
 

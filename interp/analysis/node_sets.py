@@ -17,8 +17,7 @@ _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
 
 LEAST_GAP = 0.1
-"""Smallest difference between two prompts' metrics, in logits, that may be used as a divisor.
-"""
+"""Smallest difference between two prompts' metrics, in logits, that may be used as a divisor."""
 
 GRID = np.linspace(0, 1, 101)
 """Shares of the cells at which mean curves are evaluated."""
@@ -31,16 +30,17 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs.
 
-    recognized: "yes" for the pairs that the model recognizes, or "all". In other pairs, the metrics
-        of the two prompts hardly differ, so shares of their difference may be very large.
+    recognized: "yes" for the pairs that the model recognizes, or "all". In unrecognized pairs,
+        the metrics of the two prompts hardly differ, so shares of their difference may be very
+        large.
 
-    NS of a set is [m(set) - m(base)] / [m(source) - m(base)], 0 for no cells. cpr: the trapezoidal
-    area under NS over the share of the cells in the set; cmd: the area under |1 - NS| (Mueller et
-    al. 2025, who patch everything outside a circuit instead). cpr and cmd are means over pairs,
-    with percentile intervals (_low, _high) from a bootstrap over at least `FEWEST` clusters.
-    pairs, clusters; left_out: number of pairs in which the metrics of the two prompts differ by
-    less than `LEAST_GAP`, or in which a set has no finite metric; note: the reason why a number is
-    undefined (NaN).
+    NS of a set is [m(set) - m(base)] / [m(source) - m(base)]; it is 0 for no cells. cpr: the
+    trapezoidal area under NS over the share of the cells in the set; cmd: the area under |1 - NS|
+    (Mueller et al. 2025, who patch everything outside a circuit instead). cpr and cmd are means
+    over pairs, with percentile intervals (_low, _high) from a bootstrap over at least `FEWEST`
+    clusters. pairs, clusters; left_out: number of pairs in which the metrics of the two prompts
+    differ by less than `LEAST_GAP`, or in which a set has no finite metric; note: the reason why a
+    number is undefined (NaN).
 
     Args:
         sets: rows of the node_sets table.
@@ -90,13 +90,13 @@ def node_set_curves(
 
 
 Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
-"""Shares of the cells, and NS, from no cells to all cells."""
+"""Shares of the cells in each set, and NS of the set, from no cells to all cells."""
 
 
 def _curves(
     sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
-    """By ranking and group: the curves of the pairs, their clusters, and the omitted pairs."""
+    """By ranking and group: the pairs' curves, their clusters, and the number of omitted pairs."""
     about = about_pairs(pairs, cluster)
     joined = sets.join(about, on=["model", "pair_id", "direction"])
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):

@@ -54,8 +54,8 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
 
     `source` is where activations come from: the counterpart or, if controls were run, the control.
     `BEYOND` is the counterpart's effect minus the control's, for pairs whose counterpart has
-    different activations in the cell. It excludes the effect of activations merely not matching the
-    rest of the prompt.
+    different activations in the cell. The difference excludes the effect that activations have
+    merely because they do not match the rest of the prompt.
 
     Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
     over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
@@ -66,7 +66,7 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     of clusters); p_holm: corrected for the number of cells of a model, direction, method, source
     and group; flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the
     reason why a statistic is undefined (NaN). If the tokens of a role were patched one by one, a
-    pair's effect is their mean.
+    pair's effect is the mean over these tokens.
 
     Args:
         patches: rows of the patches table.
@@ -115,7 +115,7 @@ _Cell = tuple[Hashable, ...]
 _NO_EFFECTS = pd.DataFrame(columns=["cell", "pair", "effect", "flipped"]).astype(
     {"cell": int, "pair": int, "effect": float, "flipped": float}
 )
-"""The columns of the patches that are kept."""
+"""An empty table with those columns of the patches that are kept."""
 
 
 def _by_cell(
@@ -161,7 +161,7 @@ def _named(cell: _Cell) -> dict[str, object]:
 
 
 def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
-    """Cells by the values of `CELL`, in order of appearance, with each segment's roles together."""
+    """Cells sorted by the order in which values of `CELL` appear, each segment's roles together."""
     roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
     beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
     places = {role: place for place, role in enumerate(roles)}

@@ -41,9 +41,9 @@ def fewest(level: float) -> int:
 def covered_low(scored: int, others: int, level: float) -> float:
     """Lower 95% bound on the share of unchecked units that the limit covers.
 
-    On average over draws, the limit covers `level`. In a single draw, the number of covered units
-    has a beta-binomial distribution, whatever the distribution of the scores (Wilks 1941); ties
-    increase it. NaN if there is no limit or no other unit.
+    On average over draws, the limit covers a share `level` of the units. In a single draw, the
+    number of covered units has a beta-binomial distribution, whatever the distribution of the
+    scores (Wilks 1941); ties increase it. NaN if there is no limit or no other unit.
     """
     rank = _rank(scored, level)
     if rank > scored or not others:
@@ -61,10 +61,10 @@ def _exact(product: float) -> float:
 
 
 SITE = ["model", "direction", "method", "source", "site"]
-"""The columns of a simultaneous guarantee for all cells of a site."""
+"""Columns that identify a guarantee, which holds simultaneously for all cells of a site."""
 
 STRATUM = [*SITE, "layer", "head", "role"]
-"""The columns of a guarantee for the cells of one layer, head and role."""
+"""Columns that identify a guarantee for the cells of one layer, head and role."""
 
 _CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
 
@@ -78,17 +78,18 @@ def guarantee_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The guarantee for each site, and separately for each stratum of its cells.
 
-    One row each for the columns of `SITE` and of `STRATUM`. level: the smallest probability with
-    which the bound holds simultaneously for all of these cells of an unchecked pair; covered_low:
-    the smallest share of the unchecked pairs for which the bound holds, in 95% of all draws of
-    checked pairs; pairs_checked, pairs_unchecked; margin: the largest excess of an absolute effect
-    over its absolute estimate; largest_estimate: the largest estimate among the unchecked pairs;
+    The tables have one row per combination of the columns in `SITE` and in `STRATUM`, respectively.
+    Further columns are level: the smallest probability with which the bound holds simultaneously
+    for all of these cells of an unchecked pair; covered_low: the smallest share of the unchecked
+    pairs for which the bound holds, in 95% of all draws of checked pairs; pairs_checked,
+    pairs_unchecked; margin: the conformal limit on the excess of an absolute effect over its
+    absolute estimate; largest_estimate: the largest absolute estimate among the unchecked pairs;
     bound: margin plus largest_estimate (at least 0); effect_limit: the bound without estimates,
-    which is the conformal limit of the checked pairs' largest effects; note: the reason why there
-    is no bound (NaN). All effects and bounds are in logits.
+    which is the conformal limit of the checked pairs' largest absolute effects; note: the reason
+    why there is no bound (NaN). All effects and bounds are in logits.
 
-    Guarantees for several strata do not hold simultaneously at this level, but a site's row holds
-    for all of its cells.
+    Guarantees for several strata do not hold simultaneously at this level, but the guarantee for a
+    site holds for all of its cells at once.
 
     Args:
         patches: rows of the patches table: estimates of every cell, and exact effects of the

@@ -1,7 +1,7 @@
 """How much the effects of edges vary with a prompt's phrasing, side and instance.
 
-An effect is counted towards the clean answer: y = m(edge as in the clean prompt) - m(edge as in the
-corrupt prompt), which is the effect of `denoising`, or minus that of `noising`. The direction
+Effects are positive if they favor the clean answer: y = m(edge as in the clean prompt) - m(edge as
+in the corrupt prompt), the effect of `denoising`, or minus that of `noising`. The direction
 determines which side of the pair is run. The variance of y has four parts, estimated without bias
 from mean products of two observations from *different* clusters (method of moments; for balanced
 data, see Searle, Casella and McCulloch 1992, Variance Components, chapter 5). Let M[p, s] be the
@@ -31,10 +31,10 @@ from interp.statistics.resampling import bootstrap_counts
 from interp.statistics.summaries import LEVEL, UPPER, grouped
 
 RESAMPLES = 500
-"""Bootstrap resamples of the clusters."""
+"""Number of bootstrap resamples of the clusters."""
 
 PERMUTATIONS = 999
-"""Random orders of the phrasings."""
+"""Number of random orders of the phrasings."""
 
 PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
 
@@ -54,7 +54,7 @@ def component_table(
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
     the total, with _low and _high, the ends of its 95% percentile interval from a bootstrap over
-    clusters (NaN for fewer than `FEWEST`); phrasings, pairs, clusters.
+    clusters (NaN for fewer than `FEWEST` of them); phrasings, pairs, clusters.
 
     p: the share of random orders of the phrasings, among pairs with the same options, in which the
     edge that varies most with the phrasing varies at least as much as this edge (Westfall and Young

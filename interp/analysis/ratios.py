@@ -1,4 +1,4 @@
-"""Score ratios by model: the attribution table (Tables 2 and 3), and robust summaries.
+"""Score ratios by model: Tables 2 and 3 of Chan et al. 2024, and robust summaries.
 
 A ratio has no upper bound. One prompt whose denominator is close to zero can dominate the mean of
 thousands, so the mean may exceed one although nearly all ratios are below one.
@@ -45,8 +45,7 @@ _ROBUST: Mapping[str, Summary] = {
     "{method}_median": partial(weighted_quantile, share=0.5),
     "{method}_largest_share": largest_share,
 }
-"""Summaries that do not depend on single prompts, and the largest share of one prompt in the mean.
-"""
+"""Summaries that no single prompt can dominate, and the largest share of one prompt in the mean."""
 
 
 def column_name(method: str) -> str:
@@ -60,7 +59,7 @@ def attribution_table(
     """One row per model, in the column order of the published tables.
 
     Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
-    standard deviation over all prompts of the ratio of the means of two segments (premise 2 over
+    standard deviation, over all prompts, of the ratio of two segments' mean scores (premise 2 over
     premise 1 if there are premises); four such columns for the ratio of the segments' sums;
     paired_accuracy, the accuracy of each side, and prompts. In each group of four, the columns of
     other methods follow those of the gradient and attention. The columns of a method that was not
@@ -141,9 +140,9 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     geometric mean, median and mean, each with a 95% interval; sd, the sample standard deviation;
     prompts, clusters and note. The intervals of the means come from a percentile bootstrap over
     clusters. The interval of the median is Woodruff's (1952, JASA 47) with Student's t: its ends
-    are the quantiles at the ends of the interval of the share below the median. The geometric mean
-    is 0 if any ratio is 0. Undefined ratios are omitted, and intervals are undefined for fewer than
-    ten clusters.
+    are the quantiles at the two ends of the interval for the share of ratios below the median. The
+    geometric mean is 0 if any ratio is 0. Undefined ratios are omitted, and intervals are undefined
+    for fewer than ten clusters.
 
     Args:
         ratios: the table of `interp.analysis.segments.segment_ratios`.

@@ -26,7 +26,7 @@ TABLE_COLUMNS = ["model", "method", "target", "segment", "tokens", "score", "sha
 def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.DataFrame:
     """The ratio of two segments' shares, one row per model, prompt, method and target.
 
-    Columns are these four; ratio, from the mean share per token (Chan et al., Table 2);
+    Columns are those of `KEY`; ratio, from the mean share per token (Chan et al., Table 2);
     ratio_unnormalized, from the shares (Table 3); and error, the reason why the ratios are missing.
 
     Args:
@@ -58,11 +58,11 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
 def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of each segment, one row per model, method, target and segment.
 
-    Columns are these four; prompts, the number of prompts with a score for the segment; tokens, its
-    mean number of tokens; score and score_sd, mean and sample standard deviation of the summed
-    scores, in the method's units; share and share_sd, mean and standard deviation of the segment's
-    share in the prompt's absolute scores. Each prompt counts once, regardless of its weight.
-    Segments are in order of appearance.
+    Columns are model, method, target, segment; prompts, the number of prompts with a score for the
+    segment; tokens, its mean number of tokens; score and score_sd, mean and sample standard
+    deviation of the summed scores, in the method's units; share and share_sd, mean and standard
+    deviation of the segment's share in the prompt's absolute scores. Each prompt counts once,
+    regardless of its weight. Segments are in order of appearance.
 
     Args:
         segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
@@ -153,16 +153,16 @@ LENGTH, POSITION = "control: length", "control: position"
 
 
 def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
-    """Rankings of the deciding segments of each prompt by each method and control.
+    """How each method and control ranks the deciding segments of each prompt.
 
-    There is one row per model, prompt, method, target and reading. Columns are these five; hit, 1
-    if a deciding segment has the largest absolute score, 0 if another segment does, and in a tie
-    the share of deciding segments among the tied segments; auc, the area under the ROC curve over
-    the prompt's segments: the share of pairs of a deciding and a non-deciding segment in which the
-    deciding one has the larger absolute score (ties count half); share, the deciding segments'
-    share of all absolute scores; chance, the fraction of segments that decide, which is the
-    expectation of hit for a random order. Prompts in which no segment or every segment decides are
-    omitted, as are scores that are not finite.
+    There is one row per model, prompt, method, target and reading, which is `SUM` or `MEAN` (empty
+    for controls). Columns are those of `KEY`, reading; hit, 1 if a deciding segment has the largest
+    absolute score, 0 if another segment does, and in a tie the share of deciding segments among the
+    tied segments; auc, the area under the ROC curve over the prompt's segments: the share of pairs
+    of a deciding and a non-deciding segment in which the deciding one has the larger absolute score
+    (ties count half); share, the deciding segments' share of all absolute scores; chance, the
+    fraction of segments that decide, which is the expectation of hit for a random order. Prompts in
+    which no segment or every segment decides are omitted, as are scores that are not finite.
 
     Args:
         segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
@@ -188,8 +188,9 @@ def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) ->
     one cluster), share, chance, prompts and clusters.
 
     Args:
-        found: `finds`, with the columns `cluster` and `by` added.
-        cluster: the column whose values group dependent prompts, the units of the intervals.
+        found: the table of `finds`, with the columns `cluster` and `by` added.
+        cluster: the column whose values group dependent prompts; each group is one unit of the
+            intervals.
         by: additional columns; each combination of their values has its own row.
     """
     keys = ["model", "target", "method", "reading", *by]
@@ -214,7 +215,7 @@ def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
 
 
 def _readings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The ranking of each prompt by each method and reading, including the controls."""
+    """How each method, with each reading, and each control ranks the segments of each prompt."""
     size = rows["score"].abs()
     yield _ranked(rows.assign(size=size)).assign(reading=SUM)
     yield _ranked(rows.assign(size=size / rows["tokens"])).assign(reading=MEAN)

@@ -22,7 +22,7 @@ EFFECTS = ("left_out", "exchanged", "resampled")
 
 
 def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
-    """One row per model and reading: how often answers are correct, and unchanged by the reading.
+    """One row per model and reading: accuracy, and agreement with the answer after the thought.
 
     Columns are model, reading; accuracy with its 95% interval over clusters (prompts count by
     weight, and their draws equally); same_answer: share of draws whose answer equals the answer
@@ -71,7 +71,7 @@ def _mean(trials: pd.DataFrame, value: str) -> float:
 
 
 def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
-    """Each row with `same`: whether its answer equals the one after the whole thought of its draw.
+    """Add `same`: whether the answer equals the one after the whole thought of the same draw.
 
     A direct answer has no draw, so it is compared with every draw.
     """

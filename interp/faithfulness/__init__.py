@@ -1,8 +1,8 @@
 """Faithfulness of attribution: how well scores of segments agree with the segments' effects.
 
 Effects are defined by the value function v(S) of `interp effects`: the logit of the model's own
-answer over the other, with the segments of S kept and all others taken from donors. Metrics depend
-only on the scores and on these values v(S) (docs/faithfulness.md).
+answer minus that of the other answer, with the segments of S kept and all other segments taken from
+donors. Metrics depend only on the scores and on these values v(S) (docs/faithfulness.md).
 """
 
 EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"

@@ -1,4 +1,4 @@
-"""The first screen of the page: the best methods for each model, with the uncertainty."""
+"""The first screen of the page: the best methods for each model, with their uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -33,7 +33,7 @@ def first_screen(
     Args:
         results: the results of each model.
         metrics: the rows of `metric_table` for every model, with a column `model`.
-        random_weights: such rows for the models with random weights; may be empty.
+        random_weights: the same rows for the models with random weights; may be empty.
     """
     top = with_kinds(metrics[metrics["metric"] == ADVISING[0]])
     problems = {own.model: _problem(own) for own in results}
@@ -43,8 +43,8 @@ def first_screen(
     prompts = sum(own.prompts for own in results)
     trials = [own for model in results for own in model.trials]
     asked = (
-        f"Which attribution finds the segment, among {segments_of(trials)}, that the answer rests "
-        "on? "
+        f"Which attribution method finds the segment, among {segments_of(trials)}, that determines "
+        "the answer? "
         f"{counted(len(results), 'model')}, {prompts:,} judged prompts."
     )
     figure = None
@@ -107,7 +107,7 @@ def _problem(own: ModelResults) -> str:
 
 
 def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
-    """Sentences about models with too few clusters for a test, and with wrongly ranked controls."""
+    """Sentences about models with too few clusters, and models with wrongly ranked controls."""
     prompts = int(top["prompts"].max())
     known = top[~top["method"].isin(_KNOWN)]
     untested = known["low"].isna().groupby(known["model"]).all()
@@ -118,8 +118,8 @@ def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Ite
         )
     if unusable := sum(map(bool, problems.values())):
         yield (
-            f"On {unusable} of {counted(len(problems), 'model')}, the top segment ranks known "
-            f"controls wrongly, so it is not used to judge methods; n = {prompts:,} prompts."
+            f"On {unusable} of {counted(len(problems), 'model')}, top_segment ranks known controls "
+            f"wrongly, so this metric is not used to judge methods; n = {prompts:,} prompts."
         )
 
 

@@ -109,14 +109,14 @@ def _recovered(judged: Judged) -> Parts:
 METRICS = (
     Metric(
         "top_segment",
-        "top segment is that of Shapley",
+        "top segment matches Shapley values",
         _sizes(agreement.top_segment),
         _EFFECT,
         bounds=SHARE,
     ),
     Metric(
         "sign",
-        "signs are those of Shapley",
+        "signs match Shapley values",
         _signs,
         f"scores with a sign, and {_EFFECT}",
         chance=0.5,
@@ -124,7 +124,7 @@ METRICS = (
     ),
     Metric(
         "tau",
-        "Kendall's tau with Shapley",
+        "Kendall's tau with Shapley values",
         _sizes(agreement.kendall_tau),
         "three segments whose scores and effects are not all equal",
         chance=0.0,
@@ -132,7 +132,7 @@ METRICS = (
     ),
     Metric(
         "share_rho",
-        "Spearman of shares with Shapley",
+        "Spearman correlation of shares with exact shares",
         _shares,
         _COMPARED,
         correlation,
@@ -178,7 +178,7 @@ METRICS = (
     ),
     Metric(
         "cmd",
-        "distance of sufficiency from 1",
+        "area between sufficiency and 1",
         _values(agreement.circuit_distance),
         _DIVISOR,
         lower_is_better=True,
@@ -193,7 +193,7 @@ METRICS = (
         chance=0.0,
         bounds=CORRELATION,
     ),
-    Metric("top_patched", "top segment is that of patching", _patched, _EFFECT, bounds=SHARE),
+    Metric("top_patched", "top segment matches patching", _patched, _EFFECT, bounds=SHARE),
     Metric(
         "planted",
         "top segment is the planted one",
@@ -203,4 +203,4 @@ METRICS = (
         bounds=SHARE,
     ),
 )
-"""All metrics, in the order of tables."""
+"""All metrics, in the order in which tables list them."""

@@ -21,9 +21,9 @@ from interp.studies.folder import StudyFolder
 
 _TEXT = (
     "The judged segments are {segments}; the rest of each prompt is unchanged. Effects of segments "
-    "are measured by donors that replace them: v(S) is the logit of the model's own answer over "
-    "the other, with the segments of S kept. Scores are compared with the Shapley values of this "
-    "game. Methods that are computed from the same values v(S) cost more forward passes and are "
+    "are measured by donors that replace them: v(S) is the logit of the model's own answer minus "
+    "that of the other, with the segments of S kept. Scores are compared with the Shapley values "
+    "of v. Methods that are computed from the same values v(S) cost more forward passes and are "
     "ranked separately. The 95% intervals are over clusters of prompts and hold simultaneously "
     "for all methods of a metric, and thus also for the best method."
 )
@@ -72,14 +72,14 @@ def _verdict_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "verdicts",
                 "Verdict on each method",
                 verdicts,
-                "The value on each model with its 95% interval, and the verdict. trust: the "
+                "The value for each model with its 95% interval, and the verdict. trust: the "
                 "interval lies above chance, and the method may be the best of its league. weaker: "
                 "above chance, but worse than the best. refuted: worse than the best, and not "
                 "shown to be above chance. undecided: shown neither to be above chance nor to be "
                 "worse than the best. The file has two more columns. p: p-value for the hypothesis "
                 "that no other method of the league is better, corrected for all pairs; methods "
                 "with p above 0.05 may be the best, and include the best with 95% confidence. "
-                "corrected: the highest value, corrected for selection by a bootstrap.",
+                "corrected: the highest value, corrected by a bootstrap for the bias of selection.",
                 display=verdict_matrix(verdicts),
             ),
             *worst_items(metrics),
@@ -106,7 +106,7 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
-    """Every method by every metric."""
+    """The values of every metric for every method."""
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
     left_out = {own.model: _left_out(own.metrics, own.checks) for own in results}
     figures = [
@@ -121,9 +121,9 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
     ]
     return Section(
         "Methods by metrics",
-        "A segment's score is the sum of its tokens' scores or, for (mean token), their mean. "
-        "Metrics of sizes compare absolute scores; metrics of coalitions and orders use signed "
-        "scores.",
+        "A segment's score is the sum of its tokens' scores or, if marked (mean token), their "
+        "mean. Metrics of sizes compare absolute scores; metrics of coalitions and orders use "
+        "signed scores.",
         (
             TableItem(
                 "methods_by_metrics",
@@ -179,7 +179,8 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
     return Section(
         "Shares",
         f"The share of {above} in the absolute scores of {below} and {above}, prompt by prompt. A "
-        "perfect method would match the exact share, that of the Shapley values, in every prompt.",
+        "perfect method would match the exact share, which is computed from the Shapley values, in "
+        "every prompt.",
         (
             FigureItem(
                 "share_distances",
@@ -233,7 +234,7 @@ def _random_section(table: pd.DataFrame) -> Section:
 
 
 def _fewer(own: ModelResults) -> str:
-    """The number of prompts for each metric that is undefined in some prompts."""
+    """For each metric undefined in some prompts, the number of prompts in which it is defined."""
     prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
     fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
     return f" (fewer for {', '.join(fewer)})" if fewer else ""
@@ -289,7 +290,7 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _wide(own: ModelResults) -> pd.DataFrame:
-    """One row per contender, a column per metric with its interval as text."""
+    """One row per contender and one column per metric: each value with its interval, as text."""
     numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
     texts = [_text(*map(float, row)) for row in numbers]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))

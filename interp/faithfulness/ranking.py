@@ -1,4 +1,4 @@
-"""Ranking of methods: metrics with intervals, differences, and usable metrics.
+"""Ranking of methods: metrics with intervals, differences, and which metrics can be used.
 
 The best method is chosen on the prompts on which it is judged, so intervals and tests hold
 simultaneously for all methods (`together`).
@@ -20,7 +20,7 @@ from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Tri
 from interp.statistics.clusters import FEWEST, cluster_mean, too_few
 
 RESAMPLES = 999
-"""Bootstrap draws of clusters, for metrics other than means of bounded values."""
+"""Number of bootstrap draws of clusters, for metrics other than means of bounded values."""
 
 ALIKE = 0.05
 """A method may be the best if its corrected p-value is above this."""
@@ -42,7 +42,7 @@ Parts = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Judgement:
-    """A metric for all contenders on one model."""
+    """The values of one metric for all contenders on one model."""
 
     metric: Metric
     contenders: tuple[Contender, ...]
@@ -168,9 +168,9 @@ def _divisor_problems(
 def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """One row per metric and contender.
 
-    Columns are metric, method, score (how it scores a segment; "control" for controls), value, low,
-    high (95%, simultaneous for all contenders), chance (the value of a random order), prompts (in
-    which the metric is defined).
+    Columns are metric, method, score ("sum" or "mean" over a segment's tokens, or "control"),
+    value, low, high (95%, simultaneous for all contenders), chance (the value of a random order),
+    prompts (the number of prompts in which the metric is defined).
     """
     return pd.DataFrame(
         [
@@ -265,9 +265,9 @@ def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataF
 def _untested(judged: Judgement, places: list[int]) -> str:
     """The reason why methods are not compared; empty if they are."""
     if judged.by_prompt is None:
-        return "not tested: no mean over prompts"
+        return "not tested: the metric is not a mean over prompts"
     if not np.isfinite(judged.metric.bounds).all():
-        return "not tested: values without bounds"
+        return "not tested: the metric is unbounded"
     number = _grouped(judged.by_prompt[places], judged.clusters).shape[1]
     return too_few(number) if number < FEWEST else ""
 
@@ -331,7 +331,7 @@ def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
 def _draws(
     metric: Metric, parts: Parts, group: Float[np.ndarray, "prompt clusters"], weights: Weights
 ) -> Iterator[Values]:
-    """A metric for each draw of a bootstrap over clusters."""
+    """The values of a metric for each draw of a bootstrap over clusters."""
     number = group.shape[1]
     chance = np.random.default_rng(0)
     for counts in chance.multinomial(number, np.full(number, 1 / number), size=RESAMPLES):

@@ -25,7 +25,7 @@ from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
 _FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
-"""The metric by which scores of the model with random weights are judged."""
+"""The metric for judging scores of the model with random weights."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
 
     Columns are prompt, method, score, model, share and exact_share (the second segment's share of
     the two scores, or of the two Shapley values), and decides: 1 if the second segment was made to
-    decide, 0 if the first was. If nothing is planted, the larger Shapley value decides; NaN if the
-    Shapley values differ by less than `LEAST_EFFECT`. There are no rows if no segments are
-    compared.
+    decide, 0 if the first was. If nothing is planted, the segment with the larger absolute Shapley
+    value decides; NaN if these values differ by less than `LEAST_EFFECT`. There are no rows if no
+    segments are compared.
     """
     parts = [rows for own in trials for rows in _shares(own)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -175,7 +175,7 @@ def described(judgement: Judgement, cluster: str, asked: int) -> str:
 
     Args:
         judgement: the metric.
-        cluster: the factor by which prompts are clustered.
+        cluster: the factor whose values are the clusters of prompts.
         asked: the number of prompts with effects.
     """
     known, scored = judgement.defined, len(judgement.defined)

@@ -1,9 +1,9 @@
 """The study of how well attribution agrees with a model's causal effects.
 
-1. `effects`: the value of every coalition of segments, from donors. 2. `scores`: the scores of
-   every method on the same prompts, with the same donors. The target is the margin of the model's
-   own answer, as for the effects. 3. `reinitialized`: scores of the same architecture with random
-   weights, on some of the prompts.
+1. `effects`: the value of every coalition of segments, from donors.
+2. `scores`: the scores of every method on the same prompts, with the same donors. The target is the
+   margin of the model's own answer, as for the effects.
+3. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
 """
 
 from collections.abc import Sequence

@@ -25,9 +25,9 @@ Ends = tuple[Float[np.ndarray, " methods"], Float[np.ndarray, " methods"]]
 def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     """Simultaneous 95% intervals, for all methods, of weighted means of values between 0 and 1.
 
-    The bound of Gaffke (2005), with an added cluster of mean weight one half as in
-    `interp.statistics.proportions`. Its level is set such that in 5% of the random reweightings of
-    the clusters, the value of at least one method lies outside its interval (Beran 1988, J. Am.
+    They are bounds of Gaffke (2005), with an added cluster of mean weight one half, as in
+    `interp.statistics.proportions`. Their level is set such that in 5% of the random reweightings
+    of the clusters, the value of at least one method lies outside its interval (Beran 1988, J. Am.
     Stat. Assoc. 83). All methods share the weights of the clusters.
 
     Args:
@@ -96,12 +96,12 @@ def compared(
     Intervals hold simultaneously for all pairs.
 
     Differences may be skewed, for example if one method finds all or nothing in a cluster and the
-    other does not depend on clusters. A test by random signs of clusters, which assumes symmetric
-    differences, wrongly calls such a method worse in up to 18% of simulated studies.
+    other does equally well in all of them. A test by random signs of clusters, which assumes
+    symmetric differences, wrongly calls such a method worse in up to 18% of simulated studies.
 
     Args:
         differences: [j, i] is the weighted sum of the lead of i over j, by cluster.
-        masses: the weights of the prompts in which i and j are defined.
+        masses: [j, i] is the weight of the prompts in which i and j are defined, by cluster.
         best: the method whose lead the intervals bound.
         most: the largest possible difference in a prompt.
     """

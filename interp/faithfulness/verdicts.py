@@ -62,7 +62,7 @@ def above_chance(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
-    """For each contender, the row with its lowest value over several models, in descending order.
+    """For each contender, the row with its lowest value over models; the highest of these first.
 
     Args:
         metrics: rows of `metric_table` with their model. A contender is omitted unless it has a

@@ -34,14 +34,14 @@ class WelchTest:
     """Lower end of the difference's 95% interval (Welch)."""
     high: float = NAN
     t: float = NAN
-    """Positive if `a` is larger."""
+    """Welch's t; positive if mean_a is larger."""
     df: float = NAN
     """Welch-Satterthwaite degrees of freedom."""
     p: float = NAN
-    """Two-sided."""
+    """Two-sided p-value."""
     g: float = NAN
-    """Hedges' g, the difference in pooled standard deviations, corrected for small samples;
-    positive if `a` is larger."""
+    """Hedges' g: the difference divided by the pooled standard deviation, corrected for small
+    samples; positive if mean_a is larger."""
     g_low: float = NAN
     """Lower end of g's 95% interval, by the large-sample variance of Hedges and Olkin (1985)."""
     g_high: float = NAN
@@ -122,14 +122,14 @@ def _hedges(groups: WelchTest) -> tuple[float, float]:
     n, df = groups.n_a + groups.n_b, groups.n_a + groups.n_b - 2
     squares = groups.sd_a**2 * (groups.n_a - 1) + groups.sd_b**2 * (groups.n_b - 1)
     d = (groups.mean_a - groups.mean_b) / math.sqrt(squares / df)
-    # Hedges (1981): the exact factor that makes d unbiased. Log-gammas do not overflow.
+    # Hedges (1981): the exact factor that makes d unbiased. Log-gammas avoid overflow.
     correction = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
     error = correction * math.sqrt(n / (groups.n_a * groups.n_b) + d**2 / (2 * n))
     return correction * d, Z * error
 
 
 MAX_EXACT = 8
-"""Largest number of rows for which all permutations are counted (40,320 for eight rows)."""
+"""Largest number of rows for which all permutations are enumerated (40,320 for eight rows)."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class SpearmanTest:
 
 
 def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
-    """Rank correlation of two columns, over the rows with a value in each column.
+    """Rank correlation of two columns, over the rows with values in both.
 
     The exact p-value is the share of all n! orders of y whose |rho| is at least the observed |rho|;
     ties are kept.
@@ -180,7 +180,7 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
 def spearman_table(
     frame: pd.DataFrame, *, pairs: Sequence[tuple[str, str]], by: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """One row per group and pair: `by`, x and y (the columns), and the fields of `SpearmanTest`.
+    """One row per group and pair: `by`, x and y (column names), and the fields of `SpearmanTest`.
 
     Args:
         frame: one row per observation.

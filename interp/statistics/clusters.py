@@ -29,12 +29,12 @@ Human Resources 50).
 """
 
 RESAMPLES = 9999
-"""Number of random orders or signs in a permutation test, and of bootstrap resamples."""
+"""Number of random orders or signs in a permutation test, and number of bootstrap resamples."""
 
 LEAST_ERROR = 0.2
-"""Smallest standard error of a resample, relative to that of the data. Otherwise, a resample
-without any deviating cluster would have a standard error of 0, and its mean would be infinitely
-many standard errors away.
+"""Lower limit on the standard error of a resample, relative to that of the data. Without it, a
+resample without any deviating cluster would have a standard error of 0, and its mean would be
+infinitely many standard errors away.
 """
 
 NO_SPREAD = "no interval: no cluster deviates from the others"
@@ -137,7 +137,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
         p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
         return replace(found, p=p, note=NO_SPREAD)
     distances = _studentized(sums, masses, found.mean, error)
-    # The ends are draws rather than interpolated quantiles, so they exclude 0 if p is small.
+    # The ends are draws, not interpolated quantiles, so they exclude 0 exactly if p <= 0.05.
     last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
     least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
     beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())
@@ -260,7 +260,7 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
-    """A note, available before measuring, that tests will be impossible; empty if they are not.
+    """A note, available before measuring, that tests will be impossible; otherwise empty.
 
     Args:
         clusters: the cluster of each prompt; read only until there are enough.

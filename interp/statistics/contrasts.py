@@ -71,7 +71,7 @@ class Difference:
     high: float = np.nan
     """Ends of the difference's 95% interval, between -1 and 1."""
     p: float = np.nan
-    """Two-sided."""
+    """Two-sided p-value."""
     detectable: float = np.nan
     """The difference that a test at the 5% level detects with 80% power, given the interval's
     width.
@@ -181,7 +181,7 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
 
 
 def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
-    """Whether clusters have both levels, and their number (if not, at the rarer level)."""
+    """Whether clusters have both levels, and the number of clusters (if not, at the rarer)."""
     fewest = min(len(a), len(b))
     paired = 2 * len(a.index.intersection(b.index)) > fewest
     return paired, len(a.index.union(b.index)) if paired else fewest
@@ -224,7 +224,7 @@ def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
     of_variance = (weights**2).sum(axis=0), np.array([len(a) / (len(a) - 1), len(b) / (len(b) - 1)])
     drawn = _over_errors(
         permutation_sums(shares, columns, resamples=RESAMPLES),
-        # The same seed draws the same orders.
+        # The same seed yields the same orders as for the shares.
         permutation_sums(shares**2, columns[:, 2:], resamples=RESAMPLES),
         *of_variance,
     )
@@ -259,12 +259,12 @@ def _over_errors(
 
 
 def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
-    """The contrast between the best and the worst of at least two levels, and their difference.
+    """The best and the worst of at least two levels, "best - worst", and their difference.
 
     Extremes differ because they were selected, so p is the share of random orders of the levels
-    within clusters whose extremes are as far apart. The interval extends on either side by the 95%
-    quantile of the distances between these orders' extremes, so it holds for all pairs of levels
-    simultaneously.
+    within clusters whose extremes are at least as far apart. The interval extends on either side
+    by the 95% quantile of the distances between these orders' extremes, so it holds for all pairs
+    of levels simultaneously.
     """
     shares = {level: _share(sums) for level, sums in of_level.items()}
     best, worst = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)

@@ -42,7 +42,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 
 
 SMALLEST = 0.1
-"""The smallest difference of accuracies of interest: one question, or pair, in ten.
+"""The smallest difference in accuracy that is of interest: one question, or pair, in ten.
 
 It is half the difference that a study of the default size detects with 80% power. It is also
 smaller than the differences from which a paper on minimal pairs draws conclusions: the paired

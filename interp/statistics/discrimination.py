@@ -26,8 +26,8 @@ class Discrimination:
     """The probability that a positive prompt has a higher score than a negative one, ties counting
     half: the area under the receiver operating characteristic (Hanley and McNeil, 1982)."""
     auroc_low: float = NAN
-    """Lower end of its 95% interval, on the logit scale, by the variance for clustered data of
-    Obuchowski (1997, Biometrics 53)."""
+    """Lower end of its 95% interval, computed on the logit scale with Obuchowski's variance for
+    clustered data (1997, Biometrics 53)."""
     auroc_high: float = NAN
     d_prime: float = NAN
     """z(yes on positive) - z(yes on negative): sensitivity, in standard deviations (Green and
@@ -112,7 +112,7 @@ def discrimination_table(
     weight: str,
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row per combination of `by`: by and the fields of `Discrimination`."""
+    """One row per combination of `by`, with the fields of `Discrimination`."""
     of = partial(
         discrimination, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
     )

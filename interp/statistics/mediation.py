@@ -1,4 +1,4 @@
-"""The share of an effect that passes through a mediator, from draws of the mediator by unit.
+"""The share of an effect that passes through a mediator, from several draws per unit.
 
 A unit, such as a prompt x with a changed version x', has four answers for each draw d: y(x, t),
 y(x', t), y(x, t') and y(x', t'), with t drawn given x and t' given x'. Its effects are (Pearl 2001,
@@ -11,8 +11,9 @@ Direct and indirect effects; Imai, Keele and Yamamoto 2010, Statistical Science 
 The total is direct + through_other = through + direct_other. The two decompositions differ if x and
 t interact.
 
-A unit's effects may have either sign, so they are compared by their products. The mediated share is
-the slope of the effect through the mediator on the total effect,
+Effects differ in sign between units and would cancel in a sum, so each effect is multiplied by its
+unit's total effect. The mediated share is the slope of the effect through the mediator on the total
+effect,
 
     share = sum over units of E[through] E[total] / sum over units of E[total]^2,
 
@@ -71,7 +72,7 @@ def effects_of_draws(
 
 
 def product_of_means(one: Draws, other: Draws) -> float:
-    """An unbiased estimate of E[one] E[other], from draws whose pairs may be dependent.
+    """An unbiased estimate of E[one] E[other], even if the two values of a draw are dependent.
 
     It is the mean product of each draw in `one` with every draw in `other` at a different position.
     A single draw counts as exact, as for a deterministic mediator.
@@ -90,8 +91,8 @@ def cluster_ratio(
 
     The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
     `above` - R `below` over clusters does not differ significantly from 0, by Student's t. With
-    fewer than `FEWEST` clusters, there is no interval. If the denominator does not differ from 0 by
-    the same test, the ratio is undefined.
+    fewer than `FEWEST` clusters, there is no interval. If the denominator does not differ
+    significantly from 0 by the same test, the ratio is undefined.
 
     Args:
         trials: one row per trial; rows with a missing value are omitted.

@@ -5,7 +5,7 @@
 2. Simulate studies of these prompts, with a difference between the levels and with these
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is either the same at all levels
-   or drawn again for each (Lunn and Davies, 1998, Biometrika 85).
+   or drawn separately for each (Lunn and Davies, 1998, Biometrika 85).
 3. Test each study as `interp.statistics.contrasts` does, but by Student's t, not by permutations.
 4. Search for the smallest difference that 80% of the studies detect.
 """
@@ -45,7 +45,7 @@ class Expected:
     """Share of right answers across all levels; differences are hardest to find at 0.5."""
     within: tuple[float, ...]
     """Correlation of two answers about one cluster at the same level: one per level, or one for
-    all.
+    all levels.
     """
     across: float
     """Correlation of two answers about one cluster at different levels."""
@@ -53,7 +53,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Trials:
-    """The pairs of a study by cluster and level, in groups of the same weight."""
+    """The pairs of a study, grouped by cluster, level and weight."""
 
     clusters: Int[np.ndarray, " groups"]
     levels: Int[np.ndarray, " groups"]
@@ -92,7 +92,7 @@ class Trials:
         return sums.reshape(*values.shape[:-1], *shape)
 
     def fewest(self) -> int:
-        """The number of clusters behind a test of two levels, as in `contrasts.difference`."""
+        """The smallest number of clusters in a test of two levels, as in `contrasts.difference`."""
         has = self.sums(self.counts.astype(float)) > 0
         counted = []
         for a, b in combinations(has.T, 2):
@@ -105,7 +105,8 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     """The share and the intraclass correlations of a pilot's answers.
 
     A correlation is the weighted mean product of two answers' standardized deviations from their
-    level's share. The levels of a spread each have few answers, so they share one correlation.
+    level's share. A contrast without named levels has few answers per level, so all levels share
+    one correlation.
 
     Args:
         answered: one row per pair, or per model and pair if models are compared, with paired
@@ -144,14 +145,14 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
 
 
 def _correlation(products: float, mass: float, *, unknown: float) -> float:
-    """The correlation from sums of products and weights; `unknown` without two answers."""
+    """The correlation from sums of products and weights; `unknown` if there are no products."""
     return float(np.clip(products / mass, 0.0, 1.0)) if mass > ROUNDING else unknown
 
 
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
-    """One share that stands for all: its cluster means vary as much as those of the given shares.
+    """One share for all levels, with the mean variance of the levels' answers.
 
-    It lies on the same side of 0.5 as the mean of the given shares. Levels count by their
+    It lies on the same side of 0.5 as the mean of the given shares. Levels are weighted by their
     correlation, since correlated answers make up most of a mean's variance.
     """
     variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
@@ -201,8 +202,8 @@ def of_pilot(
 def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: float) -> list[Planned]:
     """The contrasts within a model and between two models, without a pilot.
 
-    Two answers about one cluster have this correlation at one level, half of it at two levels of a
-    factor, and zero if they come from two models.
+    Two answers about one cluster have the given correlation if they are at the same level of a
+    factor, half of it if they are at different levels, and zero if they come from different models.
     """
     planned = []
     for contrast in contrasts:
@@ -213,7 +214,7 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
 
 
 def family_size(contrasts: Sequence[Contrast], models: int) -> int:
-    """Number of tests that Holm's method corrects together with this many models."""
+    """Number of tests that Holm's method corrects together, given the number of models."""
     pairs = models * (models - 1) // 2
     return sum(
         models if contrast.factor != MODEL else pairs if contrast.levels is None else 1
@@ -227,10 +228,10 @@ def plan_table(
     """One row per contrast: model, factor, contrast, pairs_a, pairs_b, clusters, detectable.
 
     `detectable` is the difference in accuracy that a two-sided 5% test detects with 80% power, as
-    in a report. `detectable_holm` is the detectable size of the only true difference in its family,
-    which Holm's method tests at 5% divided by the number of tests. Both are strings, which are
-    "none" if no difference can be detected, for instance below ten clusters. Without named models
-    there is no column model.
+    in a report. `detectable_holm` is the detectable difference after Holm's correction, which tests
+    the only true difference of a family at 5% divided by the number of tests. Both are strings:
+    "none" if no difference can be detected, for instance with fewer than ten clusters. If no model
+    is named, there is no column model.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
@@ -304,7 +305,7 @@ def _extremes_differ(
     asked: Float[np.ndarray, "clusters levels"],
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
-    """For each study, whether the best level and the worst differ.
+    """For each study, whether the best and the worst level differ significantly.
 
     The standard error is that of levels in random order within clusters, as `contrasts.spread`
     draws them.
@@ -325,7 +326,7 @@ def _two_differ(
     fewest: int,
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
-    """For each study, whether the t test of `contrasts.difference` finds that two levels differ."""
+    """For each study, whether Student's t test finds that two levels differ."""
     total, clusters = asked.sum(axis=0), len(asked)
     shares = hits.sum(axis=1) / total
     added = (hits - shares[:, None] * asked) / total
@@ -360,7 +361,7 @@ def simulated(
 def _chances(
     shares: Float[np.ndarray, " levels"], within: Float[np.ndarray, " levels"]
 ) -> Float[np.ndarray, "levels ranks"]:
-    """Quantiles of the clusters' success probabilities by level, for a mean and a correlation."""
+    """Quantiles of the clusters' success probabilities, given each level's mean and correlation."""
     ranks = (np.arange(RANKS) + 0.5) / RANKS
     both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
     a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))

@@ -1,19 +1,19 @@
 """Intervals of proportions for trials in clusters, and shrunken proportions for ranking groups.
 
 Each end is a quantile of the share over random weights of the clusters (exponential, as in the
-Bayesian bootstrap; Rubin, 1981), to which one more cluster of mean size is added. This cluster has
-no hits for the lower end, and only hits for the upper end. With a weight of one, this is the bound
-of Gaffke (2005; Learned-Miller and Thomas, 2020), which equals that of Clopper and Pearson for
-clusters of one trial; here the added cluster's weight is one half on average. Because the weights
-do not depend on the outcomes, an additional error never raises an end. An interval whose variance
-is estimated from the errors lacks this property and is narrowest for a single error.
+Bayesian bootstrap; Rubin, 1981). One cluster of mean size is added to the data: it has no hits for
+the lower end, and only hits for the upper end. If the added cluster's mean weight is one, this is
+the bound of Gaffke (2005; Learned-Miller and Thomas, 2020), which equals that of Clopper and Pearson
+for clusters of one trial; here its mean weight is one half. Because the weights do not depend on
+the outcomes, an additional error never raises an end. An interval whose variance is estimated from
+the errors lacks this property and is narrowest for a single error.
 
 `shrunken_shares` ranks groups of different sizes, because small groups have the most extreme shares:
 
-1. Estimate how strongly the trials of one cell, a group's trials by one model, are correlated, and
+1. Estimate how strongly trials are correlated within a cell (a group's trials by one model), and
    count each cell as its effective number of independent trials.
 2. Take each group's mean deviation from the models' means, with its sampling variance. Deviations
-   do not depend on which models find everything hard.
+   do not depend on how accurate a model is overall.
 3. Estimate how much groups differ beyond that variance (DerSimonian and Laird, 1986).
 4. Shrink each group's deviation by the share of its variance that is due to sampling: the empirical
    Bayes estimate of normal means (Morris, 1983, JASA 78).
@@ -41,7 +41,7 @@ from jaxtyping import Float
 from interp.statistics.summaries import Z, percentile_interval
 
 DRAWS = 4000
-"""Random weights of the clusters."""
+"""Number of random draws of the clusters' weights."""
 
 _ADDED = 0.5
 """Mean weight of the added cluster."""
@@ -186,7 +186,7 @@ def wilson(
     trials: Float[np.ndarray, " cells"],
     quantile: Float[np.ndarray, " cells"],
 ) -> tuple[Float[np.ndarray, " cells"], Float[np.ndarray, " cells"]]:
-    """Wilson's interval (1927) of shares of this many trials, with any distribution's quantiles."""
+    """Wilson's interval (1927) for shares of given numbers of trials, with any quantiles."""
     shrink = quantile**2 / trials
     center = (share + shrink / 2) / (1 + shrink)
     half = quantile * np.sqrt(share * (1 - share) / trials + shrink / trials / 4) / (1 + shrink)
@@ -258,7 +258,7 @@ def within_cells(
     Args:
         share: the share of hits.
         n: the number of trials.
-        mean: the share of hits of the cell's model.
+        mean: the share of hits over all trials of the cell's model.
     """
     share, n, mean = (values[n > 1] for values in (share, n, mean))
     variance = np.average(mean * (1 - mean), weights=n) if len(n) else 0.0

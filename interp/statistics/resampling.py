@@ -1,7 +1,7 @@
 """Sums over random resamples of rows: the bootstrap, and random signs or orders for tests.
 
 Each row is a unit that is drawn as a whole, such as a pair or a cluster. Draws depend only on the
-number of rows, so all statistics of a set of rows are resampled alike.
+number of rows, so all statistics of the same rows use the same resamples.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 """Relative change that rounding can cause in a statistic."""
 
 _DRAWN_AT_ONCE = 200
-"""Number of resamples that are held in memory as 64-bit numbers at a time."""
+"""Number of resamples that are held in memory at a time as 64-bit numbers."""
 
 
 def apart(a: float, b: float) -> float:
@@ -64,7 +64,7 @@ def share_as_far(
         resampled: the statistic of each draw.
         observed: the statistic of the data.
         rounding: largest statistic that rounding alone may produce; zero if true differences may be
-            as small.
+            that small.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())
@@ -97,6 +97,6 @@ def _signs(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
 
 
 def _in_parts(draw: Callable[[int], np.ndarray], resamples: int) -> np.ndarray:
-    """All draws, made in small batches because 64-bit numbers take the most memory."""
+    """All draws, made in small batches to limit the memory for 64-bit numbers."""
     starts = range(0, resamples, _DRAWN_AT_ONCE)
     return np.concatenate([draw(min(_DRAWN_AT_ONCE, resamples - start)) for start in starts])

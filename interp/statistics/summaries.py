@@ -47,14 +47,14 @@ def table_by(
     *,
     constant: Mapping[str, object] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """One row per combination of `by`. Columns: `by`, the constants, the fields of a dataclass.
+    """One row per combination of `by`, with the constants and the fields of a dataclass.
 
     Args:
         frame: the rows to group.
         by: the columns whose combinations of values are the groups.
         kind: the dataclass; its fields are columns even if there are no rows.
         of: function that computes an instance of the dataclass from a group's rows.
-        constant: columns with a single value each.
+        constant: columns that have the same value in every row.
     """
     rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]
     return pd.DataFrame(rows, columns=[*by, *constant, *(field.name for field in fields(kind))])
@@ -64,14 +64,14 @@ Values = Float[np.ndarray, " n"]
 
 
 def weighted_mean(values: Values, weights: Values) -> float:
-    """The weighted mean; NaN for no values."""
+    """The weighted mean; NaN if there are no values."""
     return float(np.average(values, weights=weights)) if len(values) else float("nan")
 
 
 def weighted_sd(values: Values, weights: Values) -> float:
     """The weighted standard deviation, or NaN for fewer than two values.
 
-    For equal weights, it is that of a sample.
+    For equal weights, it is the sample standard deviation.
     """
     if len(values) < 2:
         return float("nan")
@@ -81,7 +81,7 @@ def weighted_sd(values: Values, weights: Values) -> float:
 
 
 def weighted_quantile(values: Values, weights: Values, share: float) -> float:
-    """The value below which a share of the weight lies, interpolated between rows."""
+    """The value below which a given share of the weight lies, interpolated between rows."""
     order = np.argsort(values)
     below = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     return float(np.interp(share, below, values[order]))

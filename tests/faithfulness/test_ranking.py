@@ -213,7 +213,7 @@ def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judg
         ModelResults("n", tuple(trials), 60, rows, wrong.assign(problem=""), NONE, NONE, NONE, ""),
     ]
     first = first_screen(results, rows, NONE)
-    assert first.sentences[0].startswith("On 1 of 2 models, the top segment ranks known controls")
+    assert first.sentences[0].startswith("On 1 of 2 models, top_segment ranks known controls")
     assert "Blank: m: gim is above the oracle." in first.items[0].note
 
 

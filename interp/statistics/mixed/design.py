@@ -17,7 +17,7 @@ class RankError(UserError):
 
 @dataclass(frozen=True)
 class MixedFormula:
-    """The model response ~ fixed + (1 + slope | group) + (1 | factor:group) for varying factors."""
+    """The model response ~ fixed + (1 + slope | group) + (1 | factor:group) per varying factor."""
 
     response: str
     """Column to explain."""
@@ -31,8 +31,8 @@ class MixedFormula:
     """Covariate whose slope varies by group; if None, only intercepts vary."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each level has a deviation in each group, with one
-    variance per factor. Without them, tests of these effects do not generalize to groups that were
-    not measured (Barr et al., 2013, Journal of Memory and Language 68).
+    variance per factor. If a factor is not listed, tests of its effects do not generalize to groups
+    that were not measured (Barr et al., 2013, Journal of Memory and Language 68).
     """
 
     def __str__(self) -> str:
@@ -79,8 +79,8 @@ class Design:
     """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
     factors, such as "modality[box]"."""
     blocks: tuple[int, ...]
-    """Numbers of levels of the varying factors, whose columns come last in `random`; the levels of
-    one factor share a variance."""
+    """Number of levels of each varying factor. Their columns come last in `random`, and the levels
+    of one factor share a variance."""
     info: DesignInfo
     levels: Mapping[str, tuple[str, ...]]
     """The levels of each factor among the terms, with the reference first."""
@@ -149,7 +149,7 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
 
 
 def _levels(column: pd.Series) -> tuple[str, ...]:
-    """The levels that occur, in the order of a categorical column; sorted for other columns."""
+    """The levels that occur: in a categorical column's own order, and sorted for other columns."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = set(column)
         return tuple(str(level) for level in column.cat.categories if level in present)
@@ -157,7 +157,7 @@ def _levels(column: pd.Series) -> tuple[str, ...]:
 
 
 def _categories(frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """The table in the form the formula requires: factors with ordered levels."""
+    """The table in the form that patsy requires: each factor is a column with ordered levels."""
     factors = {
         name: pd.Categorical(frame[name].astype(str).to_numpy(dtype=object), list(found))
         for name, found in levels.items()
@@ -170,6 +170,6 @@ def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str
     rank = np.linalg.matrix_rank(matrix / np.where(scales > 0, scales, 1))
     if rank < len(columns):
         raise RankError(
-            f"the rows cannot distinguish {len(columns)} coefficients ({', '.join(columns)}), "
-            f"only {rank}; remove a term, or add rows for the missing combinations"
+            f"the rows can distinguish only {rank} of the {len(columns)} coefficients "
+            f"({', '.join(columns)}); remove a term, or add rows for the missing combinations"
         )

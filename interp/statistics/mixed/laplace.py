@@ -8,9 +8,9 @@
 4. Compute the standard errors from its curvature at the maximum.
 
 The likelihood is that of lme4's `glmer(family = binomial, nAGQ = 1)` (Bates et al., 2015, Journal
-of Statistical Software 67(1)); this project's tests compare the two. The likelihood is even in each
-sigma, so a sigma of zero needs no bound. There, the gradient is zero, and the curvature shows
-whether the point is a maximum.
+of Statistical Software 67(1)); this project's tests compare the two. The likelihood is an even
+function of each sigma, so sigma needs no lower bound at zero. The gradient in a sigma of zero is
+zero, and the curvature shows whether the point is a maximum.
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ from scipy.special import expit
 
 MAX_MODE_STEPS = 100
 MODE_TOLERANCE = 1e-10
-"""The search for the mode ends at a Newton step below this, in standard deviations of u."""
+"""The search for the mode ends at a Newton step below this many standard deviations of u."""
 
 SEARCH_TOLERANCE = 1e-6
-"""Largest gradient, in nats per row, at which Newton's method takes over from the first search."""
+"""Largest gradient, in nats per row, at which Newton's method takes over from BFGS."""
 
 MAX_REFINEMENTS = 10
 DECREMENT_TOLERANCE = 1e-8
-"""The log-likelihood counts as maximal if another Newton step is expected to add less than this."""
+"""The log-likelihood is maximal if another Newton step is expected to add fewer nats than this."""
 
 DIFFERENCE = 1e-4
-"""Step of the finite differences of the gradient that yield the curvature."""
+"""Step of the parameters for computing the curvature by finite differences of the gradient."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ def fit_laplace(
 
     Args:
         design: fixed effects, with a column of ones for the intercept and columns of about unit
-            size.
+            scale.
         outcomes: 0 or 1.
         levels: the level of each row in each grouping, counted from 0; without columns, the model
             is an ordinary logistic regression.
 
     Returns:
-        The fit. It has not converged if the likelihood has no curved maximum, for instance because
-        predictors separate the outcomes.
+        The fit. It has not converged if the likelihood has no well-defined maximum, for instance
+        because predictors separate the outcomes.
     """
     likelihood = _Likelihood(design, outcomes, levels)
     terms, groupings = design.shape[1], levels.shape[1]
@@ -143,7 +143,7 @@ class _Likelihood:
         """The levels of each row, numbered across all groupings, (rows, groupings)."""
         pairs = self.members[:, :, None] * len(self.grouping) + self.members[:, None, :]
         self._cells = pairs.ravel()
-        """The indices of each row's pairs of levels in a flat matrix of levels by levels."""
+        """The indices of each row's pairs of levels in a flattened levels-by-levels matrix."""
         self._last_mode = np.zeros(len(self.grouping))
 
     def __call__(
@@ -173,7 +173,7 @@ class _Likelihood:
     def _mode(
         self, fixed: Float[np.ndarray, " rows"], scale: Float[np.ndarray, " levels"]
     ) -> Float[np.ndarray, " levels"]:
-        """Phase 1: the most probable u, by Newton steps, halved until they improve the fit."""
+        """Phase 1: the most probable u, by Newton steps, each halved until it improves the fit."""
 
         def loss(u: Float[np.ndarray, " levels"]) -> float:
             return _loss(fixed + self._per_row(scale * u), self.outcomes) + float(u @ u) / 2
@@ -202,7 +202,7 @@ class _Likelihood:
         gram: Float[np.ndarray, "levels levels"],
         factor: tuple[Float[np.ndarray, "levels levels"], bool],
     ) -> Float[np.ndarray, " parameters"]:
-        """Phase 2: the gradient: derivatives at fixed u, plus the effect of the mode's shift."""
+        """Phase 2: the gradient, as derivatives at fixed u plus the effect of the mode's shift."""
         weights = p * (1 - p)
         # The derivatives of the log-odds with respect to each parameter, for fixed u.
         change = np.column_stack([self.design, u[self.members]])
@@ -245,7 +245,7 @@ class _Likelihood:
     def _cross_products(
         self, weights: Float[np.ndarray, " rows"]
     ) -> Float[np.ndarray, "levels levels"]:
-        """Weight of the rows that two levels share, for each pair of levels."""
+        """Total weight of the rows that two levels share, for each pair of levels."""
         count = len(self.grouping)
         repeated = np.repeat(weights, self.members.shape[1] ** 2)
         sums = np.bincount(self._cells, repeated, minlength=count**2)

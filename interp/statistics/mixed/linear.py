@@ -4,7 +4,7 @@
 
 1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
    slope varies, and the levels of factors whose effects vary (`design`).
-2. Reduce the rows of each group to sums of products, so later costs do not grow with the rows.
+2. Reduce each group to sums of products, so later costs do not grow with the number of rows.
 3. Minimize the profiled deviance over the relative Cholesky factor of the random effects; given
    this factor, coefficients and variances have a closed form (`profiled`).
 4. Compute the estimates, their covariance and the most probable random effects.
@@ -80,7 +80,8 @@ class MixedModel:
     def coefficients(self) -> pd.DataFrame:
         """One row per fixed coefficient: term, estimate, standard_error, t, df, p.
 
-        Estimates are in units of the response; p is two-sided, by Student's t with `freedom`.
+        Estimates are in units of the response; p is two-sided, by Student's t with `freedom`
+        degrees of freedom.
         """
         errors = np.sqrt(np.diag(self.fit.covariance))
         statistic = self.fit.coefficients / errors
@@ -96,7 +97,7 @@ class MixedModel:
         )
 
     def random_effects(self) -> pd.DataFrame:
-        """One row per group: how its intercept, slope and levels deviate from the fixed ones.
+        """One row per group: how its intercept, slope and levels deviate from the fixed effects.
 
         In the fallback, the only column is the grouping.
         """
@@ -136,20 +137,21 @@ def fit_mixed_model(
     reml: bool = True,
     cluster: str | None = None,
 ) -> MixedModel:
-    """The fitted model of a formula.
+    """Fit the model of a formula.
 
     With fewer than `MIN_GROUPS` groups, the model is response ~ fixed + group by least squares, and
-    `note` says so. If a column of clusters is given, the errors are then robust to them (Liang and
-    Zeger, 1986, with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters
-    there are no errors and no tests, since errors for independent rows would be too small.
+    `note` says so. If a column of clusters is given, the errors are then cluster-robust
+    (Liang and Zeger, 1986, with the correction of Cameron and Miller, 2015); with fewer than
+    `FEWEST` clusters there are no errors and no tests, since errors for independent rows would be
+    too small.
 
     Args:
         frame: one row per observation; rows that lack a value are omitted, and counted in `note`.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which can compare models with different fixed effects.
-        cluster: column of a property other than the group that rows share, such as the words of a
-            question.
+        cluster: column of a property, other than the group, that dependent rows share, such as the
+            words of a question.
 
     Raises:
         UserError: a column is missing, there are no rows, or the rows cannot distinguish the
@@ -232,10 +234,10 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
 
     df2 is groups - 1, so the degrees of freedom of an effect that differs between groups depend on
     the number of groups. For a factor with more than two levels, the test is conservative. Errors
-    robust to G clusters are themselves estimates: with q coefficients the statistic is Hotelling's
-    times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of Business &
-    Economic Statistics 36, explain why the plain test rejects too often). NaN if the response does
-    not vary, or if there are no more clusters than coefficients.
+    robust to G clusters are themselves estimates. With q coefficients, the statistic is therefore
+    Hotelling's times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of
+    Business & Economic Statistics 36, explain why the plain test rejects too often). NaN if the
+    response does not vary, or if there are no more clusters than coefficients.
 
     Raises:
         UserError: the formula lacks the term.

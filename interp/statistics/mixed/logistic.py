@@ -3,15 +3,15 @@
 1. Keep the rows without missing values, standardize the covariates, and write the terms as a
    matrix.
 2. Omit, with a note, what cannot be estimated: constant terms and groupings with one level.
-3. Stop with a note if no estimate exists, because the outcome is constant, or the terms depend on
-   each other or separate the outcomes.
+3. Stop with a note if no estimate exists, because the outcome is constant, or the terms are
+   linearly dependent or separate the outcomes.
 4. Fit the mixed model by the Laplace approximation. A term that is constant within every level of a
    grouping has only as many observations as there are levels; the degrees of freedom of its
    standard error and test reflect this.
-5. If there is no maximum, or one grouping determines nearly every outcome, the levels of the first
-   grouping become the observations of a quasi-binomial regression on the terms that are constant
-   within each level. Terms that vary within levels are then undefined, because hardly any level has
-   both outcomes to compare.
+5. If the likelihood has no maximum, or one grouping determines nearly every outcome, the levels of
+   the first grouping become the observations of a quasi-binomial regression on the terms that are
+   constant within each level. Terms that vary within levels are then undefined, because hardly any
+   level has both outcomes to compare.
 """
 
 import re
@@ -33,15 +33,15 @@ from interp.statistics.summaries import UPPER, grouped
 INTERCEPT = "intercept"
 
 SEPARATED = 1e-4
-"""Separating directions smaller than this (log-odds per standardized predictor) are due to
-rounding.
+"""Outcomes that the terms separate by no more than this, in log-odds for coefficients of at most 1,
+appear separated only because of rounding.
 """
 
 NAN = float("nan")
 
 LARGEST_SD = 10.0
-"""Largest standard deviation of intercepts, in log-odds. Above it, most levels have a single
-outcome, and the likelihood would reflect the approximation rather than the data.
+"""Largest standard deviation of random intercepts, in log-odds. Above it, most levels have a
+single outcome, and the likelihood would reflect the approximation rather than the data.
 """
 
 SEPARATES = "the terms separate the outcomes, so the estimates would be infinite"
@@ -81,12 +81,12 @@ class MixedLogistic:
 def mixed_logistic(
     frame: pd.DataFrame, *, outcome: str, terms: Sequence[str], groups: Sequence[str]
 ) -> MixedLogistic:
-    """The log-odds of an outcome by factors, standardized covariates and their products.
+    """The log-odds of an outcome, as explained by factors, standardized covariates and products.
 
     Each grouping has random intercepts, crossed with those of all other groupings; estimates
     maximize the Laplace approximation of the likelihood, and their errors come from its curvature
     (see `interp.statistics.mixed.laplace`). The fallback is a regression over the levels of the
-    first grouping that has two levels.
+    first grouping that has at least two levels.
 
     Args:
         frame: one row per observation; rows with a missing value are omitted.
@@ -133,7 +133,7 @@ def mixed_logistic_table(
     groups: Sequence[str],
     by: Sequence[str] = ("model",),
 ) -> pd.DataFrame:
-    """One row per combination of `by` and coefficient, each combination fitted separately.
+    """One row per coefficient and combination of `by`; each combination is fitted separately.
 
     Columns are `by`, those of `MixedLogistic.terms`, fitted, n, {group}_sd for each grouping,
     converged, R2_marginal and R2_conditional.
@@ -174,7 +174,7 @@ class _Fit:
 
 
 def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) -> _Fit:
-    """Phases 1 to 5."""
+    """Fit the mixed model or its fallback (phases 1 to 5)."""
     if rows.empty:
         return _nothing("no row has a value in every column")
     outcomes = rows[formula.response].astype(bool).to_numpy(dtype=float)
@@ -182,7 +182,7 @@ def _fit(rows: pd.DataFrame, formula: MixedFormula, *, groups: Sequence[str]) ->
         return _nothing(f"the outcome is always {bool(outcomes[0])}")
     numeric = [name for name in formula.variables if pd.api.types.is_numeric_dtype(rows[name])]
     values = rows[numeric].astype(float)
-    # A covariate's differences may be rounding errors.
+    # A covariate whose values differ only by rounding is constant.
     spread = values.max() - values.min() > 1e-12 * values.abs().max()
     varies = {**(rows[formula.variables].nunique() > 1), **spread}
     varying = tuple(term for term in formula.fixed if all(map(varies.get, term.split(":"))))
@@ -212,10 +212,11 @@ def _names(design: Design) -> list[str]:
 def _separated(
     design: Float[np.ndarray, "rows terms"], outcomes: Float[np.ndarray, " rows"]
 ) -> bool:
-    """Whether a direction is wrong for no row but right for some (Albert and Anderson, 1984).
+    """Whether coefficients exist that are right for some rows and wrong for none.
 
-    The linear program of Konis (2007) finds the direction that moves rows furthest to their own
-    side on average without moving any to the other side.
+    This is separation (Albert and Anderson, 1984). The linear program of Konis (2007) finds the
+    coefficients that move the rows' log-odds furthest towards their outcomes on average, without
+    moving any row away from its outcome.
     """
     signed = (2 * outcomes - 1)[:, None] * design
     solution = linprog(
@@ -257,14 +258,14 @@ def _fit_mixed(outcomes: Float[np.ndarray, " rows"], design: Design, grouped: pd
 def _freedom(
     columns: Float[np.ndarray, "rows columns"], levels: Int[np.ndarray, "rows groupings"]
 ) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
-    """Degrees of freedom of each coefficient, and the factor of its standard error.
+    """Degrees of freedom of each coefficient, and the factor that corrects its standard error.
 
-    If the columns explain k of the differences between the G levels of a grouping, G - k degrees of
-    freedom remain for a column that is constant within each level (between-within degrees of
-    freedom; Schluchter and Elashoff, 1990, Journal of Statistical Computation and Simulation 37).
-    Maximum-likelihood standard errors divide by G, whereas least-squares ones divide by G - k. A
-    column that is the same within the levels of several groupings gets the fewest degrees of
-    freedom among them; for a column that varies within all groupings they are infinite.
+    If k independent combinations of the columns are constant within each of a grouping's G levels,
+    G - k degrees of freedom remain for a column that is constant within each level (between-within
+    degrees of freedom; Schluchter and Elashoff, 1990, Journal of Statistical Computation and
+    Simulation 37). Maximum-likelihood variances divide by G, whereas least-squares variances divide
+    by G - k. A column that is constant within the levels of several groupings gets the fewest
+    degrees of freedom among them; a column that varies within all groupings gets infinitely many.
     """
     freedom, inflation = np.full(columns.shape[1], np.inf), np.ones(columns.shape[1])
     for codes in levels.T:
@@ -295,7 +296,7 @@ def _fit_levels(
     hits, sizes = np.bincount(codes, outcomes), np.bincount(codes)
     if len(firsts) <= len(columns):
         return _nothing(f"{len(firsts)} levels of {name} are too few; mixed model: {mixed.fitted}")
-    # Each level has two outcome rows, which differ if both outcomes occur.
+    # Two rows represent each level; their outcomes differ if both outcomes occur in the level.
     both = np.column_stack([hits > 0, hits == sizes]).astype(float).ravel()
     if _separated(np.repeat(of_levels, 2, axis=0), both):
         return _nothing(SEPARATES)

@@ -70,8 +70,8 @@ def pairwise_tests(
     the ends of its 95% interval. p, standard_error, t and df belong to the two-sided test by
     Student's t with the model's degrees of freedom. p_holm is corrected by Holm's method, with all
     pairs as one family. Tests exclude differences below excluded_below and above excluded_above
-    (`interp.statistics.decisions`). A difference within rounding error is 0; a standard error
-    within rounding error is undefined, as is the test.
+    (`interp.statistics.decisions`). A difference within rounding error of 0 is set to 0; if
+    the standard error is within rounding error of 0, it and the test are undefined.
 
     Args:
         model: a fitted model.
@@ -185,7 +185,7 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
     used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
     values, count = estimates[used], int(used.sum())
     if count < MIN_STUDIES:
-        note = f"undefined: {count} of at least {MIN_STUDIES} models"
+        note = f"undefined: only {count} of the required {MIN_STUDIES} models"
         return Pooled(same_sign=count, models=count, note=note)
     mean, spread = float(values.mean()), float(values.std(ddof=1))
     notes = [] if used.all() else [f"{int((~used).sum())} models without a standard error omitted"]
@@ -233,7 +233,7 @@ def _between(
 def pooled_table(
     estimates: pd.DataFrame, *, estimate: str, error: str, by: Sequence[str]
 ) -> pd.DataFrame:
-    """One row per combination of `by`: by and the fields of `Pooled`.
+    """One row per combination of `by`, with the fields of `Pooled`.
 
     Args:
         estimates: one row per model and combination of `by`.

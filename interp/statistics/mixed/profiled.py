@@ -6,8 +6,8 @@ independent effects that share a variance, such as the levels of a factor.
 1. Subtract the least-squares fit, to avoid cancellation in sums of squares; scale the columns, and
    center the covariate of the random effects.
 2. Sum the products of the columns over the rows of each group.
-3. For a relative Cholesky factor L of the random effects, integrate them out: each group takes C'C
-   from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
+3. Given a relative Cholesky factor L of the random effects, integrate them out: for each group,
+   subtract C'C from the sums of products, with C = chol(L'Z'ZL + 1)^-1 L'Z'[X y].
 4. Minimize the remaining deviance over the elements of L, from several starting points.
 """
 
@@ -22,8 +22,7 @@ STARTS = (1.0, 0.1)
 """Relative standard deviations of the random effects at which the search starts."""
 
 TOLERANCE = 1e-9
-"""The search ends when the parameter step, and the change in the deviance in nats, fall below
-these."""
+"""The search ends when the parameter step and the change in the deviance are both below this."""
 
 BOUNDARY = 1e-4
 """Relative standard deviation below which a random effect is considered not to vary."""
@@ -39,7 +38,7 @@ class ProfiledFit:
     random_covariance: Float[np.ndarray, "effects effects"]
     residual_variance: float
     random_effects: Float[np.ndarray, "groups effects"]
-    """The most probable deviation of each group; no columns if there are no random effects."""
+    """The most probable deviations of each group; no columns if there are no random effects."""
     deviance: float
     """Minus twice the log-likelihood or the restricted log-likelihood."""
     singular: bool
@@ -77,12 +76,12 @@ def fit_profiled(
     reml: bool,
     blocks: tuple[int, ...] = (),
 ) -> ProfiledFit:
-    """The maximum of the likelihood, or of the restricted likelihood.
+    """The fit that maximizes the likelihood or the restricted likelihood.
 
     Args:
         fixed: matrix of full rank.
-        random: no columns; or a column of ones, possibly a covariate, and the columns of the
-            blocks.
+        random: either no columns, or a column of ones, optionally a covariate, and the columns of
+            the blocks.
         response: the values to explain.
         groups: index of each row's group, from 0.
         reml: whether to maximize the restricted likelihood.

@@ -58,7 +58,7 @@ def test_models_that_are_all_the_same_have_no_interval_of_rounding(value):
 def test_one_model_is_not_pooled():
     found = pool(np.array([0.2, 0.3]), np.array([0.1, np.nan]))
     assert np.isnan([found.estimate, found.p, found.tau]).all()
-    assert found.note == "undefined: 1 of at least 2 models"
+    assert found.note == "undefined: only 1 of the required 2 models"
 
 
 def test_two_models_predict_a_third_hardly():
