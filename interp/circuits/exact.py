@@ -65,13 +65,13 @@ class LayerRuns:
     def metrics_from(
         self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]] = ()
     ) -> Float[Tensor, " row"]:
-        """The metric of each row, from the streams that a layer or the final norm reads."""
+        """The metric of each row, given the streams that a layer or the final norm reads."""
         with skipped(self._layers[:layer]):
             logits = self._run(layer, streams, edits)
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
-        """Outputs of a layer's readers if the change of a single writer is added to their stream.
+        """Outputs of a layer's readers if a single writer's change is added to their stream.
 
         Args:
             layer: the layer whose readers are run.
@@ -129,7 +129,7 @@ class ExactEdges:
         Args:
             streams: a pair that was run.
             step: how far a patch moves from the base output (0) to the source output (1).
-            only: the edges to run; the others are NaN.
+            only: the edges to run; the effects of all others are NaN.
         """
         graph = self._graph
         asked = graph.edges if only is None else only & graph.edges

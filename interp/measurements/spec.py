@@ -58,7 +58,7 @@ class Spec(Options):
     fills: ClassVar[tuple[str, ...]] = ()
     """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}
-    """For a table that is filled only with some option: the option, by the table's name."""
+    """For each table that is filled only if an option is set: that option, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Location of a mapping from table names to schemas."""
     shard_prompts: ClassVar[int] = 240

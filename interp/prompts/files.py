@@ -21,7 +21,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SHOWN = 3
-"""Number of invalid rows quoted in a message, which counts all of them."""
+"""Number of invalid rows that a message quotes; it states the number of all invalid rows."""
 
 Cells = Mapping[str, object]
 
@@ -153,7 +153,7 @@ _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 
 def _line_of_second(key: str, text: str) -> str:
-    """The line on which a key occurs for the second time in an object, in words."""
+    """Words that state the line on which a key occurs for the second time in an object."""
     objects: list[bool] = []
     for found in _BRACE_OR_KEY.finditer(text):
         if found[0] == "{":
@@ -357,7 +357,8 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     import pyarrow.parquet as pq
 
-    # Opened here, since pyarrow mistakes some names for URLs. Metadata for pandas may be damaged.
+    # The file is opened here, since pyarrow mistakes some names for URLs. It is not read by pandas,
+    # whose metadata in the file may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)

@@ -210,7 +210,7 @@ class PromptSet(Sequence[Prompt]):
         )
 
     def weight(self, prompt: Prompt) -> float:
-        """The number of prompts in a prompt's stratum divided by the number drawn."""
+        """The number of prompts in a prompt's stratum, divided by the number drawn from it."""
         cell = tuple(prompt.factors[name] for name in self.strata)
         return self.weights.get(cell, 1.0)
 
