@@ -47,7 +47,7 @@ elements at once would need more memory than the backward pass."""
 
 
 class EdgeEstimator:
-    """Estimates the edges of one model.
+    """Estimates the effects of one model's edges.
 
     Estimates:
         gradient: first order at the base prompt (edge attribution patching, Syed et al. 2023).
@@ -98,7 +98,7 @@ class EdgeEstimator:
         return total
 
     def _writes(self, streams: PairStreams) -> Iterator[tuple[slice, Location, Tensor]]:
-        """Groups of writers, each with its location and the change from base to source there."""
+        """Groups of writers, each with its location and its change from base to source."""
         model, differences = self._model, streams.differences
         yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
         for layer in range(self._graph.layers):
@@ -129,7 +129,7 @@ class EdgeEstimator:
         return scores
 
     def _embeddings(self, streams: PairStreams) -> tuple[Tensor, Tensor]:
-        """`embeddings_of` the pair, from the first differing token on."""
+        """The result of `embeddings_of` for the pair, from the first differing token on."""
         pair = streams.passes.pair
         base, written = embeddings_of(self._model, pair)
         return base[:, pair.shared :], written[:, pair.shared :]
@@ -271,7 +271,7 @@ def _through_projections(
 
 
 def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
-    """Slices of the vectors, each with at least one vector and otherwise at most `most` numbers."""
+    """Slices of vectors with at most `most` numbers each, or one vector if it alone has more."""
     some = max(1, most // numbers)
     for start in range(0, vectors, some):
         yield slice(start, min(start + some, vectors))

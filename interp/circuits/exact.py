@@ -109,7 +109,7 @@ class LayerRuns:
 
 
 class ExactEdges:
-    """Patches edges of one model exactly."""
+    """Computes the exact effects of one model's edges."""
 
     def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
         self._model = model
@@ -127,7 +127,7 @@ class ExactEdges:
         """The change in the metric per patched edge, in logits; call within `answers_alone`.
 
         Args:
-            streams: a pair that was run.
+            streams: the streams of a pair that was run.
             step: how far a patch moves from the base output (0) to the source output (1).
             only: the edges to run; the effects of all others are NaN.
         """
@@ -151,7 +151,7 @@ class ExactEdges:
         readers: ReaderOutputs,
         asked: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
-        """Head and writer of each edge into these readers, and the metric when it is patched."""
+        """Head and writer of each edge into these readers, and the metric with the edge patched."""
         outputs, layer = readers.outputs, readers.layer
         view = locate(self._model, readers.site, layer).view
         base = streams.at("resid_pre", layer)

@@ -190,7 +190,7 @@ class _Sampling(LogitsProcessor):
 def inverse_cdf(
     logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
 ) -> Int[Tensor, " row"]:
-    """For each row, the token at which the cumulative probability passes its number in [0, 1)."""
+    """The token at which each row's cumulative probability passes that row's number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
     # The sum may differ from 1 by rounding; a fraction of the sum never lies past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)

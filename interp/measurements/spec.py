@@ -32,8 +32,8 @@ Indices = Annotated[
 class Spec(Options):
     """A measurement: its options, and the locations of its code and tables.
 
-    A subclass registered under the entry point group `interp.measurements` can be run by workers
-    and reported on from its folder, and has a command if it has a `help`. A location is
+    A subclass registered under the entry point group `interp.measurements` can be run by workers,
+    its runs can be reported on, and it has a command if it has a `help`. A location is
     "module:name", imported when needed, so that specs can be read without torch.
     """
 

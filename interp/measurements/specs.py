@@ -1,4 +1,4 @@
-"""The specs of interp's own measurements, which do not import torch."""
+"""The specs of interp's own measurements; this module does not import torch."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -85,7 +85,7 @@ class Generate(Spec):
     )
     """at 0, the most probable token is taken; above 0, tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
-    """seed of sampling, together with the prompt's id"""
+    """seed for sampling, combined with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
     """strings that end the generation; they and any text after them are omitted"""
     draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
@@ -262,7 +262,7 @@ class Thoughts(Spec):
     )
     """sampling temperature for thoughts"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
-    """seed of sampling, together with the prompt"""
+    """seed for sampling, combined with the prompt's id"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """maximum number of tokens in a thought"""
 
@@ -319,7 +319,7 @@ class Patch(Spec):
     """estimate all effects from one backward pass (gradient) or five (integrated) instead of
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
-    """in each pair, also run exactly the K cells with the largest absolute estimates"""
+    """in each pair, the K cells with the largest absolute estimates are also run exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
     site exceeds its bound in an unchecked pair

@@ -139,7 +139,7 @@ def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
 def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
     """For each donor, the prompt with each single segment, and then all segments, from that donor.
 
-    The other side of the pair replaces only all segments at once.
+    The other side of the pair always replaces all segments at once.
     """
     for donor in donors_of(prompt, "instance"):
         for segment in donor.segments:

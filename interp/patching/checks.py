@@ -121,7 +121,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
 def _by_layer(
     model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
-    """For each layer, a prompt's activations at the given sites and the values for attention.
+    """For each layer, a prompt's activations at some sites and the values that attention reads.
 
     All tensors of a layer are moved to one device. If a model is spread over several devices, a
     layer's input may still be on another device.

@@ -91,7 +91,7 @@ class Estimator:
     def _changes(
         self, passes: PairPasses, key: SiteKey, gradient: Tensor
     ) -> Float[Tensor, "token head"]:
-        """For each token and head, the estimated change in the metric when only it is patched."""
+        """The estimated change in the metric for each token of each head, if patched alone."""
         if SITES[key[0]].is_weights:
             base, written = passes.patterns(key[1])
             return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())

@@ -115,7 +115,7 @@ class Choice:
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option whose form is the longest that a generated text begins with, in whole words.
+        """The option with a form that begins the text, in whole words; the longest form wins.
 
         Case matters; quotation marks, asterisks and similar characters before the form are skipped.
         """

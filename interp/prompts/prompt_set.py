@@ -118,7 +118,7 @@ class PromptSet(Sequence[Prompt]):
 
     @classmethod
     def of(cls, prompts: Sequence[Prompt]) -> "PromptSet":
-        """Any prompts as a set; a set is returned unchanged."""
+        """The prompts as a set; a `PromptSet` is returned unchanged."""
         if isinstance(prompts, PromptSet):
             return prompts
         held = list(prompts)

@@ -160,7 +160,7 @@ def factors_of(columns: Sequence[str]) -> dict[str, str]:
     """The factor of each column that is not part of a prompt.
 
     Raises:
-        UserError: two columns are the same factor, or the prompts table has another column of
+        UserError: two columns name the same factor, or the prompts table has another column of
             that name.
     """
     factors: dict[str, str] = {}
