@@ -27,7 +27,7 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Sizes of circuits before pruning, as shares of all edges (MIB)."""
 
 RANDOM = "random"
-"""Method name of circuits chosen by random scores."""
+"""Method name for circuits chosen by random scores."""
 
 DRAWS = 5
 """Number of random rankings."""
@@ -42,7 +42,7 @@ def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
 
 
 def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """The edges that a greedy search adds, starting at the logits, by absolute score."""
+    """The edges that a greedy search from the logits adds, largest absolute scores first."""
     sizes = scores.abs()
     readers_of = _readers_of_writers(graph)
     chosen = torch.zeros(graph.edges.shape, dtype=torch.bool)
@@ -105,7 +105,7 @@ class Chosen:
 
 
 def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[Chosen]:
-    """The circuits of all `SHARES`: for each method and choice, then for random scores."""
+    """Circuits of each size in `SHARES`: for each method and choice, then for random scores."""
     every = int(graph.edges.sum())
     rankings = [
         (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
@@ -125,7 +125,7 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
     """Each edge's mean effect over pairs, for each method, from rows of the edges table.
 
     Raises:
-        UserError: the rows come from another model, or a method lacks an edge.
+        UserError: the rows come from another model, or an edge has no finite effect.
     """
     rows = {reader.name: row for row, reader in enumerate(graph.readers)}
     columns = {writer: column for column, writer in enumerate(graph.writers)}
@@ -142,21 +142,22 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
             values[rows[reader], columns[writer]] = mean
         if missing := int((values.isnan() & graph.edges).sum()):
             raise UserError(
-                f"{missing} of {int(graph.edges.sum())} edges have no finite effect by {method}; "
-                "circuits are chosen from all edges, so measure every edge, without a sample"
+                f"{missing} of {int(graph.edges.sum())} edges have no finite effect by the method "
+                f"{method}; circuits are chosen from all edges, so measure every edge, without a "
+                "sample"
             )
         found[str(method)] = values
     return found
 
 
 def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The edges of greedy circuits by one method, and the number of query heads that share a key.
+    """The edges of one method's greedy circuits, and the number of query heads that share a key.
 
-    Columns are writer, reader, effect (mean over pairs, in logits) and share (of the smallest
-    circuit that contains the edge).
+    Columns are writer, reader, effect (mean over pairs, in logits) and share (the entry of `SHARES`
+    for the smallest circuit that contains the edge).
 
     Args:
-        effects: the columns method, writer, reader and effect, for all edges.
+        effects: a table of all edges with the columns method, writer, reader and effect.
     """
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))

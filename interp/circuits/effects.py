@@ -32,7 +32,9 @@ def edges_checksum(folder: Path) -> str:
 
 
 def read_effects(folder: Path, model: str, *, factor: str | None = None) -> pd.DataFrame:
-    """One model's edge effects on clean prompts: pair_id, method, writer, reader, effect.
+    """One model's edge effects on clean prompts.
+
+    Columns are pair_id, method, writer, reader, effect and, if given, the factor.
 
     Args:
         folder: the folder of a finished run of `edges`.

@@ -6,11 +6,11 @@ only*:
 
 1. The base prompt is run with autograd, and the metric is differentiated with respect to the output
    of each query, key and value projection and the input of each MLP.
-2. The projection's rows for a head propagate its gradient back to the attention's input, and the
-   model's own norm propagates it back to the stream, for many readers at once.
+2. Each head's gradient is propagated back through that head's part of the projection to the
+   attention's input, and through the model's own norm to the stream, for many readers at once.
 
-No tensor is copied per head, so memory holds only what a plain backward pass needs, and the
-writers' outputs.
+No tensor is copied per head, so the only additional memory beyond that of a plain backward pass is
+for the writers' outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,13 +41,13 @@ from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
 
 AT_ONCE = 2**19
-"""Largest number of elements of the readers' gradients, or of the writers' vectors, to multiply at
-once (or 1/32 of the writers' elements, if that is more). Multiplying all elements at once would
-need more memory than the backward pass."""
+"""Largest number of elements of the readers' gradients, or of the writers' vectors, that are
+multiplied at once; raised to 1/32 of the writers' elements if that is more. Multiplying all
+elements at once would need more memory than the backward pass."""
 
 
 class EdgeEstimator:
-    """Estimates the edges of one model.
+    """Estimates the effects of one model's edges.
 
     Estimates:
         gradient: first order at the base prompt (edge attribution patching, Syed et al. 2023).
@@ -98,7 +98,7 @@ class EdgeEstimator:
         return total
 
     def _writes(self, streams: PairStreams) -> Iterator[tuple[slice, Location, Tensor]]:
-        """Groups of writers, each with its location and the change from base to source there."""
+        """Groups of writers, each with its location and its change from base to source."""
         model, differences = self._model, streams.differences
         yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
         for layer in range(self._graph.layers):
@@ -129,7 +129,7 @@ class EdgeEstimator:
         return scores
 
     def _embeddings(self, streams: PairStreams) -> tuple[Tensor, Tensor]:
-        """`embeddings_of` the pair, from the first differing token on."""
+        """The result of `embeddings_of` for the pair, from the first differing token on."""
         pair = streams.passes.pair
         base, written = embeddings_of(self._model, pair)
         return base[:, pair.shared :], written[:, pair.shared :]
@@ -170,7 +170,7 @@ def first_order(
     embeddings: Float[Tensor, "1 token size"],
     edits: Sequence[LocatedEdit] = (),
 ) -> EdgeValues:
-    """Scores of all edges from one backward pass at given embeddings, within `answers_alone`."""
+    """Scores of all edges from one backward pass at `embeddings`; call within `answers_alone`."""
     with torch.enable_grad(), edited(*edits):
         return _differentiated(model, graph, streams, embeddings, {})[0]
 
@@ -217,7 +217,8 @@ def _separate_reads(model: Model) -> Iterator[None]:
     """Within the block, give each MLP an input tensor of its own.
 
     Without a norm in front, an MLP reads the residual stream itself; in parallel blocks, it reads
-    the attention's input. The gradient of a shared tensor would include that of other readers.
+    the attention's input. The gradient of such a shared tensor would include the gradients through
+    other readers.
     """
     view = locate(model, "resid_pre", 0).view
     mlps = [
@@ -254,7 +255,7 @@ def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
 def _through_projections(
     model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor], most: int
 ) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
-    """Readers, each with the gradient through it with respect to the attention's input."""
+    """Slices of readers, with each reader's gradient with respect to the attention's input."""
     own = layers_of(model.hf, model.architecture)[layer]
     attention = own.get_submodule(model.architecture.attention)
     first = graph.attention_readers(layer).start
@@ -270,7 +271,7 @@ def _through_projections(
 
 
 def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
-    """Slices of vectors, each with at most `most` numbers but at least one vector."""
+    """Slices of vectors with at most `most` numbers each, or one vector if it alone has more."""
     some = max(1, most // numbers)
     for start in range(0, vectors, some):
         yield slice(start, min(start + some, vectors))

@@ -65,13 +65,13 @@ class LayerRuns:
     def metrics_from(
         self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]] = ()
     ) -> Float[Tensor, " row"]:
-        """The metric of each row, from the streams that a layer or the final norm reads."""
+        """The metric of each row, given the streams that a layer or the final norm reads."""
         with skipped(self._layers[:layer]):
             logits = self._run(layer, streams, edits)
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
-        """Outputs of a layer's readers if the change of a single writer is added to their stream.
+        """Outputs of a layer's readers if a single writer's change is added to their stream.
 
         Args:
             layer: the layer whose readers are run.
@@ -109,7 +109,7 @@ class LayerRuns:
 
 
 class ExactEdges:
-    """Patches edges of one model exactly."""
+    """Computes the exact effects of one model's edges."""
 
     def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
         self._model = model
@@ -127,9 +127,9 @@ class ExactEdges:
         """The change in the metric per patched edge, in logits; call within `answers_alone`.
 
         Args:
-            streams: a pair that was run.
+            streams: the streams of a pair that was run.
             step: how far a patch moves from the base output (0) to the source output (1).
-            only: the edges to run; the others are NaN.
+            only: the edges to run; the effects of all others are NaN.
         """
         graph = self._graph
         asked = graph.edges if only is None else only & graph.edges
@@ -151,7 +151,7 @@ class ExactEdges:
         readers: ReaderOutputs,
         asked: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
-        """Head and writer of each edge into these readers, and the metric when it is patched."""
+        """Head and writer of each edge into these readers, and the metric with the edge patched."""
         outputs, layer = readers.outputs, readers.layer
         view = locate(self._model, readers.site, layer).view
         base = streams.at("resid_pre", layer)

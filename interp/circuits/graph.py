@@ -103,21 +103,21 @@ class Graph:
         yield Reader("mlp", layer)
 
     def attention_readers(self, layer: int) -> slice:
-        """The readers of a layer's attention: queries, then keys, then values."""
+        """The range of a layer's attention readers: queries, then keys, then values."""
         last = self.mlp_reader(layer)
         return slice(last - self.heads - 2 * self.key_value_heads, last)
 
     def heads_of(self, layer: int) -> slice:
-        """The writers that are the heads of a layer."""
+        """The range of a layer's heads among the writers."""
         last = self.mlp_writer(layer)
         return slice(last - self.heads, last)
 
     def mlp_reader(self, layer: int) -> int:
-        """The reader that is the MLP of a layer."""
+        """The index of a layer's MLP among the readers."""
         return (layer + 1) * (self.heads + 2 * self.key_value_heads + 1) - 1
 
     def mlp_writer(self, layer: int) -> int:
-        """The writer that is the MLP of a layer."""
+        """The index of a layer's MLP among the writers."""
         return (layer + 1) * (self.heads + 1)
 
     def writers_before(self, reader: Reader) -> int:
@@ -126,7 +126,7 @@ class Graph:
         return 1 + reader.layer * (self.heads + 1) + attended * self.heads
 
     def fed_by(self, reader: Reader) -> range:
-        """The writers whose output depends on a reader's input; none for the logits."""
+        """The writers that a reader feeds directly: heads or an MLP; none for the logits."""
         if reader.site == "logits":
             return range(0)
         if reader.site == "mlp":

@@ -3,8 +3,9 @@
 MIB differentiates the negative logit difference, so its scores have the opposite sign: positive if
 patching the edge would lower the metric.
 
-MIB also has a key and a value reader for each query head, whereas the model has one for each
-key-value head. If n query heads h share a key-value head g, then for keys (likewise for values)
+MIB has a key reader and a value reader for each query head, whereas the model has one of each for
+each key-value head. If n query heads h share a key-value head g, then for keys (and likewise for
+values)
 
     written:  score(u -> h<k>) = -effect(u -> g.k) / n   for each h of g
     read:     effect(u -> g.k) = -sum over the h of g of score(u -> h<k>)
@@ -12,7 +13,7 @@ key-value head. If n query heads h share a key-value head g, then for keys (like
 The gradient of a shared key is the sum of its copies' gradients, so to first order the model's own
 effect is the sum over the copies; writing splits it equally among them. Writing and then reading
 preserves effects, whereas reading and then writing replaces the scores of each group by their mean.
-The edge of a key or value is in the circuit if any of its copies is. All other edges are identical
+An edge into a key or value is in the circuit if any of its copies is. All other edges are identical
 in the two graphs.
 """
 
@@ -145,7 +146,7 @@ def _config(model: Model, graph: Graph) -> dict[str, int | bool]:
 
 
 def _edges(graph: Graph) -> Iterator[tuple[str, Reader, list[str]]]:
-    """Writer, reader and MIB's names for each edge; an edge of a key or value may have several."""
+    """Writer, reader and MIB's names for each edge; edges into keys and values may have several."""
     copies = graph.heads // graph.key_value_heads
     for reader in graph.readers:
         ends = [reader.name]

@@ -28,7 +28,7 @@ Written = Float[Tensor, "writer token size"]
 """Contribution of each writer to the residual stream at each token."""
 
 _SHARE = 1e-3
-"""In the sum of all differences, the largest relative error that is attributed to rounding."""
+"""Largest relative error in the sum of all differences that is attributed to rounding."""
 
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
@@ -96,7 +96,7 @@ def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
 
 @dataclass(frozen=True, slots=True)
 class PairStreams:
-    """The passes of both prompts of a pair, and the difference between them for each writer."""
+    """The passes of both prompts of a pair, and the difference in each writer's contribution."""
 
     passes: PairPasses
     differences: Written
@@ -104,7 +104,7 @@ class PairStreams:
 
     @classmethod
     def of(cls, model: Model, graph: Graph, pair: PatchingPair) -> "PairStreams":
-        """Run a pair, within `answers_alone`.
+        """Run a pair; call within `answers_alone`.
 
         Raises:
             UserError: the contributions do not sum to the residual stream.

@@ -1,4 +1,4 @@
-"""The measurement of `Activations`: vectors at chosen sites and tokens of each prompt.
+"""The measurement for the spec `Activations`: vectors at chosen sites and tokens of each prompt.
 
 One forward pass of a batch yields the answers, while hooks keep the vectors of the chosen tokens.
 """
@@ -92,7 +92,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
 def places_of(prompt: TokenizedPrompt, spec: Activations) -> Iterator[Place]:
     """The places at which a prompt's vectors are read, in the order in which they are stored.
 
-    There is no place for a segment or role that the prompt lacks.
+    A segment or role that the prompt lacks yields no place.
     """
     for name in spec.roles or (POOLED if prompt.pooled else LAST,):
         positions = tuple(tokens_of(prompt, name))

@@ -1,4 +1,4 @@
-"""Attributions of a model: the measurements of `Attribute` and `Reinitialized`."""
+"""Attributions of a model: the measurements for the specs `Attribute` and `Reinitialized`."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
 def reinitialized_attribution(
     model: Model, spec: Attribute, *, batch_tokens: int | None = None
 ) -> Measurement:
-    """Measure the attributions by the model's architecture with random weights."""
+    """Measure attributions of the model's architecture with random weights."""
     return attribution(reinitialized(model), spec, batch_tokens=batch_tokens)
 
 
@@ -105,8 +105,8 @@ def _sums(
         for segment, score in attribution.scores.items():
             yield segment, score, abs(score) / total if total else None
         return
-    # Each share is rounded to fp32 before summation, so that tables remain byte-identical. If a
-    # score is not finite, there is no sum.
+    # Each share is rounded to fp32 before summation, so that tables are byte-identical to those of
+    # earlier versions. If a score is not finite, there is no sum.
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.abs(attribution.scores) / np.float32(total)
         for segment, own in positions.items():

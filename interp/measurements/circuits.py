@@ -17,14 +17,14 @@ from interp.measurements.specs import Circuits
 from interp.models.model import Model
 
 DIRECTIONS = ("noising",)
-"""The clean prompt is run; edges outside the circuit have the corrupt prompt's activations."""
+"""The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
 
 
 def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
     """Run each pair through the circuits that are chosen by effects from a run of `edges`.
 
     Raises:
-        UserError: the model is not a causal language model, or the run has no edges of the model.
+        UserError: the model is not a causal language model, or the run has no edges for the model.
     """
     folder = spec.edges
     effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)

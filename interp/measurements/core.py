@@ -51,7 +51,7 @@ class Measured:
 
     @property
     def errors(self) -> dict[str, str]:
-        """Every error, by prompt or pair: the failures, and rows with an error."""
+        """Every error, by prompt or pair: the failures, and the errors recorded in rows."""
         found = dict(self.failures)
         for rows in self.rows.values():
             failed = [row for row in rows if row.get("error")]
@@ -110,7 +110,7 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """Measure prompts as a call does, but collect the failures of single prompts."""
+        """Measure prompts like `__call__`, but collect failures instead of raising the first."""
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
@@ -159,7 +159,7 @@ class Measurement:
     def _tokenize(
         self, prompts: Sequence[Prompt]
     ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
-        """The prompts that can be read, by index, and the reasons why units cannot be measured."""
+        """The readable prompts, by index, and why the others cannot be read, by unit."""
         try:
             return dict(enumerate(tokenize(self.model, [*map(self.read, prompts)]))), {}
         except UserError:
@@ -192,9 +192,9 @@ class Measurement:
 
     def _too_large(self, batch: Batch) -> str:
         return (
-            f"{tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the memory of "
-            f"{self.model.device}; use a larger device, spread the model with --device-map auto, "
-            "or load it in a smaller --dtype"
+            f"inputs of shape {tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the "
+            f"memory of {self.model.device}; use a larger device, spread the model with "
+            "--device-map auto, or load it in a smaller --dtype"
         )
 
     def _tables(
@@ -248,7 +248,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), step):
-            # A multiple of two, so that pairs are not split.
+            # The step is a multiple of two, so that pairs are not split.
             part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
             for failure in part.failures.values():
                 raise UserError(failure)

@@ -1,8 +1,9 @@
 """Text that models generate after prompts, greedily or by sampling.
 
-A prompt's text does not depend on its batch. To sample a token, the inverse of the cumulative
-distribution is applied to one uniform number per prompt and step, which is seeded by prompt id and
-seed. The checkpoint's own generation settings, such as penalties and beams, are ignored.
+The text after a prompt does not depend on the prompt's batch. To sample a token, the inverse of the
+cumulative distribution is applied to a uniform random number. Each prompt draws one number per step
+from a generator of its own, seeded by the prompt's id and the sampling seed. The checkpoint's own
+generation settings, such as penalties and beams, are ignored.
 """
 
 import random
@@ -55,8 +56,8 @@ def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> l
     sampled independently.
 
     Raises:
-        UserError: a prompt with its text may exceed the model's context, or the model cannot
-            generate text.
+        UserError: a prompt and its generated text may exceed the model's context, or the model
+            cannot generate text.
     """
     _check(model, batch, spec)
     prefix = decoder_prefix(model) if model.kind is TEXT_TO_TEXT else ()
@@ -189,7 +190,7 @@ class _Sampling(LogitsProcessor):
 def inverse_cdf(
     logits: Float[Tensor, "row vocabulary"], drawn: Sequence[float]
 ) -> Int[Tensor, " row"]:
-    """Each row's token at which the cumulative distribution passes the row's number in [0, 1)."""
+    """The token at which each row's cumulative probability passes that row's number in [0, 1)."""
     cumulative = logits.softmax(-1).cumsum(-1)
     # The sum may differ from 1 by rounding; a fraction of the sum never lies past the last token.
     thresholds = torch.tensor(drawn, dtype=cumulative.dtype, device=cumulative.device)
@@ -198,7 +199,7 @@ def inverse_cdf(
 
 
 class _StopStrings(StoppingCriteria):
-    """A criterion that ends the rows whose generated text contains a stop string."""
+    """A criterion that stops the rows whose generated text contains a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
         self._model, self._stop, self._start = model, stop, start

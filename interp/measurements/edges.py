@@ -47,7 +47,7 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
 
 
 def cell_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
-    """The token budget of passes over many patched rows."""
+    """The token budget for passes over many patched rows."""
     if batch_tokens is None and model.device.type == "cpu":
         batch_tokens = CPU_CELL_TOKENS
     return token_budget(model, batch_tokens)

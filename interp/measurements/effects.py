@@ -1,4 +1,4 @@
-"""Effects of segments on the answer of a model: the measurement of `Effects`.
+"""Effects of segments on a model's answer: the measurement for the spec `Effects`.
 
 Each donor replaces each subset of the k segments in turn. Of the resulting 2^k prompts, identical
 ones are run only once. The value v(S) of the prompt that keeps the segments in S is the logit of
@@ -99,7 +99,7 @@ def option_logits(predictions: Predictions) -> list[Logits]:
     tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
     values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
     starts = np.cumsum([0, *map(len, tokens[:-1])])
-    with np.errstate(invalid="ignore"):  # a value that is not finite is an error of its prompt
+    with np.errstate(invalid="ignore"):  # non-finite values are reported as errors later
         logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())
     return [dict(zip(answers.of, logits, strict=False)) for answers in predictions.answers]
 

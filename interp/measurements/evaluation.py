@@ -1,4 +1,4 @@
-"""Answers of a model: the measurements of `Evaluate` and `SoftScore`."""
+"""Answers of a model: the measurements for the specs `Evaluate` and `SoftScore`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from interp.tables import Row
 
 @dataclass(frozen=True)
 class AnswerMeasurement(Measurement):
-    """A measurement that needs only answers, so tokens that prompts share need only one run.
+    """A measurement that needs only answers, so tokens shared by several prompts can be run once.
 
     Measurements of soft scores require the final state of every token, and attributions require a
     gradient, so they run every prompt in full.
     """
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches of prompts that begin alike if this saves enough, otherwise of similar length."""
+        """Batches of prompts with a shared beginning if this saves enough, or of similar length."""
         return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
 
@@ -53,8 +53,8 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
 def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass.
 
-    Soft accuracy is the correct option's share of the total probability of all options; null if the
-    prompt offers no choice (Wang and Shi 2025, Section 4.1 and formula 5).
+    Soft accuracy is the correct option's share of the total probability of all options, or null if
+    the prompt offers no choice (Wang and Shi 2025, Section 4.1 and formula 5).
     """
     answer_tokens = AnswerTokenizer(model)
 

@@ -29,12 +29,12 @@ class GenerationMeasurement(Measurement):
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The schemas of the filled tables; the table `thoughts` only for a model that thinks."""
+        """The schemas of the filled tables, with `thoughts` only for a model that thinks."""
         filled = self.spec.filled()
         return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
-        """Batches of similar length, within the budget even if all texts reach full length."""
+        """Batches of prompts of similar length, with room for generated texts of full length."""
         return batches(
             self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
         )
@@ -89,11 +89,11 @@ def _check_thinking(model: Model, spec: Generate) -> None:
 
 
 FORCED_TOKENS = 64
-"""Maximum number of tokens of an answer after a thought whose end was forced."""
+"""Maximum number of tokens in an answer after a thought whose end was forced."""
 
 
 def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -> list[PromptRows]:
-    """The thoughts on each prompt of a batch, and the answer after the first of them."""
+    """The thoughts on each prompt of a batch, and the answer after the first thought."""
     rows: list[PromptRows] = [{"completions": [], "thoughts": []} for _ in batch.prompts]
     for draw in range(spec.draws):
         seeded = f" {draw}" if draw else ""

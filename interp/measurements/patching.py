@@ -51,7 +51,7 @@ class PairMeasurement(Measurement):
         """The pairs, each as a batch; no pair is measured unless all pairs can be aligned.
 
         Raises:
-            UserError: the prompts are not in order of pairs, or the policy cannot align a pair.
+            UserError: the prompts are not ordered pair by pair, or the policy cannot align a pair.
         """
         pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
         check_alignments(pairs, self.spec.policy)
@@ -63,7 +63,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
     if len({tokenized.prompt.pair_id for tokenized in prompts}) != 1 or len(prompts) != 2:
         ids = " and ".join(tokenized.prompt.id for tokenized in prompts)
         raise UserError(
-            f"got {ids}; expected the two prompts of a pair: order the prompts by "
+            f"got {ids}; expected the two prompts of a pair: order the prompts with "
             "interp.patching.pairs.in_pairs"
         )
     one, other = prompts

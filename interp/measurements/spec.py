@@ -32,8 +32,8 @@ Indices = Annotated[
 class Spec(Options):
     """A measurement: its options, and the locations of its code and tables.
 
-    A subclass registered under the entry point group `interp.measurements` can be run by workers
-    and reported on from its folder, and has a command if it has a `help`. A location is
+    A subclass registered under the entry point group `interp.measurements` can be run by workers,
+    its runs can be reported on, and it has a command if it has a `help`. A location is
     "module:name", imported when needed, so that specs can be read without torch.
     """
 
@@ -58,7 +58,7 @@ class Spec(Options):
     fills: ClassVar[tuple[str, ...]] = ()
     """Names of the tables that the measurement fills."""
     optional: ClassVar[Mapping[str, str]] = {}
-    """For a table that is filled only with some option: the option, by the table's name."""
+    """For each table that is filled only if an option is set: that option, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Location of a mapping from table names to schemas."""
     shard_prompts: ClassVar[int] = 240

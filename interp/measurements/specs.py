@@ -1,4 +1,4 @@
-"""The specs of interp's own measurements, which do not import torch."""
+"""The specs of interp's own measurements; this module does not import torch."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -85,7 +85,7 @@ class Generate(Spec):
     )
     """at 0, the most probable token is taken; above 0, tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
-    """seed of sampling, together with the prompt's id"""
+    """seed for sampling, combined with the prompt's id"""
     stop: tuple[Annotated[str, Field(min_length=1), FromText(str, "TEXT")], ...] = ()
     """strings that end the generation; they and any text after them are omitted"""
     draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 1
@@ -130,10 +130,11 @@ class Attribute(Spec):
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
-    """the attributed quantity: the predicted token; the gold answer; the contrast of the two
-    options that the data contrasts, or otherwise of the gold answer with the most probable other
-    option; or the margin that `effects` measures, which compares the model's own answer with the
-    other contrasted option, or otherwise with the most probable other option, each in all spellings
+    """the attributed quantity. predicted: the predicted token; gold: the gold answer; contrast: the
+    difference between the two options that the data contrasts or, without a contrast, between the
+    gold answer and the most probable other option; margin: the difference that `effects` measures,
+    between the model's own answer and the other contrasted option or, without a contrast, the most
+    probable other option, each in all spellings
     """
     keep_tokens: bool = False
     """also keep each token and its score"""
@@ -168,7 +169,7 @@ class Attribute(Spec):
 
 
 class Reinitialized(Attribute):
-    """Attribution by a model's architecture before training.
+    """Attributions of a model's architecture with random instead of trained weights.
 
     A method whose scores still agree with the trained model's effects reflects the prompt rather
     than the model (Adebayo et al. 2018).
@@ -209,7 +210,7 @@ class Effects(Spec):
         """The prompts with their donors.
 
         Raises:
-            UserError: the prompts have no donors, or donors replace none or too many segments.
+            UserError: the prompts have no donors, or the donors replace no segment or too many.
         """
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
@@ -261,7 +262,7 @@ class Thoughts(Spec):
     )
     """sampling temperature for thoughts"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
-    """seed of sampling, together with the prompt"""
+    """seed for sampling, combined with the prompt's id"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """maximum number of tokens in a thought"""
 
@@ -273,7 +274,7 @@ class Thoughts(Spec):
 
 
 class Patch(Spec):
-    """The effect on the answer of activations from the other prompt of a pair."""
+    """The effect of activations from the other prompt of a pair on the answer."""
 
     name: ClassVar[str] = "patch"
     help: ClassVar[str] = (
@@ -318,7 +319,7 @@ class Patch(Spec):
     """estimate all effects from one backward pass (gradient) or five (integrated) instead of
     running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
-    """in each pair, also run exactly the K cells with the largest absolute estimates"""
+    """in each pair, the K cells with the largest absolute estimates are also run exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
     """bound the effects that are only estimated: with probability P, such as 0.95, no effect at a
     site exceeds its bound in an unchecked pair
@@ -329,8 +330,8 @@ class Patch(Spec):
     """also patch growing sets of cells together, in the order of their effects and in random order
     """
     control: bool = False
-    """also run each patch from a control: the prompt about different entities, with the same
-    correct answer
+    """also run each patch with activations from a control: the prompt about different entities,
+    with the same correct answer
     """
     backend: Literal["native", "transformer-lens", "nnsight"] = "native"
     """native, transformer-lens or nnsight"""
@@ -346,8 +347,8 @@ class Patch(Spec):
             )
         if self.guarantee is not None and (self.estimate is None or self.verify):
             raise UserError(
-                "a guarantee bounds the errors of estimates from pairs in which all cells are run "
-                "exactly; add an estimate, and omit verify"
+                "a guarantee bounds the errors of estimates, based on pairs in which all cells are "
+                "run exactly; add an estimate, and omit verify"
             )
         if self.sets and (self.backend != "native" or "pattern" in self.sites):
             raise UserError(
@@ -375,7 +376,7 @@ class Patch(Spec):
 
 
 class Edges(Spec):
-    """The effect on the answer of each edge between the components of a model."""
+    """The effect of each edge between the components of a model on the answer."""
 
     name: ClassVar[str] = "edges"
     help: ClassVar[str] = (
@@ -449,7 +450,7 @@ class Circuits(Spec):
     name: ClassVar[str] = "circuits"
     help: ClassVar[str] = (
         "choose circuits by the effects of edges, run the model with only these edges, and print "
-        "how much of its answer is left"
+        "how much of its answer it keeps"
     )
     examples: ClassVar[tuple[str, ...]] = (
         "circuits --model organism/llama-shallow --limit 24",
@@ -469,8 +470,8 @@ class Circuits(Spec):
     methods: Annotated[
         tuple[EdgeMethod, ...] | None, Field(min_length=1), FromText(texts.names, "NAME")
     ] = None
-    """methods from whose effects circuits are chosen (default: all methods in the run of `edges`,
-    or integrated without a run)"""
+    """methods from whose effects circuits are chosen (default: all methods in the run of `edges`
+    or, without a run, integrated)"""
     split: Annotated[str | None, FromText(texts.name, "FACTOR")] = None
     """a factor of the prompts, such as phrasing: circuits are chosen by the effects for half of its
     values and tested on the other half"""

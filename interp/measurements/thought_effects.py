@@ -1,4 +1,4 @@
-"""The measurement of `Thoughts`: how a model's thoughts affect its answers.
+"""The measurement for the spec `Thoughts`: how a model's thoughts affect its answers.
 
 For each prompt x and each changed prompt x' (with one or all segments from a donor), thoughts t and
 t' are drawn. The answer is read after x and t, x' and t, x and t', and x' and t'. It is also read
@@ -191,7 +191,7 @@ class _Writer:
 
 
 def _joined(head: Thought, rest: Thought) -> Thought:
-    """A thought made up of another's first sentences and the continuation generated after them."""
+    """A thought that joins the first sentences of another thought and their continuation."""
     if not rest.sentences:  # only white space, which belongs to the end mark
         return replace(head, ended=rest.ended)
     return replace(rest, before=head.before, sentences=(*head.sentences, *rest.sentences))

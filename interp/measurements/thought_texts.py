@@ -39,12 +39,12 @@ class Studied:
 
     @property
     def drawn(self) -> Iterator[tuple[int, Thought]]:
-        """The thoughts on the prompt that ended, each with the index of its draw."""
+        """The ended thoughts on the prompt, each with the index of its draw."""
         return ((draw, thought) for draw, thought in enumerate(self.own) if thought.ended)
 
     @cached_property
     def first(self) -> Thought | None:
-        """The first thought on the prompt that ended; its sentences are studied."""
+        """The first ended thought on the prompt; its sentences are studied."""
         return next((thought for _, thought in self.drawn), None)
 
     def texts(self, model: Model) -> Iterator[Prompt]:
@@ -76,7 +76,7 @@ class Studied:
                     yield from self._mistakes(thought, draw, other)
 
     def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator["Reading"]:
-        """The thought with one sentence replaced by the other thought's, for each that differs."""
+        """The thought with one sentence taken from `other`, for each sentence that differs."""
         for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
             if pair[0].strip() != pair[1].strip():
                 said = exchanged(thought.sentences, place, pair[1])
@@ -139,7 +139,7 @@ def exchanged(sentences: Sequence[str], place: int, other: str) -> list[str]:
 def changed_prompts(prompt: Prompt) -> Iterator[Changed]:
     """For each donor, the prompt with each single segment, and then all segments, from that donor.
 
-    The other side of the pair serves as a donor only as a whole.
+    The other side of the pair always replaces all segments at once.
     """
     for donor in donors_of(prompt, "instance"):
         for segment in donor.segments:

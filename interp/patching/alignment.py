@@ -159,7 +159,7 @@ def bring_pattern(
 
 
 def _shares(members: Sequence[Sequence[int]], width: int) -> Float[Tensor, "row width"]:
-    """A row of equal shares for each set of members."""
+    """One row of weights per set of members: equal for its members, and 0 for all others."""
     shares = torch.zeros(len(members), width)
     for row, columns in enumerate(members):
         shares[row, list(columns)] = 1 / max(len(columns), 1)

@@ -120,7 +120,7 @@ class PatchedMetrics:
 
 @runtime_checkable
 class Backend(Protocol):
-    """A backend that runs patches, native or through another library."""
+    """A backend that runs patches, natively or through another library."""
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The exact metrics of a pair under each cell."""
@@ -170,11 +170,11 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
 
 
 def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
-    """A prompt with other entities but the same correct answer, and the donor's name.
+    """A donor's name, and the control: a prompt with other entities but the same correct answer.
 
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
     to the disagreement itself. Activations of a control cause the same disagreement but do not
-    support another answer. The donor is the first instance of the prompt's template.
+    support another answer. The donor is the first from another instance of the prompt's template.
 
     Raises:
         UserError: the prompt has no such donor.

@@ -35,7 +35,7 @@ _SUMS = {
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
 }
-"""For each site to check, the sites of a sum: the last one must be the sum of the others."""
+"""For each site to check, the sites in a sum: the last one must be the sum of the others."""
 
 
 def check_causal(model: Model, what: str) -> None:
@@ -53,11 +53,11 @@ def check_causal(model: Model, what: str) -> None:
 
 @torch.no_grad()
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
-    """Check on one prompt that nothing but a causal model's sites is added to the stream.
+    """Check on one prompt that a causal model adds nothing but its sites to the residual stream.
 
     Raises:
-        UserError: there are other additions, for instance because an architecture has an unmapped
-            norm.
+        UserError: the model adds something else, for instance because its architecture has an
+            unmapped norm.
     """
     for site in sites:
         if site not in _SUMS:
@@ -68,7 +68,7 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
                 raise UserError(
                     f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
                     f"the residual stream than the toolkit can measure, so its {site} would be "
-                    "wrong; omit this site (resid_pre and resid_post are right in every "
+                    "wrong; omit this site (resid_pre and resid_post are valid in every "
                     "architecture), or patch it with --backend transformer-lens"
                 )
 
@@ -121,7 +121,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
 def _by_layer(
     model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
 ) -> Iterator[tuple[int, list[Tensor], Tensor]]:
-    """A prompt's activations at the given sites, and the values that attention reads.
+    """For each layer, a prompt's activations at some sites and the values that attention reads.
 
     All tensors of a layer are moved to one device. If a model is spread over several devices, a
     layer's input may still be on another device.

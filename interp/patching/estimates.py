@@ -91,7 +91,7 @@ class Estimator:
     def _changes(
         self, passes: PairPasses, key: SiteKey, gradient: Tensor
     ) -> Float[Tensor, "token head"]:
-        """The estimated change of the metric when one token of one head is patched."""
+        """The estimated change in the metric for each token of each head, if patched alone."""
         if SITES[key[0]].is_weights:
             base, written = passes.patterns(key[1])
             return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
@@ -111,7 +111,7 @@ class Estimator:
 
 @torch.no_grad()
 def embeddings_of(model: Model, pair: PatchingPair) -> tuple[Tensor, Tensor]:
-    """The base prompt's embeddings, unchanged and with those of the counterparts written in."""
+    """The base prompt's embeddings: unchanged, and replaced by those of the counterparts."""
     base, source = (embed(model, p.token_ids) for p in (pair.base, pair.source))
     written = bring(source[0][:, None], pair.alignment, start=0)[None, :, 0]
     paired = torch.tensor([bool(tokens) for tokens in pair.alignment.sources])

@@ -1,15 +1,16 @@
 """Exact patching: every cell is one row of a forward pass.
 
 1. Both prompts of a pair are run once.
-2. Cells are skipped if they cannot change the answer, because their two activations are equal or
-   have no path to it.
+2. Cells are skipped if they cannot change the answer, because their activations are equal in both
+   prompts or have no path to the answer.
 3. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
    set of cells takes one row, which is patched at all of the set's sites and layers at once.
 4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
-at that layer and token, after the base prompt's own keys and values. In an encoder (`WholeGrid`)
-all tokens attend to each other, so each row is a pass over the whole prompt.
+at that layer and token, and reuses the base prompt's keys and values for the tokens before it. In
+an encoder (`WholeGrid`), all tokens attend to each other, so each row is a pass over the whole
+prompt.
 
 A patched activation is that of the source prompt, even if patches in lower layers would have
 changed it. `resid_mid`, the sum of `resid_pre` and `attn_out`, is patched through `attn_out`, which
@@ -185,7 +186,7 @@ class ExactRows(ABC):
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int
     ) -> list[float]:
-        """The metrics of copies of the base prompt, from one edited pass over the later tokens."""
+        """The metrics of copies of the base prompt, from one edited pass from token `start` on."""
 
 
 def _rows_to_run(
@@ -217,7 +218,7 @@ def _edits_at(
     start: int,
     shared: int,
 ) -> Iterator[LocatedEdit]:
-    """The edits that write activations at one site and layer, starting at position `shared`."""
+    """The edits at one site and layer that write activations, given from position `shared` on."""
     site, layer = SITES[key[0]], key[1]
     rows, positions, heads = torch.tensor(places, device=written.device).T
     values = written[positions - shared, heads]
@@ -321,6 +322,6 @@ class WholeGrid(ExactRows):
     def _answer_logits(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, *, rows: int
     ) -> Float[Tensor, "row answer"]:
-        """Logits of the positive, then the negative answers, for copies of one prompt."""
+        """Logits of the positive and then the negative answers, for copies of one prompt."""
         logits = reader_of(self._model).answer_logits(pad(self._model, [prompt] * rows))
         return logits[:, [*answers.positive, *answers.negative]]

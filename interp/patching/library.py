@@ -1,4 +1,4 @@
-"""Patching through another library: the cells that it runs, and the activations that they write."""
+"""The base class of backends that patch through another library."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class LibraryBackend(ABC):
         """The metrics of a pair under each cell.
 
         Raises:
-            UserError: the library has no such site.
+            UserError: the library lacks the site of a cell.
         """
         metrics = [UNDEFINED] * len(cells)
         with self._model.measuring():

@@ -28,7 +28,7 @@ except ImportError as error:
 
 
 class NnsightBackend(LibraryBackend):
-    """A backend that runs cells as nnsight's traces."""
+    """A backend that runs cells in nnsight's traces."""
 
     rows = 32
 

@@ -110,7 +110,10 @@ def run_pass(
     start: int,
     past: KeyValues,
 ) -> Pass:
-    """Run one prompt from `start` and keep sites; attention weights require an eager pass."""
+    """Run one prompt from `start` on, and keep the sites in `keys`.
+
+    Attention weights require eager attention.
+    """
     locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
         if any(SITES[site].is_weights for site, _ in locations):

@@ -14,12 +14,12 @@ from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_po
 from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
-"""Sizes of sets in thousandths of the cells, rounded up to whole cells. They are densest for small
-sets, in which rankings differ.
+"""Sizes of sets in thousandths of the cells, rounded up to whole cells. Sizes are densest for
+small sets, where rankings differ.
 """
 
 RANDOM = "random"
-"""The uninformed ranking."""
+"""Name of the random ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class NestedSets:
 def patch_nested(
     grid: ExactRows, pair: PatchingPair, found: tuple[str, Sequence[Cell], PatchedMetrics]
 ) -> Iterator[NestedSets]:
-    """Patch nested sets by a ranking and by a random ranking.
+    """Patch nested sets of cells, ranked by effect and at random.
 
     Args:
         grid: the backend that runs the patches.
         pair: the pair.
-        found: the method that ranks the cells, the cells themselves, and their metrics by this
-            method.
+        found: the method that ranks the cells, the cells themselves, and their metrics under
+            this method.
     """
     method, cells, metrics = found
     acting = [

@@ -115,7 +115,7 @@ def set_rows(
 
 
 def normalized(effect: float, *, base: float, source: float) -> float:
-    """The change as a share of the difference from the base prompt's metric to the source's.
+    """The effect as a share of the source's metric minus the base's.
 
     0 means no effect, and 1 means that the source's metric is reached; NaN if the two metrics are
     equal.
@@ -126,5 +126,5 @@ def normalized(effect: float, *, base: float, source: float) -> float:
 
 
 def prefers(metric: float, positive: bool) -> bool:
-    """Whether a metric prefers the positive answer, or the negative answer if not `positive`."""
+    """Whether a metric prefers the positive answer (or the negative, if `positive` is false)."""
     return metric > 0 if positive else metric < 0

@@ -47,7 +47,7 @@ class AnswerOption:
     """One or more surface forms; the first token of each counts."""
 
     def __post_init__(self) -> None:
-        # Lists are also rejected, because an option is a key and its forms are hashed.
+        # Lists are also rejected: an option is used as a key, so its forms must be hashable.
         if not isinstance(self.forms, tuple) or not self.forms:
             raise UserError(
                 f"the forms of the option {self.name!r} are {shortened(repr(self.forms))}; "
@@ -70,7 +70,7 @@ class Choice:
     """Name of the correct option."""
     contrast: tuple[str, str] | None = None
     """The two options whose difference is attributed and patched; the first is positive. Without a
-    contrast, attribution contrasts the correct option with the most likely of the others.
+    contrast, attribution contrasts the correct option with the most probable other option.
     """
 
     needs: ClassVar[Needs] = "next-token logits"
@@ -115,7 +115,7 @@ class Choice:
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option with the longest form, in whole words, at the beginning of a generated text.
+        """The option with a form that begins the text, in whole words; the longest form wins.
 
         Case matters; quotation marks, asterisks and similar characters before the form are skipped.
         """
@@ -134,8 +134,8 @@ class Label:
     """One of a classifier's classes."""
 
     classes: tuple[str, ...]
-    """Names of all classes, as in the model's configuration or, if it has none, chosen freely in
-    the order of the model's outputs.
+    """Names of all classes, as in the model's configuration or, if that lists none, of your choice
+    in the order of the model's outputs.
     """
     gold: str
 
@@ -176,7 +176,7 @@ class FreeText:
 
     accepted: tuple[str, ...]
     """Correct answers in the form that the parser returns, such as ("12",), starting with the
-    data's own.
+    one given in the data.
     """
     parse: Parser = whole_text
 
@@ -194,7 +194,7 @@ class FreeText:
 
     @property
     def gold(self) -> str:
-        """The data's own correct answer."""
+        """The correct answer given in the data."""
         return self.accepted[0]
 
     @property
@@ -217,7 +217,7 @@ class Completion:
     """A sentence to complete; correct if the text names the expected answer."""
 
     expected: tuple[str, ...]
-    """Names of the expected answer; the first is the data's own."""
+    """Names of the expected answer; the first is the one given in the data."""
     excluded: tuple[str, ...] = ()
     """Names of other things that contain an expected name, such as "South Sudan" for "Sudan"."""
 
@@ -232,12 +232,12 @@ class Completion:
 
     @property
     def gold(self) -> str:
-        """The data's own name for the expected answer."""
+        """The name of the expected answer that the data give."""
         return self.expected[0]
 
     @property
     def options(self) -> tuple[AnswerOption, ...]:
-        """The data's own name only; the probability of its first token is the familiarity."""
+        """Only the name in the data; the probability of its first token is the familiarity."""
         return (AnswerOption(self.gold, (self.gold,)),)
 
     def judge(self, text: str) -> Judgement:

@@ -59,7 +59,7 @@ class Design:
     clusters: Sequence[Cell]
     """The cluster of each unit: the values that it may share with other units."""
     turns: int = 1
-    """For each combination of strata, the number of first units that take turns group by group."""
+    """Number of units per combination of strata that take turns first, one group at a time."""
 
     def order(self, seed: int) -> Iterator[int]:
         """All groups, in the order of `spread`."""

@@ -21,7 +21,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 SHOWN = 3
-"""Number of invalid rows quoted in a message, which counts all of them."""
+"""Number of invalid rows that a message quotes; it also states how many there are."""
 
 Cells = Mapping[str, object]
 
@@ -153,7 +153,7 @@ _BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
 
 
 def _line_of_second(key: str, text: str) -> str:
-    """The line on which a key occurs for the second time in an object, in words."""
+    """Words that state the line on which a key occurs for the second time in an object."""
     objects: list[bool] = []
     for found in _BRACE_OR_KEY.finditer(text):
         if found[0] == "{":
@@ -220,7 +220,7 @@ def _files(source: str) -> list[Path]:
 def _download(name: str) -> Path:
     if name.count("/") != 1 or Path(name).suffix in _READERS:
         raise UserError(f"no data at {shortened(name)!r}; {_EXPECTED}")
-    from huggingface_hub import snapshot_download  # importing it and pyarrow is slow
+    from huggingface_hub import snapshot_download  # slow to import, so only here
 
     try:
         patterns = [f"*{suffix}" for suffix in _READERS]
@@ -357,12 +357,13 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     import pyarrow.parquet as pq
 
-    # Opened here, since pyarrow mistakes some names for URLs. Metadata for pandas may be damaged.
+    # The file is opened here, since pyarrow mistakes some names for URLs. It is not read by pandas,
+    # whose metadata in the file may be damaged.
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)
     cells = {column: table.column(column).to_pylist() for column in read}
-    for number in range(table.num_rows):  # there may be rows, but none of the columns
+    for number in range(table.num_rows):  # a file may have rows but no columns to read
         yield f"row {number + 1}", {column: cells[column][number] for column in read}
 
 
@@ -377,7 +378,7 @@ def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
 
 
 def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
-    """The reason for missing columns that the existing names suggest, if any."""
+    """A hint about why columns are missing, if the existing names suggest one."""
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
         return ". Its cells seem to be separated by another character; expected commas"
     if set(missing) <= {name.strip() for name in found}:

@@ -29,8 +29,8 @@ def with_donors(
 ) -> Sequence[Prompt]:
     """The prompts, with up to `count` donors each from other instances and one from the pair.
 
-    The donor from the pair is its other side, if the set includes that side. Prompts that do not
-    come from a system with donors keep the donors that they already have.
+    The donor from the pair is the prompt on the other side, if the set includes it. Prompts that
+    do not come from a system with donors keep the donors that they already have.
 
     Args:
         prompts: prompts from a system with donors, or prompts that already have donors.
@@ -150,8 +150,8 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
         raise UserError(
-            f"segments of prompt {prompt.id} that donors replace overlap; expected segments "
-            "that do not overlap"
+            f"donors replace overlapping segments of prompt {prompt.id}; expected segments that do "
+            "not overlap"
         )
     pieces, end = [], 0
     for start, stop in replaced:

@@ -119,7 +119,7 @@ class PromptSet(Sequence[Prompt]):
 
     @classmethod
     def of(cls, prompts: Sequence[Prompt]) -> "PromptSet":
-        """Any prompts as a set; a set is returned unchanged."""
+        """The prompts as a set; a `PromptSet` is returned unchanged."""
         if isinstance(prompts, PromptSet):
             return prompts
         held = list(prompts)
@@ -211,7 +211,7 @@ class PromptSet(Sequence[Prompt]):
         )
 
     def weight(self, prompt: Prompt) -> float:
-        """The number of prompts in a prompt's stratum divided by the number drawn."""
+        """The number of prompts in a prompt's stratum, divided by the number drawn from it."""
         cell = tuple(prompt.factors[name] for name in self.strata)
         return self.weights.get(cell, 1.0)
 

@@ -34,7 +34,7 @@ class PromptSource(Options):
     item together; or all (default: set by the system or study)
     """
     seed: Seed = 0
-    """seed of data and selection"""
+    """seed for generating and selecting the prompts"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
     """phrasings of your own pairs, such as "{premise1} {premise2}\\n{question}", instead of one
     segment per line; each phrasing turns every row into a prompt"""

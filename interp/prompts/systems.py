@@ -59,7 +59,7 @@ class System(ABC):
         return prompts
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """The generated data set, one row per instance, in the published columns, if any.
+        """The generated data set, one row per instance, with the columns of published data, if any.
 
         By default, it has one row per prompt: id, pair_id, side, text, gold, the factors, and the
         text of each segment.

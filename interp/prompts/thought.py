@@ -67,7 +67,7 @@ class Thought:
         return {END: (start, len(self.written.rstrip()))}
 
     def sentence(self, segment: str) -> str:
-        """The sentence for a segment, stripped of white space; empty if there is none."""
+        """The sentence for a segment, stripped of white space; empty if the thought lacks it."""
         return self.written[slice(*self.segments.get(segment, (0, 0)))]
 
     def exchanged(self, texts: Mapping[str, str]) -> "Thought":

@@ -73,7 +73,7 @@ def test_a_prompt_with_all_of_a_donors_segments_has_the_roles_of_its_own(system)
 def test_segments_that_overlap_are_refused():
     prompt = a_prompt(donors=())
     odd = Prompt("1", prompt.text, {"first": (0, 9), "second": (8, 12)}, yes_no(), "p", "side", {})
-    with pytest.raises(UserError, match="segments of prompt 1 that donors replace overlap"):
+    with pytest.raises(UserError, match="donors replace overlapping segments of prompt 1"):
         mixed(odd, DONOR)
     with pytest.raises(UserError, match="has no segment 'second'"):
         mixed(Prompt("1", "text", {"first": (0, 4)}, yes_no(), "p", "side", {}), DONOR)

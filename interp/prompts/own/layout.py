@@ -18,7 +18,7 @@ PAIR = "pair"
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, TEXT = "options", "text"
 FACTOR = "factor_"
-"""If segments are columns, the prefix of columns that are not part of the prompt."""
+"""Prefix of columns that are not part of the prompt, in a table with segments as columns."""
 
 SEGMENTS = (
     "instruction",
@@ -63,7 +63,7 @@ class Layout:
     factors: Mapping[str, str]
     """The factor of each column that is not part of the prompt."""
     templates: tuple[str, ...]
-    """Templates that compose segments, one per phrasing; empty for one segment per line."""
+    """Templates that compose segments, one per phrasing; if empty, each segment is one line."""
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
@@ -160,7 +160,7 @@ def factors_of(columns: Sequence[str]) -> dict[str, str]:
     """The factor of each column that is not part of a prompt.
 
     Raises:
-        UserError: two columns are the same factor, or the prompts table has another column of
+        UserError: two columns name the same factor, or the prompts table has another column of
             that name.
     """
     factors: dict[str, str] = {}
@@ -221,7 +221,7 @@ def _check_segments(names: Sequence[str]) -> None:
 
 
 def _as_factor(column: str) -> str:
-    """A name with which a column is a factor."""
+    """The name that makes a column a factor."""
     return f"{FACTOR}{'own_' * (column in TAKEN)}{shortened(column, 60)}"
 
 
@@ -242,7 +242,7 @@ def _check_known(names: Sequence[str]) -> None:
 
 
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
-    """The parts of a template; only the first occurrence of a column is marked as the segment."""
+    """The parts of a template; only the first occurrence of a column is marked as a segment."""
     seen: set[str] = set()
     for before, name, _, _ in Formatter().parse(template):
         yield None, before

@@ -71,7 +71,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
     Args:
         source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
-        templates: phrasings that compose the segments instead, such as
+        templates: phrasings that compose the segments, instead of one segment per line, such as
             ``"{premise1} {premise2}\n{question}"``; each template makes separate prompts, with its
             own value of the factor `phrasing`, and columns that no template uses are factors.
 
@@ -103,7 +103,7 @@ def holds_pairs(source: str) -> bool:
         columns = set(read_rows(source, (), optional=(*REQUIRED, *FACTS))[0].cells)
     except (UserError, OSError, ValueError):
         return False
-    # For a table that lacks one of the columns, an error should say so.
+    # A table that lacks one of the columns still counts, so that an error names the column.
     return len(columns & set(REQUIRED)) >= 2 or columns >= set(FACTS)
 
 
@@ -193,7 +193,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
     counts = Counter(chain.from_iterable(named))
     sides: list[str] = []
     for side in (side for side in counts if 2 * counts[side] >= len(groups)):
-        # Of two similar names that never occur in one pair, the second is a misspelling.
+        # Of two similar names that never share a pair, the second is taken for a misspelling.
         near = nearest(side, sides)
         if not near or any({near, side} <= {p.side for _, p in own} for own in groups.values()):
             sides.append(side)
@@ -217,7 +217,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
             own.setdefault(prompt.side, where)
             texts.setdefault(prompt.text, where)
         missing = [side for side in sides if side not in own]
-        # A row without a pair may be the missing one.
+        # A row that names no pair may be the missing one.
         known = not faulty & {"", members[0][1].factors[PAIR]}
         if missing and known and set(own) <= set(sides):
             listed = ", ".join(missing)
