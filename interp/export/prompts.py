@@ -126,7 +126,7 @@ _FIELDS = {
     "side": "role of the prompt within its pair",
     "text": "text that the model reads",
     "gold": "name of the correct option",
-    "weight": "number of prompts of the whole data set that the prompt represents",
+    "weight": "number of prompts that this prompt represents in the whole data set",
 }
 
 
