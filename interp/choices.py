@@ -76,8 +76,7 @@ class Site:
     beside: str | None = None
     """The site whose sum with the output of `acts_through` is this site."""
     is_weights: bool = False
-    """Whether the site holds attention weights, (head, query, key), which need eager attention.
-    """
+    """Whether the site holds attention weights, (head, query, key), which need eager attention."""
 
     @property
     def patched_at(self) -> str:

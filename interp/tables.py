@@ -17,8 +17,7 @@ Row = dict[str, Any]
 """One row, by column name; a missing column is null."""
 
 NO_GAP = 1e-3
-"""Smallest difference in logits between a pair's two metrics at which `normalized` is defined.
-"""
+"""Smallest difference in logits between a pair's two metrics at which `normalized` is defined."""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 

@@ -30,8 +30,7 @@ _LONGEST_NAME = 255
 """Number of bytes that file systems allow in a name."""
 
 _LONGEST_PATH = 4000
-"""Number of bytes that operating systems allow in a path, minus the longest path in a folder.
-"""
+"""Number of bytes that operating systems allow in a path, minus the longest path in a folder."""
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
