@@ -211,7 +211,7 @@ class ThoughtEffects(Result):
         )
 
     def _exceptions(self, model: str, row: Mapping[Hashable, Any]) -> Iterator[str]:
-        """The group that differs most from the overall share, if its interval excludes that share."""
+        """The group that differs most from all prompts, if its interval excludes their share."""
         if self._groups.empty:
             return
         rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
