@@ -165,7 +165,7 @@ _ARGUMENTS = """Args:
 
 Raises:
     UserError: the model, the prompts or a choice is invalid, there are no prompts, ids are not
-        unique, the model cannot read a prompt, or answers have the same first token.
+        unique, the model cannot read a prompt, or two answers have the same first token.
 """
 
 
@@ -354,7 +354,7 @@ def _noted(result: _Kind) -> _Kind:
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """One instance of each kind, made from the options that belong to it."""
+    """One instance of each class of options, made from the options that belong to the class."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:

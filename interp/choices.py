@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEMPLATE = "template"
-"""Tokens outside all spans: the chat template and the words between segments."""
+"""The segment name of all other tokens: the chat template's, and those between segments."""
 
 LAST = "last"
 """The role of the last token, where the answer is read."""
@@ -74,7 +74,7 @@ class Site:
     MLP.
     """
     beside: str | None = None
-    """The site whose sum with the output of `acts_through` is this site."""
+    """The site to which the output of `acts_through` is added to obtain this site."""
     is_weights: bool = False
     """Whether the site holds attention weights, (head, query, key), which need eager attention."""
 
@@ -98,7 +98,7 @@ SITES: dict[str, Site] = {
         Site("mlp_out"),
         # The output of one head, before it is projected into the residual stream.
         Site("z", heads="query"),
-        # Query, key and value of one head, as projected: before any norm or rotation.
+        # Query, key and value of one head as projected, before any norm or rotation.
         Site("q", heads="query"),
         Site("k", heads="key-value", read_by_later=True),
         Site("v", heads="key-value", read_by_later=True),

@@ -210,7 +210,7 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder within the block; yield whether the lock is held.
+    """Hold a lock on a folder while the block runs; yield whether the lock is held.
 
     A lock ends with its process, however the process ends. If the file system has no locks, every
     request succeeds.
@@ -307,7 +307,7 @@ def writing(what: Path) -> Iterator[None]:
     """Turn an OSError within the block into a UserError with advice.
 
     Raises:
-        UserError: the file system refused.
+        UserError: the file system refused the operation.
     """
     try:
         yield
@@ -324,7 +324,7 @@ def reading(what: Path) -> Iterator[None]:
     """Turn an OSError within the block into a UserError.
 
     Raises:
-        UserError: the file system refused.
+        UserError: the file system refused the operation.
     """
     try:
         yield

@@ -61,7 +61,7 @@ _PROMPT = MODEL, PROMPT_ID
 _SCORED = (
     *_PROMPT,
     column("method", TEXT, "the attribution method, as listed by `interp methods`"),
-    column("target", TEXT, "the attributed target: a value of `--target`"),
+    column("target", TEXT, "the target whose value is attributed, as in `--target`"),
 )
 _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
@@ -72,7 +72,7 @@ _ROLE = column(
 )
 _LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
 
-_METHODS_SIGN = "the method's sign, as stated by `interp methods`"
+_METHODS_SIGN = "depends on the method, as `interp methods` states"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
 _TO_SOURCE = "positive where the metric moves towards its value for the source prompt"
 _FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
@@ -133,7 +133,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "probability that the answer begins with a token of the option",
+            "probability that the answer begins with one of the option's first tokens",
             "probability",
         ),
         _share(
@@ -154,14 +154,16 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("tokens", INTEGER, "length of the generated text", "tokens"),
         column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column("answer", TEXT, "the answer found in the text; empty unless `answered`"),
+        column(
+            "answer", TEXT, "the answer found in the text; empty unless `outcome` is `answered`"
+        ),
         column("correct", BOOLEAN, "whether this is the correct answer; null if there is an error"),
         ERROR,
     ),
     "thoughts": table(
         "One row per model, prompt and draw: the thought that a model writes before its answer. "
         "`before`, `sentences` and `after`, joined in this order, are the entire text between the "
-        "prompt and the answer. Only with `--thinking on`.",
+        "prompt and the answer. Written only with `--thinking on`.",
         *_PROMPT,
         column("draw", INTEGER, "index of the thought on this prompt", "draws, from 0"),
         column("seed", INTEGER, "seed of sampling", "seed"),
@@ -185,7 +187,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             TEXT,
             "how the thought ended: `marker`, `eos` (text ended first) or `length`",
         ),
-        column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
+        column("forced", BOOLEAN, "whether `--force-end` wrote the mark that ends the thought"),
         column(
             "same_tokens",
             BOOLEAN,
@@ -193,7 +195,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column("answer", TEXT, "the answer found in `completion`; empty unless `answered`"),
+        column(
+            "answer", TEXT, "the answer found in `completion`; empty unless `outcome` is `answered`"
+        ),
         column("correct", BOOLEAN, "whether `answer` is the correct answer"),
         ERROR,
     ),
@@ -237,15 +241,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "token_scores": table(
-        "One row per model, prompt, method, target and token. Only with `--keep-tokens`; methods "
-        "that score whole segments have no rows.",
+        "One row per model, prompt, method, target and token. Written only with "
+        "`--keep-tokens`; methods that score whole segments have no rows.",
         *_SCORED,
         POSITION,
         column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
     "tokens": table(
-        "One row per model, prompt and token. Only with `--keep-tokens`. The patches table can be "
-        "joined to it by `position`.",
+        "One row per model, prompt and token. Written only with `--keep-tokens`. The patches "
+        "table can be joined to this table by `position`.",
         *_PROMPT,
         POSITION,
         _TOKEN,
@@ -503,7 +507,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "node_sets": table(
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
-        "patched together from the counterpart. Only with `--sets`.",
+        "patched together from the counterpart. Written only with `--sets`.",
         *_PATCHED,
         column("sites", TEXT, "the sites to which the cells belong, separated by commas"),
         column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),

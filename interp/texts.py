@@ -1,4 +1,4 @@
-"""Parsers of options given as strings, one for each kind. Invalid strings raise ValueError."""
+"""Parsers for options given as strings, one for each kind. Invalid strings raise ValueError."""
 
 import math
 import re

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interp.statistics.power import Planned
 
 MODELS = 2
-"""Assumed number of models."""
+"""Number of models that is assumed without a pilot."""
 
 Share = Annotated[float, FromText(texts.share, "SHARE")]
 
@@ -48,7 +48,7 @@ class Plan(OptionsCommand):
     median for the packaged organisms on the default system is 0.82)
     """
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """number of models whose tests are corrected together (default: the models of the pilot, or 2)
+    """number of models whose tests are corrected together (default: as many as the pilot has, or 2)
     """
 
     def _execute(self) -> None:

@@ -35,7 +35,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
 
 
 def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[str, object]]:
-    """Rows with a name and a value; the name of a nested value is its path.
+    """One row for each value, with its name; nested values are named by their paths.
 
     Tables, which are lists of mappings, are omitted.
     """

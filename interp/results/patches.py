@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
 1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
-pairs. control: patches from the prompt about different entities with the same correct answer, which
+pairs. control: patches from a prompt about different entities with the same correct answer, which
 show the effect of mixing two prompts; beyond control: the counterpart's effect minus that of the
 control."""
 
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
-run. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
+run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
 probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
 random choices of checked pairs, it holds for at least the share covered_low of the unchecked pairs
 of this run. bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs

@@ -89,7 +89,7 @@ class Result:
         return dict(zip(pairs["pair_id"], pairs[columns[-1]], strict=True))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """A measured table, or the prompts table as "prompts".
+        """A measured table by name; "prompts" is the prompts table.
 
         Raises:
             UserError: there is no such table.

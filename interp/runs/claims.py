@@ -43,7 +43,7 @@ class Claims:
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
-        """Claim a shard within the block; yield whether the claim succeeded."""
+        """Claim a shard while the block runs; yield whether the claim succeeded."""
         try:
             yield self._claim(shard)
         finally:

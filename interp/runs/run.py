@@ -303,7 +303,7 @@ class Run(RunFolder):
 
 @contextmanager
 def in_use(run: Run) -> Iterator[None]:
-    """Prevent other commands from reusing the folder for another run within the block.
+    """While the block runs, prevent other commands from reusing the folder for another run.
 
     Raises:
         UserError: another command has just reused the folder for its own run.

@@ -33,7 +33,7 @@ _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
 @contextmanager
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
-    """Record this process as a worker of a call within the block."""
+    """While the block runs, record this process as a worker of a call."""
     file = make_folder(folder, "workers") / f"{call}-{number}.json"
     record = WorkerRecord(
         call=call,

@@ -76,7 +76,7 @@ def layers_by_tokens(
 
 
 def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """The recovered share of the difference in metric, plotted over the share of cells in the set.
+    """The recovered share of the difference in metric, against the share of cells in the set.
 
     Args:
         curves: rows of `interp.analysis.node_sets.node_set_curves` for one model and group of
@@ -103,7 +103,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Effect ratio of the premises over their score ratio, with one point per pair and method.
+    """Effect ratio of the premises against their score ratio: one point per pair and method.
 
     Premise 2 has the higher score to the right of the vertical line, and the larger effect above
     the horizontal line.

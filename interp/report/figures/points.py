@@ -91,7 +91,7 @@ def labeled_points(
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
             style = look(index)
-            # Draw above the boxes of the names.
+            # Draw the points above the boxes of the names.
             ax.plot(across, up, linestyle="", marker=style.marker, color=style.color, zorder=4)
         errors: dict[str, Any] = {
             name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
