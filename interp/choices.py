@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEMPLATE = "template"
-"""The segment name of all other tokens: the chat template's, and those between segments."""
+"""The segment name of tokens outside all segments: of the chat template, or between segments."""
 
 LAST = "last"
 """The role of the last token, where the answer is read."""
