@@ -67,13 +67,13 @@ def run(
             `measurement("probe-linear")`, or a `study`.
         models: models from `load_model`, or names, which are loaded one at a time.
         prompts: prompts from `load_prompts`, or any sequence of prompts; allowed only for a
-            measurement. By default, prompts are loaded by the options of `PromptSource`: system,
-            data, limit, seed, template.
+            measurement. By default, prompts are loaded according to the options of `PromptSource`:
+            system, data, limit, seed, template.
         options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
-            (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), under the names
-            of the flags. With `out`, results are written to a run folder, and repeating the call
-            resumes the run; without `out`, the results of a measurement are kept in memory. For
-            workers in other processes, pass model names and no prompts.
+            (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), named like the
+            flags. With `out`, results are written to a run folder, and repeating the call resumes
+            the run; without `out`, the results of a measurement are kept in memory. For workers in
+            other processes, pass model names and no prompts.
 
     Returns:
         One result over all models; for a study, its folder, which contains a report.
@@ -104,8 +104,8 @@ def run(
         return _in_memory(what, job, given, found)
     if execution.executor != "inline" and (given or prompts is not None):
         raise UserError(
-            f"the {execution.executor} executor starts other processes, which have no access to "
-            "models and prompts of this process; use names of models, and a system with its "
+            f"the {execution.executor} executor starts other processes, which cannot access "
+            "the models and prompts of this process; pass model names, and a system with its "
             "options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
@@ -122,11 +122,11 @@ def run(
 
 
 def measurement(name: str, **options: Any) -> Spec:
-    """A measurement by its name, for `run`, from interp, its probes or another package.
+    """The measurement with this name, for `run`: from interp, its probes or another package.
 
     Args:
         name: such as "effects", "probe-familiarity", "probe-knowledge" or "probe-linear".
-        options: the measurement's own options, under the names of the flags.
+        options: the measurement's own options, named like the flags.
 
     Raises:
         UserError: there is no such measurement, or the measurement has no such options.
@@ -135,11 +135,11 @@ def measurement(name: str, **options: Any) -> Spec:
 
 
 def study(name: str, **options: Any) -> Study:
-    """A study by its name, for `run`: several measurements and one report.
+    """The study with this name, for `run`: several measurements and one report.
 
     Args:
         name: such as "rulebreakers" or "faithfulness".
-        options: the study's own options, under the names of the flags.
+        options: the study's own options, named like the flags.
 
     Raises:
         UserError: there is no such study, or the study has no such options.
@@ -160,12 +160,12 @@ def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 _ARGUMENTS = """Args:
     model: from `load_model`, or `Model(name, hf, tokenizer)`.
     prompts: from `load_prompts`, or any sequence of prompts.
-    batch_tokens: budget of tokens in a batch, including padding.
+    batch_tokens: token budget of a batch, including padding.
     **options: the options of the measurement.
 
 Raises:
     UserError: the model, the prompts or a choice is invalid, there are no prompts, ids are not
-        unique, the model cannot read a prompt, or answers have the same first token.
+        unique, the model cannot read a prompt, or two answers have the same first token.
 """
 
 
@@ -174,15 +174,14 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
 
     Args:
         spec: a training task with its options.
-        model: hub name, local folder or organism/NAME; from scratch also a folder without weights,
-            or a built-in configuration such as "small-encoder".
+        model: hub name, local folder or organism/NAME; to train from scratch, also a folder without
+            weights, or a built-in configuration such as "small-encoder".
         options: the options of `Loading` (device, revision ...) and `CheckpointOptions` (out,
-            checkpoint_steps, threads), under the names of the flags. Repeating the call resumes the
-            run.
+            checkpoint_steps, threads), named like the flags. Repeating the call resumes the run.
 
     Returns:
-        The record of the finished run, with the scores on the held-out splits. The folder `out`
-        holds the model.
+        The record of the finished run, with the scores on the held-out splits. The model is in the
+        folder `out`.
 
     Raises:
         UserError: an option is unknown or has an invalid value, the model or prompts cannot be
@@ -201,7 +200,7 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
 def evaluate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
-    """Answers of a model: probabilities of the options, prediction, correctness."""
+    """A model's answers: option probabilities, the prediction, and whether it is correct."""
     return measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
 
 
@@ -209,7 +208,7 @@ def evaluate(
 def soft_score(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
-    """Answers of a model, the correct option's share of the probability, and perplexity."""
+    """A model's answers, the correct option's share of the probability, and the perplexity."""
     return measured(Scores, SoftScore(**options), model, prompts, batch_tokens)
 
 
@@ -217,7 +216,7 @@ def soft_score(
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
-    """Answers of a model, and the contribution of each segment of the prompt to each answer."""
+    """A model's answers, and the contribution of each segment of the prompt to each answer."""
     return measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
@@ -225,7 +224,7 @@ def attribute(
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
-    """The effect on a model's answers of activations from each prompt's counterpart."""
+    """How activations patched in from each prompt's counterpart change a model's answers."""
     return measured(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
@@ -233,7 +232,7 @@ def patch(
 def edges(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> EdgeEffects:
-    """The effect of each edge between a model's components on its answers."""
+    """How each edge between two components of a model affects its answers."""
     return measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
@@ -273,7 +272,7 @@ def find_circuits(
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> SegmentEffects:
-    """The effect of each segment on a model's answers, measured by donors that replace it."""
+    """The effect of each segment on a model's answers, measured by replacing it with donors."""
     return measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
@@ -289,7 +288,7 @@ def generate(
 def thoughts(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ThoughtEffects:
-    """How much of a model's answers passes through the thoughts that it writes before them."""
+    """How much of the effect of prompts on a model's answers passes through its thoughts."""
     return measured(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
 
 
@@ -297,7 +296,7 @@ def thoughts(
 def activations(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ActivationVectors:
-    """Answers of a model, and its vectors at some sites and tokens of each prompt."""
+    """A model's answers, and its activations at chosen sites and tokens of each prompt."""
     return measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
 
 
@@ -318,10 +317,10 @@ def measured(
         spec: the measurement.
         model: a loaded model.
         prompts: the prompts to measure.
-        batch_tokens: budget of tokens in a batch.
+        batch_tokens: token budget of a batch, including padding.
 
     Raises:
-        UserError: as `evaluate`.
+        UserError: in the same cases as `evaluate`.
     """
     _check_model(model)
     _check_prompts(prompts)
@@ -355,7 +354,7 @@ def _noted(result: _Kind) -> _Kind:
 
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
-    """One instance of each kind, made from the options that belong to it."""
+    """One instance of each class of options, made from the options that belong to the class."""
     known = [name for kind in kinds for name in kind.model_fields]
     for name in options:
         if name not in known:
@@ -388,8 +387,8 @@ def _models(given: object) -> list[Model | str]:
     for model in several:
         if not isinstance(model, str | Model):
             raise UserError(
-                f"models has {described(model)}; expected names, such as 'organism/llama-shallow', "
-                "or what interp.load_model gives"
+                f"models contains {described(model)}; expected names, such as "
+                "'organism/llama-shallow', or models from interp.load_model"
             )
     if not several:
         raise UserError("models is empty; expected at least one model")

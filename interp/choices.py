@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEMPLATE = "template"
-"""Tokens outside all spans: the chat template and the words between segments."""
+"""The segment name of tokens outside all segments: of the chat template, or between segments."""
 
 LAST = "last"
-"""The role of the last token, at which the answer is read."""
+"""The role of the last token, where the answer is read."""
 
 POOLED = "pooled"
-"""The role of the first token of a classifier's prompt, at which the answer is read."""
+"""The role of the first token of a classifier's prompt, where the answer is read."""
 
 COUNTERPART, CONTROL = "counterpart", "control"
 """Sources of patched activations: the other prompt of the pair, or the base prompt's control."""
@@ -50,10 +50,10 @@ VectorSite = Literal[
     "k",
     "v",
 ]
-"""The names of the `SITES` with a vector for each token."""
+"""The names of the `SITES` that have a vector for each token."""
 
 SiteName = Literal[VectorSite, "pattern"]
-"""The names of `SITES`, as used in the literature."""
+"""The names of all `SITES`, as used in the literature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +65,18 @@ class Site:
     """The kind of head that the site belongs to; None for sites of a whole layer."""
     read_by_later: bool = False
     """Whether a token in the last layer can still affect later tokens (in an encoder, all tokens)
-    through this site. Through all other sites, it affects only its own residual stream.
+    through this site. At all other sites of the last layer, it affects only its own residual
+    stream.
     """
     acts_through: str | None = None
-    """The site that is patched instead, if a site is read and patched at different locations: no
-    module outputs the attention weights, and the residual stream that the norm before the MLP reads
-    also bypasses the MLP.
+    """The site to which patches are written, if a site is read elsewhere. Two sites need this: no
+    module outputs the attention weights, and the residual stream before the MLP also bypasses the
+    MLP.
     """
     beside: str | None = None
-    """The site that, added to the output of `acts_through`, yields this site."""
+    """The site to which the output of `acts_through` is added to obtain this site."""
     is_weights: bool = False
-    """Whether the site holds attention weights, (head, query, key), which need eager attention.
-    """
+    """Whether the site holds attention weights, (head, query, key), which need eager attention."""
 
     @property
     def patched_at(self) -> str:
@@ -98,7 +98,7 @@ SITES: dict[str, Site] = {
         Site("mlp_out"),
         # The output of one head, before it is projected into the residual stream.
         Site("z", heads="query"),
-        # Query, key and value of one head, as projected: before any norm or rotation.
+        # Query, key and value of one head as projected, before any norm or rotation.
         Site("q", heads="query"),
         Site("k", heads="key-value", read_by_later=True),
         Site("v", heads="key-value", read_by_later=True),
@@ -112,8 +112,8 @@ Granularity = Literal["role", "segment", "position", "all"]
 """Units of patching: the tokens of each role or segment, single tokens, or all tokens."""
 
 Policy = Literal["last", "mean", "all"]
-"""Policies for differing spans with unequal numbers of tokens. `last`: the span's last token takes
-the other span's last activation; the rest is unchanged. `mean`: every token takes the mean
+"""How to patch a span from one with a different number of tokens. `last`: the span's last token
+takes the other span's last activation; the rest is unchanged. `mean`: every token takes the mean
 activation. `all`: tokens must correspond one to one, so such pairs are rejected.
 """
 
@@ -121,7 +121,7 @@ EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"
 """Estimates of edges (`interp.circuits.estimates.EdgeEstimator`)."""
 
 EdgeMethod = Literal[EdgeEstimate, "exact"]
-"""Methods for edges: the estimates, and an exact run of each edge."""
+"""Methods for edges: the estimates, and `exact`, which runs the model once for each edge."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""

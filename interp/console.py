@@ -67,7 +67,7 @@ class Progress:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
-        """Count `count` more items as done; a note is shown until the next one."""
+        """Count `count` more items as done; show the note until another one replaces it."""
         self._done += count
         self._note = note or self._note
         if self._bar:
@@ -90,7 +90,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """A duration in minutes and seconds, with hours if it is long enough."""
+    """A duration in minutes and seconds, or in hours, minutes and seconds from one hour on."""
     if seconds == float("inf"):
         return "unknown time"
     minutes, second = divmod(round(seconds), 60)

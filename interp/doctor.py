@@ -110,7 +110,7 @@ def _thinking(model: Model) -> Iterator[Finding]:
         return
     if model.chat.thinks:
         begin = f"begins with {marks.begin!r}" if marks.begin else "is begun by the template"
-        after = "" if marks.fixed else "; white space before the answer is the model's own"
+        after = "" if marks.fixed else "; the model itself writes any white space before the answer"
         yield Finding("thinking", f"on: a thought {begin} and ends with {marks.end!r}{after}")
     else:
         written = f"{frame.after}{frame.direct}{frame.answer_opening}"
@@ -118,11 +118,11 @@ def _thinking(model: Model) -> Iterator[Finding]:
 
 
 SHOWN_TEXT = 40
-"""Number of characters shown before an answer."""
+"""Number of characters shown before the place where an answer is read."""
 
 
 def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
-    """Whether tokenizer(text) would write the beginning of the text twice."""
+    """Whether tokenizer(text) would write the beginning-of-text token twice."""
     if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
         return
     plain = model.tokenizer(first.chat.text)["input_ids"]
@@ -130,7 +130,7 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     if begins == [True, True]:
         note = "tokenizer(text) would add it to the one in the template; here it occurs once"
     elif first.token_ids[0] != model.tokenizer.bos_token_id:
-        note = "this prompt begins without it, in accordance with the template or tokenizer"
+        note = "this prompt begins without it, as the template or tokenizer specifies"
     else:
         note = ""
     yield Finding("beginning of text", str(model.tokenizer.bos_token), note)
@@ -214,7 +214,7 @@ def _difference(about: str, one: Logits, other: Logits) -> Finding:
 
 
 def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Finding]:
-    """Time and disk space for a run of `whole` prompts, estimated from a sample; peak memory."""
+    """Peak memory, and the time and disk space for `whole` prompts, estimated from a sample."""
     if model.chat.thinks:
         yield Finding("cost", "not estimated", "answers are read after thoughts (--thoughts)")
         return
@@ -231,7 +231,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
 
 
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:
-    """Seconds taken, and the size of the tables as Parquet, in bytes."""
+    """The time taken in seconds, and the size of the tables as Parquet in bytes."""
     measurement = bind(spec, model)
     collect(measurement, prompts[:2])  # do slow one-time work first, such as loading kernels
     start = time.perf_counter()

@@ -7,11 +7,11 @@ QUOTED = 200
 """Maximum number of characters that a message repeats from the input."""
 
 QUOTED_IN_LINE = 80
-"""Maximum number of characters of names and reasons within a sentence."""
+"""Maximum number of characters in a name or a reason within a sentence."""
 
 
 MANY = 12
-"""If there are more names than this, they are listed only if none is close to the given one."""
+"""Above this number, valid names are listed only if none of them is close to the given one."""
 
 
 class UserError(Exception):
@@ -46,7 +46,7 @@ def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
 
 
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
-    """The message for an unknown name: the closest valid name, if any, and all names if few."""
+    """The message for an unknown name, with the closest valid name, all valid names, or both."""
     names = list(known)
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""

@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 def inside(root: Path, *parts: str) -> Path:
-    """The path root/parts, if no part is a link or leads out of `root`, which may itself be a link.
+    """The path root/parts, if no part is a link or leads out of `root`; `root` may be a link.
 
     Raises:
         UserError: a part is not a plain name, or is a link.
@@ -141,8 +141,7 @@ def _make_one(path: Path) -> None:
         try:
             path.mkdir()
         except FileExistsError:
-            # Another process may just have created the folder, or removed whatever was in its
-            # place.
+            # Another process may just have created the folder, or removed what stood in its place.
             if os.path.lexists(path) and not is_folder(path):
                 raise UserError(f"{path} is not a folder; remove it") from None
 
@@ -194,9 +193,9 @@ def remove_unfinished_folder(folder: Path) -> None:
 
 
 def remove_plain(folder: Path, names: Iterable[str]) -> None:
-    """Remove a folder's regular files with these names, but no other entries with these names.
+    """Remove a folder's regular files that have these names, but not links or folders.
 
-    The folder is opened only once, so replacing it meanwhile has no effect.
+    The folder is opened only once, so replacing it in the meantime has no effect.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -211,7 +210,7 @@ def remove_plain(folder: Path, names: Iterable[str]) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder within the block; yield whether the lock is held.
+    """Hold a lock on a folder while the block runs; yield whether the lock is held.
 
     A lock ends with its process, however the process ends. If the file system has no locks, every
     request succeeds.
@@ -234,7 +233,7 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
 
 
 _OURS = b"lock of interp\n"
-"""Content of lock files: we never remove a file with any other content."""
+"""Content of the lock files that we create; we never remove a file with any other content."""
 
 
 def _lock(file: Path, kind: int) -> int | None:
@@ -291,7 +290,7 @@ def process_space() -> str:
 
 
 def has_ended(space: str, process: int) -> bool:
-    """Whether a process of this process space has ended; False for other spaces."""
+    """Whether a process in this process space has ended; False for a process in another space."""
     if space != process_space():
         return False
     try:
@@ -308,7 +307,7 @@ def writing(what: Path) -> Iterator[None]:
     """Turn an OSError within the block into a UserError with advice.
 
     Raises:
-        UserError: the file system refused.
+        UserError: the file system refused the operation.
     """
     try:
         yield
@@ -325,7 +324,7 @@ def reading(what: Path) -> Iterator[None]:
     """Turn an OSError within the block into a UserError.
 
     Raises:
-        UserError: the file system refused.
+        UserError: the file system refused the operation.
     """
     try:
         yield
@@ -334,12 +333,12 @@ def reading(what: Path) -> Iterator[None]:
 
 
 def reason_of(error: OSError) -> str:
-    """The operating system's message for an error, in a form that can follow a colon."""
+    """The operating system's message for an error, formatted to follow a colon."""
     return (os.strerror(error.errno) if error.errno else str(error)).lower()
 
 
 def sync(path: Path) -> None:
-    """Make the operating system write a file, or a folder's list of files, to disk."""
+    """Force the operating system to write a file, or a folder's list of files, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -189,7 +189,7 @@ class Job(Options):
 
 
 def _small_sample(prompts: PromptSet) -> str:
-    """A note if too few of the prompts are independent for any test; otherwise empty."""
+    """A note if the prompts form too few independent units for any test; otherwise empty."""
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
     return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")

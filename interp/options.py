@@ -1,6 +1,6 @@
-"""Options as data: one frozen class defines flags, YAML keys and arguments.
+"""Options as data: each field of a frozen class defines a flag, a YAML key and an argument.
 
-A field's type and docstring are its documentation everywhere. `interp.cli.fields` derives flags
+A field's type and docstring document the option in all three. `interp.cli.fields` derives flags
 from the fields; values also come from YAML (`--config`) or from arguments in Python, and records
 store them as JSON. Flags are strings; only the classes here turn them into values.
 """
@@ -90,7 +90,7 @@ class FromText:
 
 @dataclass(frozen=True)
 class Flag:
-    """Marker of a field whose flag has a different name, or that has no flag."""
+    """Marker of a field that has no flag, or whose flag has another name than the field."""
 
     name: str
     """The flag's name without dashes; for a positional value, its name in the help."""
@@ -180,13 +180,13 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
             parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
             value = tuple(dict.fromkeys(part for own in parts for part in own if part))
     elif not reads and isinstance(value, str) and is_whole_number(field.annotation):
-        # Python refuses to convert thousands of digits, but such numbers exceed every bound.
+        # Python refuses to convert thousands of digits, but a number that long exceeds every bound.
         return int(value) if re.fullmatch(r"[+-]?[0-9]{1,30}", value) else value
     return value
 
 
 def _explained(options: type[Options], error: ValidationError) -> str:
-    """The first problem, as a line that begins with the option's name."""
+    """The first problem, on one line that begins with the option's name."""
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)
@@ -218,7 +218,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
 
 
 def _whole_number(field: FieldInfo, beyond: str) -> str:
-    """The expected value; `beyond` is the violated bound, for options without declared bounds."""
+    """The expected value; `beyond` describes the violated bound if the option declares no range."""
     least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
     most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
     bounds = f" from {least[0]} to {most[0]}" if least and most else ""

@@ -9,7 +9,7 @@ from typing import Any
 from interp.errors import UserError, described, one_line, unknown
 
 OWN_PACKAGES = ("interp", "interp_probes", "interp_experiments")
-"""The packages of this project."""
+"""The Python packages that belong to this project."""
 
 SYSTEMS = "interp.systems"
 """Entry points of this group refer to instances of `interp.prompts.systems.System`."""
@@ -42,7 +42,7 @@ def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
 
 
 def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:
-    """The object of the entry point with this name.
+    """Load the object that the entry point with this name refers to.
 
     Args:
         group: group of entry points.
@@ -51,11 +51,11 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
         base: the required base class of the object, if any.
 
     Raises:
-        UserError: no plugin of this name is installed, or it cannot be loaded or is not a `base`.
+        UserError: no plugin of this name is installed, it cannot be loaded, or it is not a `base`.
     """
     points = plugins(group)
     if not isinstance(name, str):
-        raise UserError(f"the name of a {kind} is {described(name)}; expected a text")
+        raise UserError(f"the name of a {kind} is {described(name)}; expected a string")
     if name not in points:
         raise UserError(unknown(kind, name, points))
     found = loaded(points[name])

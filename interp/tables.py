@@ -17,8 +17,7 @@ Row = dict[str, Any]
 """One row, by column name; a missing column is null."""
 
 NO_GAP = 1e-3
-"""Smallest difference between the metrics of a pair, in logits, for which `normalized` is not null.
-"""
+"""Smallest difference in logits between a pair's two metrics at which `normalized` is defined."""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -29,9 +28,9 @@ def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: st
     Args:
         name: name of the column.
         type_: type of its values.
-        text: short description of the content, and when it is null.
+        text: short description of the values, and of the cases in which they are null.
         unit: unit of the numbers, required for numeric columns.
-        sign: meaning of a positive number, if numbers may be negative.
+        sign: what a positive number means, if numbers may be negative.
     """
     notes = {"description": text, "unit": unit, "sign": sign}
     return pa.field(name, type_, metadata={key: value for key, value in notes.items() if value})
@@ -46,7 +45,7 @@ def table(text: str, *columns: pa.Field) -> pa.Schema:
 
 
 def note(described: pa.Schema | pa.Field, key: str) -> str:
-    """The description of a table or column, or a column's unit or sign; empty if missing."""
+    """The description of a table or column, or a column's unit or sign; empty if there is none."""
     value: bytes = (described.metadata or {}).get(key.encode(), b"")
     return value.decode()
 
@@ -54,26 +53,26 @@ def note(described: pa.Schema | pa.Field, key: str) -> str:
 MODEL = column("model", TEXT, "name of the model")
 PROMPT_ID = column("prompt_id", TEXT, "the prompt, as in the prompts table")
 PAIR_ID = column("pair_id", TEXT, "the pair, as in the prompts table")
-ERROR = column("error", TEXT, "reason why there are no numbers; empty if there is no error")
+ERROR = column("error", TEXT, "the reason why the numbers are missing; empty if there is no error")
 POSITION = column("position", INTEGER, "position of the token in the prompt", "tokens, from 0")
-SEGMENT = column("segment", TEXT, "the segment; `template` for tokens outside all segments")
+SEGMENT = column("segment", TEXT, "name of the segment; `template` for tokens outside all segments")
 
 _PROMPT = MODEL, PROMPT_ID
 _SCORED = (
     *_PROMPT,
     column("method", TEXT, "the attribution method, as listed by `interp methods`"),
-    column("target", TEXT, "the attributed target: a value of `--target`"),
+    column("target", TEXT, "the target whose value is attributed, as in `--target`"),
 )
 _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
 _TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
 _ROLE = column(
-    "role", TEXT, "label within the segment; `last` or `pooled` where the answer is read"
+    "role", TEXT, "the token's label in its segment; `last` or `pooled` where the answer is read"
 )
 _LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
 
-_METHODS_SIGN = "the method's sign, as stated by `interp methods`"
+_METHODS_SIGN = "depends on the method, as `interp methods` states"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
 _TO_SOURCE = "positive where the metric moves towards its value for the source prompt"
 _FOR_ANSWER = "positive where the model prefers `answer` to `other_answer`"
@@ -97,10 +96,10 @@ _PLACE = (
     _TOKEN,
     SEGMENT,
     _ROLE,
-    column("tokens", INTEGER, "number of tokens averaged in the vector", "tokens"),
+    column("tokens", INTEGER, "number of tokens over which the vector is averaged", "tokens"),
     column("site", TEXT, "the activation, such as `resid_post`"),
     _LAYER,
-    column("head", INTEGER, "index of the head; null where the site has none", "heads, from 0"),
+    column("head", INTEGER, "index of the head; null if the site has no heads", "heads, from 0"),
 )
 _OWN_UNIT = "the model's own"
 
@@ -118,8 +117,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "predicted_probability", NUMBER, "probability of the predicted token", "probability"
         ),
-        column("answer", TEXT, "the option to which the token belongs; empty if there is none"),
-        column("correct", BOOLEAN, "whether this is the correct option"),
+        column(
+            "answer",
+            TEXT,
+            "the option to which the predicted token belongs; empty if there is none",
+        ),
+        column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
     ),
     "option_probabilities": table(
@@ -130,15 +133,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "probability that the answer begins with a token of the option",
+            "probability that the answer begins with one of the option's first tokens",
             "probability",
         ),
         _share(
             "relative_probability",
-            "share of all options' probability; null for a single option",
+            "the option's share of the probability of all options; null if there is only one",
         ),
         column(
-            "token_ids", pa.list_(INTEGER), "first tokens that count for the option", "token id"
+            "token_ids",
+            pa.list_(INTEGER),
+            "ids of the first tokens that count as the option",
+            "token id",
         ),
     ),
     "completions": table(
@@ -148,14 +154,16 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("tokens", INTEGER, "length of the generated text", "tokens"),
         column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column("answer", TEXT, "the answer found in the text; empty unless `answered`"),
+        column(
+            "answer", TEXT, "the answer found in the text; empty unless `outcome` is `answered`"
+        ),
         column("correct", BOOLEAN, "whether this is the correct answer; null if there is an error"),
         ERROR,
     ),
     "thoughts": table(
         "One row per model, prompt and draw: the thought that a model writes before its answer. "
         "`before`, `sentences` and `after`, joined in this order, are the entire text between the "
-        "prompt and the answer. Only with `--thinking on`.",
+        "prompt and the answer. Written only with `--thinking on`.",
         *_PROMPT,
         column("draw", INTEGER, "index of the thought on this prompt", "draws, from 0"),
         column("seed", INTEGER, "seed of sampling", "seed"),
@@ -179,7 +187,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             TEXT,
             "how the thought ended: `marker`, `eos` (text ended first) or `length`",
         ),
-        column("forced", BOOLEAN, "whether `--force-end` wrote the mark"),
+        column("forced", BOOLEAN, "whether `--force-end` wrote the mark that ends the thought"),
         column(
             "same_tokens",
             BOOLEAN,
@@ -187,8 +195,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column("answer", TEXT, "the answer found in `completion`; empty unless `answered`"),
-        column("correct", BOOLEAN, "whether this is the correct answer"),
+        column(
+            "answer", TEXT, "the answer found in `completion`; empty unless `outcome` is `answered`"
+        ),
+        column("correct", BOOLEAN, "whether `answer` is the correct answer"),
         ERROR,
     ),
     "soft_answers": table(
@@ -198,10 +208,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "perplexity",
             NUMBER,
-            "perplexity of the prompt as read, from its second token on",
+            "perplexity of the prompt as the model reads it, from the second token on",
             "exp(nats per token)",
         ),
-        column("prompt_tokens", INTEGER, "length of the prompt as read", "tokens"),
+        column("prompt_tokens", INTEGER, "length of the prompt as the model reads it", "tokens"),
         ERROR,
     ),
     "segment_scores": table(
@@ -212,30 +222,34 @@ SCHEMAS: dict[str, pa.Schema] = {
         SEGMENT,
         column("tokens", INTEGER, "number of tokens in the segment", "tokens"),
         column(
-            "score", NUMBER, "sum of its tokens' scores", "the method's unit", sign=_METHODS_SIGN
+            "score",
+            NUMBER,
+            "sum of the scores of the segment's tokens",
+            "the method's unit",
+            sign=_METHODS_SIGN,
         ),
         _share("share", "the segment's share of `total`; null if `total` is zero"),
         column("total", NUMBER, "sum of all absolute scores in the prompt", "the method's unit"),
         column(
             "completeness_gap",
             NUMBER,
-            "sum of scores minus the change they should explain; null if none",
+            "sum of the scores minus the change in the target that they should explain; null if "
+            "they need not add up to any change",
             "the target's unit",
-            sign="positive where the scores of the prompt add up to more than the change in the "
-            "target that they should explain",
+            sign="positive where the scores add up to more than the change they should explain",
         ),
         ERROR,
     ),
     "token_scores": table(
-        "One row per model, prompt, method, target and token. Only with `--keep-tokens`; methods "
-        "that score whole segments have no rows.",
+        "One row per model, prompt, method, target and token. Written only with "
+        "`--keep-tokens`; methods that score whole segments have no rows.",
         *_SCORED,
         POSITION,
         column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
     "tokens": table(
-        "One row per model, prompt and token. Only with `--keep-tokens`. The patches table can be "
-        "joined to it by `position`.",
+        "One row per model, prompt and token. Written only with `--keep-tokens`. The patches "
+        "table can be joined to this table by `position`.",
         *_PROMPT,
         POSITION,
         _TOKEN,
@@ -243,13 +257,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         _ROLE,
     ),
     "segment_effects": table(
-        "One row per model, prompt, kind of donor, and segment (or pair of segments). An effect is "
-        "the change in a logit difference when segments come from donors: the logit of the model's "
-        "own answer to the intact prompt minus that of another answer. Donors are other instances "
-        "of the prompt's template (`instance`) or the other side of its pair (`counterpart`). "
-        "Effects are means over donors. Rows for two segments contain only an interaction, and "
-        "rows for one segment contain all other effects. Other cells are null, and so are standard "
-        "deviations if there is only one donor.",
+        "One row per model, prompt, kind of donor, and segment (or pair of segments). The logit "
+        "difference is the logit of the model's own answer to the intact prompt minus that of "
+        "another answer, and an effect is its change when donors replace segments. Donors are "
+        "other instances of the prompt's template (`instance`) or the other side of its pair "
+        "(`counterpart`). Effects are means over donors. Rows for two segments contain only an "
+        "interaction, and rows for one segment contain all other effects. Other cells are null, "
+        "and so are standard deviations if there is only one donor.",
         *_EXCHANGED,
         column("segment", TEXT, "the segment"),
         column("other_segment", TEXT, "the second of two segments, otherwise null"),
@@ -273,29 +287,36 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
         ),
-        column("note", TEXT, "segments that no donor changes; fewer donors than requested"),
+        column(
+            "note",
+            TEXT,
+            "a remark if no donor changes the segment, or if there are fewer donors than requested",
+        ),
         ERROR,
     ),
     "thought_answers": table(
-        "One row per model, prompt, draw and reading. A reading is the answer after a thought or a "
-        "replacement of it: `direct` (as with `--thinking off`), `empty` (only the marks), `whole` "
-        "(the model's own thought), `first` (its first sentences), `mistake` (with one sentence "
-        "from the thought about another prompt; only for the first thought that ended), `placebo` "
-        "(the whole thought about another prompt) and `filler` (dots, about as many tokens). "
-        "Thoughts that never ended have no rows. `direct` has one row per prompt.",
+        "One row per model, prompt, draw and reading. A reading is the answer after a thought or "
+        "after a text that replaces it: `direct` (as with `--thinking off`), `empty` (only the "
+        "marks), `whole` (the model's own thought), `first` (its first sentences), `mistake` (with "
+        "one sentence from the thought about another prompt; only for the first thought that "
+        "ended), `placebo` (the whole thought about another prompt) and `filler` (dots, about as "
+        "many tokens). Thoughts that never ended have no rows. `direct` has one row per prompt.",
         *_PROMPT,
         column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
         column("reading", TEXT, "kind of text before the answer"),
         column(
             "sentence",
             INTEGER,
-            "number of sentences read, or of the exchanged one (`mistake`); otherwise null",
+            "number of sentences read; for `mistake`, number of the exchanged sentence, from 1; "
+            "otherwise null",
             "sentences",
         ),
         column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
-        _logits("value", "logit of the correct answer minus the logit of the other", _FOR_CORRECT),
+        _logits(
+            "value", "logit of the correct answer minus that of the other answer", _FOR_CORRECT
+        ),
         column("answer", TEXT, "the most probable option"),
-        column("correct", BOOLEAN, "whether this is the correct answer"),
+        column("correct", BOOLEAN, "whether `answer` is the correct answer"),
         ERROR,
     ),
     "thought_effects": table(
@@ -310,7 +331,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("draws", INTEGER, "number of draws in which both thoughts ended", "draws"),
         column("draws_asked", INTEGER, "number of requested draws", "draws"),
         *(
-            column(name, pa.list_(NUMBER), f"value by draw: {text}", "logits", sign=_FOR_CORRECT)
+            column(
+                name,
+                pa.list_(NUMBER),
+                f"value in each draw, for {text}",
+                "logits",
+                sign=_FOR_CORRECT,
+            )
             for name, text in (
                 ("own", "the prompt and its own thought"),
                 ("changed", "the changed prompt with the prompt's thought"),
@@ -322,7 +349,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "sentence_effects": table(
         "One row per model, prompt and sentence of the first thought that ended. Effects are "
-        "changes of the logit of the correct answer minus that of the other answer.",
+        "changes in the logit of the correct answer minus that of the other answer.",
         *_PROMPT,
         column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
         column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
@@ -330,12 +357,14 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("left_out", "change when the sentence is omitted", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
-            "change when another draw's sentence replaces it; null if all are the same",
+            "change when a different sentence from the same place in another draw replaces the "
+            "sentence; null if no draw has one",
             _SUPPORTS_CORRECT,
         ),
         _logits(
             "resampled",
-            "mean value of continuations with minus without it; null if none ended",
+            "mean value if the thought is resampled after the sentence, minus the mean value if it "
+            "is resampled from the sentence on; null if either mean is missing",
             _SUPPORTS_CORRECT,
         ),
         ERROR,
@@ -346,12 +375,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         *_EXCHANGED,
         column("segments", pa.list_(TEXT), "all segments that donors can replace"),
         column(
-            "coalition", INTEGER, "the segments that are kept; bit i stands for segment i", "bits"
+            "coalition",
+            INTEGER,
+            "the segments that are kept: bit i is 1 if segment i is kept",
+            "bits",
         ),
         column(
             "values",
             pa.list_(NUMBER),
-            "logit difference for the coalition, donor by donor",
+            "logit difference for the coalition, one for each donor",
             "logits",
             sign="positive where the model prefers `answer` of segment_effects to `other_answer`",
         ),
@@ -381,7 +413,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         _share(
             "normalized",
-            "`effect` / difference between the two metrics; null if that is nearly 0",
+            "`effect` divided by the source prompt's metric minus the base prompt's; null if this "
+            "difference is nearly 0",
             _TO_SOURCE,
         ),
         column("flipped", BOOLEAN, "whether the preferred answer changes"),
@@ -395,15 +428,24 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("corrupt_prompt_id", TEXT, "the corrupt prompt, as in the prompts table"),
         column("positive_option", TEXT, "the option whose logit counts as positive"),
         column("negative_option", TEXT, "the option whose logit counts as negative"),
-        column("base_tokens", INTEGER, "length of the base prompt as read", "tokens"),
-        column("source_tokens", INTEGER, "length of the source prompt as read", "tokens"),
-        column("first_difference", INTEGER, "tokens before the first difference", "tokens"),
-        column("unaligned_tokens", INTEGER, "base tokens without a counterpart", "tokens"),
+        column("base_tokens", INTEGER, "length of the base prompt as the model reads it", "tokens"),
+        column(
+            "source_tokens", INTEGER, "length of the source prompt as the model reads it", "tokens"
+        ),
+        column(
+            "first_difference", INTEGER, "number of tokens before the first difference", "tokens"
+        ),
+        column(
+            "unaligned_tokens",
+            INTEGER,
+            "number of tokens of the base prompt without a counterpart",
+            "tokens",
+        ),
         column("cells", INTEGER, "number of cells of the pair", "cells"),
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
         _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
         column(
-            "recognized", BOOLEAN, "whether the model prefers the correct answer to each prompt"
+            "recognized", BOOLEAN, "whether the model prefers the correct answer on both prompts"
         ),
         column("control", TEXT, "name of the control's donor; null without `--control`"),
         _logits("control_metric", "metric of the control", _FOR_POSITIVE),
@@ -442,8 +484,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         PAIR_ID,
         column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
         column("choice", TEXT, "`greedy`, from the logits upwards, or `top`, the largest effects"),
-        column("draw", INTEGER, "number of the random ranking; 0 for a method", "from 0"),
-        _share("share", "share of all edges that was chosen, before pruning"),
+        column(
+            "draw", INTEGER, "number of the random ranking; 0 if a method ranks the edges", "from 0"
+        ),
+        _share("share", "chosen edges as a share of all edges, before pruning"),
         column("edges", INTEGER, "number of edges on paths from the input to the logits", "edges"),
         _logits("metric", "clean prompt's metric with only these edges", _FOR_POSITIVE),
     ),
@@ -451,16 +495,19 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per vector (model, prompt, place, site, layer and head). A place is a token, or "
         "several tokens over which the vector is averaged; for an average, `position`, `token`, "
         "`segment` and `role` are null. A prompt with an error in `answers` has no rows. The table "
-        "exists only in the shards; the run writes its contents as `activations` and safetensors "
-        "files.",
+        "exists only in the shards; the run writes its contents to the `activations` table and "
+        "safetensors files.",
         *_PLACE,
         column(
-            "vector", pa.list_(pa.float32()), "the activation, in the order of its units", _OWN_UNIT
+            "vector",
+            pa.list_(pa.float32()),
+            "the numbers of the vector, in the order of the units",
+            _OWN_UNIT,
         ),
     ),
     "node_sets": table(
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
-        "patched from the counterpart all at once. Only with `--sets`.",
+        "patched together from the counterpart. Written only with `--sets`.",
         *_PATCHED,
         column("sites", TEXT, "the sites to which the cells belong, separated by commas"),
         column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
@@ -469,7 +516,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("metric", "base prompt's metric with the set patched", _FOR_POSITIVE),
         _share(
             "normalized",
-            "0: metric of the base prompt, 1: of the source prompt; null if nearly equal",
+            "0 for the metric of the base prompt, 1 for that of the source prompt; null if the two "
+            "are nearly equal",
             _TO_SOURCE,
         ),
     ),
@@ -498,7 +546,7 @@ PROMPTS = table(
     column(
         "weight",
         NUMBER,
-        "number of prompts in the whole data set that the prompt represents",
+        "number of prompts that this prompt represents in the whole data set",
         "prompts",
     ),
     column(FACTOR, TEXT, "level of a factor that was varied"),
@@ -514,11 +562,11 @@ PROMPTS = table(
 
 
 ACTIVATIONS = table(
-    "One row per vector that `interp activations` writes. It is row `row` of the tensor `tensor` "
-    "in the safetensors file `file`. A place is a token, or several tokens over which the vector "
-    "is averaged; for an average, `position`, `token`, `segment` and `role` are null. There is "
-    "also a column for each factor of the data; factors that share the name of another column are "
-    "only in the prompts table.",
+    "One row per vector that `interp activations` writes. The vector is row `row` of the "
+    "tensor `tensor` in the safetensors file `file`. A place is a token, or several tokens over "
+    "which the vector is averaged; for an average, `position`, `token`, `segment` and "
+    "`role` are null. There is also a column for each factor of the data; factors that share the "
+    "name of another column are only in the prompts table.",
     *_PLACE,
     column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
     column("tensor", TEXT, "tensor of a site and layer, (vectors, width), such as `resid_post.3`"),
@@ -546,7 +594,7 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
 
 
 def factors_of(prompts: "pd.DataFrame") -> list[str]:
-    """The factor columns of a prompts table: text columns other than those of `PROMPTS`."""
+    """The factor columns of a prompts table: its text columns that are not in `PROMPTS`."""
     own = [str(name) for name in prompts.columns if name not in PROMPTS.names]
     return [name for name in own if prompts[name].dtype.kind not in "iuf"]
 
@@ -558,7 +606,7 @@ def prompts_table(found: pa.Schema) -> pa.Schema:
 
 
 def _kind(field: pa.Field) -> pa.Field:
-    """The described column to which a column of the prompts table corresponds."""
+    """The column of `PROMPTS` that describes a column of a prompts table."""
     if field.name in PROMPTS.names:
         return PROMPTS.field(field.name)
     place = START if field.name.endswith("_start") else END

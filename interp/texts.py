@@ -1,4 +1,4 @@
-"""Parsers of options given as strings, one for each kind. Invalid strings raise ValueError."""
+"""Parsers for options given as strings, one for each kind. Invalid strings raise ValueError."""
 
 import math
 import re
@@ -14,7 +14,7 @@ MOST_PAIRS = 10**9
 """The largest value of --limit; `all` has no limit."""
 
 LARGEST_SEED = 2**32 - 1
-"""The largest seed that every random number generator accepts."""
+"""The largest seed that all of our random number generators accept."""
 
 MOST_WORKERS = MOST_THREADS = 1024
 
@@ -30,12 +30,11 @@ _LONGEST_NAME = 255
 """Number of bytes that file systems allow in a name."""
 
 _LONGEST_PATH = 4000
-"""Number of bytes that operating systems allow in a path, less the longest path within a folder.
-"""
+"""Number of bytes that operating systems allow in a path, minus the longest path in a folder."""
 
 
 def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
-    """A parser of a name that must be one of the known names; messages call it a `kind`."""
+    """A parser for a name that must be one of the known names; messages call the name a `kind`."""
 
     def read(text: str) -> str:
         if text not in known:
@@ -46,7 +45,7 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
 
 
 def some_of(kind: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """A parser of names, separated by commas, that must be among the known names."""
+    """A parser for names, separated by commas, that must be among the known names."""
     read_one = one_of(kind, known)
 
     def read(text: str) -> tuple[str, ...]:

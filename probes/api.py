@@ -22,7 +22,7 @@ def probe_linear(
 def probe_familiarity(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> FactFamiliarity:
-    """The probability that a model starts to state each fact; `prompts` are facts."""
+    """The probability that a model starts to state each fact; `prompts` must be facts."""
     return measured(FactFamiliarity, Familiarity(**options), model, prompts, batch_tokens)
 
 
@@ -30,5 +30,5 @@ def probe_familiarity(
 def probe_knowledge(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> KnownFacts:
-    """Whether a model completes each fact greedily; `prompts` are facts."""
+    """Whether a model's greedy completion states each fact; `prompts` must be facts."""
     return measured(KnownFacts, Knowledge(**options), model, prompts, batch_tokens)

@@ -24,7 +24,7 @@ from interp_probes.specs import Familiarity, Knowledge
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
-    Only the name given in the data set counts as the answer; as in the paper, aliases do not. If
+    As in the paper, only the name given in the data set counts as the answer, not its aliases. If
     the answer can be written with or without a leading space, the probabilities of both first
     tokens are added (`AnswerTokenizer`), and the table lists the more likely token. The
     probabilities of both spellings of the whole name are added too, because only whole names
@@ -64,7 +64,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
 def _whole_names(
     model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
 ) -> list[float]:
-    """The probability of each answer, summed over the ways to write its name."""
+    """The probability of each answer, summed over the spellings of its name."""
     if model.kind is not CAUSAL:
         return [math.nan] * len(batch.prompts)
     ways = [

@@ -9,12 +9,12 @@ from interp.report.figures.style import QUIET, house_style, legend_beside, new_a
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 2 * FEWEST
-"""Fewest prompts for which an accuracy is drawn; at least `FEWEST` clusters are needed too, so the
-figure shows what the table tests.
+"""Minimum number of prompts for drawing an accuracy. It also needs `FEWEST` clusters, so the figure
+shows what the table tests.
 """
 
 MODELS_A_ROW = 3
-"""Number of panels side by side; if there were more, they would be too small to read on a page."""
+"""Maximum number of panels side by side; more would be too small to read on a page."""
 
 _DRAWN = ("all", "failed")
 """The subsets that are drawn as lines."""
@@ -87,7 +87,7 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
     shown = rows[rows["prompts"].isin(_DRAWN) & enough]
     if shown.empty:
-        # If there is no line to draw, the panel shows the reason instead of a layer axis.
+        # If there is no line to draw, the panel shows the reason, and no layer axis.
         ax.text(
             0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
             transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,

@@ -1,12 +1,12 @@
-"""Splits a prompt set into two halves that share no entity, or no other unit, such as a pair.
+"""Splits a prompt set into two halves that share no entity (or another unit, such as a pair).
 
 1. Link: the entities of a pair of prompts (B, its A, and the wrong A) belong together.
 2. Order: walk each connected component from neighbor to neighbor. If wrong answers are a
    permutation, as in RULEBREAKERS, components are cycles, and the walk follows each cycle.
 3. Cut each component along its walk into two even parts, if this loses few pairs.
-4. Place each other component whole, starting with the largest, into the half that has fewer pairs
-   of its entity group, so that each group is in both halves. Kinds with only a few different As,
-   such as animals, stay within one half.
+4. Place each of the other components whole, starting with the largest, into the half with fewer
+   pairs of its entity group, so that each group is in both halves. Groups with only a few different
+   As, such as animals, stay within one half.
 5. While the halves of a group are too unequal, also cut the component of the group that loses the
    fewest pairs.
 6. Drop the pairs whose entities are in different halves.
@@ -20,7 +20,7 @@ from itertools import accumulate
 import pandas as pd
 
 ENTITIES = ("entity_a", "entity_b")
-"""The factors that give a pair's entities."""
+"""The factors that hold a pair's entities."""
 
 GROUP = "entity_group"
 """The factor that gives the entity group; each group should be in both halves."""
@@ -32,8 +32,8 @@ FEW = 0.1
 """Largest share of a component's pairs that a cut may lose."""
 
 EVEN_ENOUGH = 0.4
-"""Share of a group's pairs that the smaller half must have. If it has fewer, a component of the
-group that was placed whole is cut, no matter how many pairs are lost.
+"""Minimum share of a group's pairs in the smaller half. If it has fewer, a component of the group
+that was placed whole is cut, however many pairs this loses.
 """
 
 
@@ -80,10 +80,10 @@ def _half_of(entities: Iterable[str], half: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class _Component:
-    """Entities that pairs link to each other."""
+    """A set of entities that pairs link to each other."""
 
     cut: Mapping[str, int]
-    """The half in which each entity lies if the component is cut."""
+    """The half that each entity is in if the component is cut."""
     group: Hashable
     """Group of the first pair's B."""
     pairs: int
@@ -133,7 +133,7 @@ def _walks(neighbors: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half of each entity if a walk is cut where half of its pairs have been passed."""
+    """The half of each entity if a walk is cut after half of its pairs."""
     passed = list(accumulate(weights[entity] for entity in walk))
     return {
         entity: int(2 * now - weights[entity] > passed[-1])
@@ -158,7 +158,7 @@ def _halve(components: Sequence[_Component]) -> dict[str, int]:
 
 
 def _cut_well(component: _Component) -> bool:
-    """Whether a cut leaves pairs in both halves and loses few pairs; a single pair is never cut."""
+    """Whether a cut leaves pairs in both halves and loses few; a single pair is never cut."""
     return min(component.kept) > 0 and component.lost <= FEW * component.pairs
 
 

@@ -2,7 +2,8 @@
 
 1. Split the prompts into two halves that share no entity, or no other unit (`probes.halves`).
 2. Load the vectors of one model, position and layer.
-3. Cross-fit: the sign of a ridge regression of the label on one half predicts the other half.
+3. Cross-fit: fit a ridge regression of the label on one half; its sign predicts the labels of the
+   other half.
 4. Repeat this with the labels of random entity pairs swapped: this is the control task (Hewitt and
    Liang, 2019), and also a permutation test of the accuracy.
 5. Compute the accuracy on all prompts, on the recognized pairs, and on the failed pairs.
@@ -41,7 +42,7 @@ CONTROLS = 999
 """Number of draws of the control labels."""
 
 Residuals = Sequence[str | Path] | pd.DataFrame
-"""The residuals table, or files that hold it and are read layer by layer."""
+"""The residuals table, or the files that hold it, which are read layer by layer."""
 
 Vectors = NDArray[np.float32]
 Booleans = NDArray[np.bool_]
@@ -63,7 +64,7 @@ class Task:
 
 
 def held_out(prompts: pd.DataFrame, unit: str | None) -> str:
-    """The name of the unit that the two halves do not share."""
+    """The name of the unit, such as an entity, that the two halves do not share."""
     return "entity" if set(ENTITIES) <= set(prompts) else (unit or "pair")
 
 
@@ -82,7 +83,7 @@ def linear_probes(
     kind of A"): a probe cannot separate the two.
 
     Args:
-        residuals: the residuals table, or files that hold it and are read layer by layer.
+        residuals: the residuals table, or the files that hold it, which are read layer by layer.
         prompts: the prompts table, with prompt_id, pair_id and side; if it has an entity_group,
             each group is split between the halves and has its own rows.
         answers: the answers table, with model, prompt_id, correct and error.
@@ -98,11 +99,11 @@ def linear_probes(
         labels of both sides of an entity pair are swapped together at random, and control_sd is
         their standard deviation; selectivity = accuracy - control_accuracy. p is one-sided: the
         share of draws whose labels are predicted at least as well as the true labels, which are
-        included as one more draw. p_family is the same share for each draw's largest accuracy over
-        all positions and layers of the model (Westfall and Young, 1993). With fewer than ten
-        clusters, nothing is tested. n_prompts counts prompts, and n_clusters distinct Bs or units;
-        n_dropped prompts are omitted because their entities lie in different halves or their pair
-        has an error. Undefined numbers are NaN, and `note` gives the reason.
+        included as one more draw. p_family is this share if each draw counts with its largest
+        accuracy over all positions and layers of the model (Westfall and Young, 1993). With fewer
+        than ten clusters, nothing is tested. n_prompts counts prompts, and n_clusters counts
+        distinct Bs or units; n_dropped prompts are omitted because their entities lie in different
+        halves or their pair has an error. Undefined numbers are NaN, and `note` gives the reason.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals
@@ -218,7 +219,7 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
 
 
 def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
-    """The subsets by name, as masks of the prompts.
+    """The subsets of the prompts by name, as boolean masks.
 
     The subset "recognized" holds both sides of the pairs that the model answers correctly on each
     side; "failed" holds all other prompts.
@@ -232,7 +233,7 @@ def _subsets(prompts: pd.DataFrame) -> Iterator[tuple[str, Booleans]]:
 
 
 def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tuple[Numbers, str]:
-    """1 if the other half's probe predicts a label, 0 if not, NaN if undefined; and a note."""
+    """Whether the other half's probe predicts each label: 1, 0, or NaN if undefined; and a note."""
     right = np.full(labels.shape, np.nan)
     if any(len(set(labels[half == side, 0])) < 2 for side in (0, 1)):
         return right, "undefined: a half lacks one of the labels"

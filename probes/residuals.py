@@ -83,12 +83,11 @@ def _rows(
 
 
 def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
-    """The residuals table, made from residual stream vectors that were read elsewhere.
+    """The residuals table, made from vectors of the residual stream that were read elsewhere.
 
     Args:
-        vectors: the columns of the table `activation_vectors`, with one token per vector, at
-            `resid_pre` of layer 0 and at `resid_post`, as returned by
-            `interp.export.vllm.read_hidden_states`.
+        vectors: columns of the table `activation_vectors` for single tokens, at `resid_pre` of
+            layer 0 and at `resid_post`, as returned by `interp.export.vllm.read_hidden_states`.
 
     Raises:
         UserError: a vector is from another site or is an average over tokens.

@@ -17,9 +17,10 @@ from interp_probes.halves import ENTITIES
 from interp_probes.linear import held_out, linear_probes
 
 FILTERED_GROUPS = ("geographical",)
-"""Entity groups whose unknown pairs are excluded. The authors of the paper checked categorical
-pairs by hand, because models give many different correct answers, and excluded none (Appendix
-C)."""
+"""Entity groups in which pairs with facts that a model fails are excluded. For categorical pairs,
+models give many different correct answers, so the authors of the paper checked them by hand, and
+excluded none (Appendix C).
+"""
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _GROUP = "entity_group"
@@ -32,7 +33,7 @@ def _described(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_group(table: pd.DataFrame) -> list[str]:
-    """The columns of a summary: the model, and the facts' group if the system has groups."""
+    """The columns that a summary is grouped by: the model, and the facts' group if there is one."""
     return ["model", *([_GROUP] if _GROUP in table else [])]
 
 
@@ -63,7 +64,7 @@ class FactFamiliarity(Result):
         yield TableItem("familiarity", title, table, narrow=[(title, summary.reset_index())])
 
     def noted(self) -> Mapping[str, object]:
-        """Facts without a row."""
+        """The number of facts that have no row."""
         return _lacking(self.prompts, _measured(self, "familiarity"))
 
 
@@ -94,7 +95,7 @@ class KnownFacts(Result):
         yield TableItem("excluded", title, failed, narrow=[(title, listed)] if len(listed) else ())
 
     def noted(self) -> Mapping[str, object]:
-        """Facts without a row."""
+        """The number of facts that have no row."""
         return _lacking(self.prompts, _measured(self, "knowledge"))
 
 
@@ -134,7 +135,7 @@ class LinearProbes(Result):
         yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
 
     def noted(self) -> Mapping[str, object]:
-        """Shares of prompts without an answer, errors, and the reasons why probes are undefined."""
+        """Shares of prompts without an answer, errors, and why some probes are undefined."""
         everything = self._table[self._table["prompts"] == "all"]
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
@@ -149,7 +150,7 @@ class LinearProbes(Result):
 
 
 def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Headline numbers: the mean of each column over the facts, by model."""
+    """Headline numbers for each model: the mean of each column over the facts."""
     found = proportions(table, values=list(names), by=["model"], cluster="prompt_id")
     return pd.concat(
         headline(rows, names[str(measure)], value="share", n="n", unit="facts")

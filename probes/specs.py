@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from interp.prompts.source import PromptSource
 
 LAST_TOKEN = "last_token"
-"""The name of the position of the last prompt token, at which causal models predict the answer."""
+"""The name of the last position of the prompt, where causal models predict the answer."""
 
 
 class OfFacts(Spec):
@@ -96,7 +96,7 @@ class Residuals(Spec):
     """tokens to read: last_token, or the name of a segment, for its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have two sides and every segment to be read.
+        """The prompts, which must have two sides and all segments that are read.
 
         Raises:
             UserError: the number of sides is not two, or a position is not in the first prompt.

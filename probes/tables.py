@@ -13,13 +13,18 @@ FAMILIARITY = table(
     column(
         "familiarity",
         NUMBER,
-        "probability that the answer begins with one of its tokens",
+        "probability that the answer begins with one of its first tokens",
         "probability",
     ),
     column("whole_name", NUMBER, "probability of all tokens of the answer's name", "probability"),
-    column("first_token", TEXT, "the first of these tokens, as the tokenizer spells it"),
+    column("first_token", TEXT, "the more probable first token, as the tokenizer spells it"),
     column("first_token_id", INTEGER, "id of the first token in the vocabulary", "token id"),
-    column("token_ids", pa.list_(INTEGER), "first tokens that count for the answer", "token id"),
+    column(
+        "token_ids",
+        pa.list_(INTEGER),
+        "ids of the first tokens that count as the answer",
+        "token id",
+    ),
 )
 
 KNOWLEDGE = table(
@@ -28,7 +33,9 @@ KNOWLEDGE = table(
     PROMPT_ID,
     column("completion", TEXT, "greedy completion of the fact by the model"),
     column("known", BOOLEAN, "whether the completion names the expected answer"),
-    column("matched", TEXT, "the name of the answer that was found; empty if there is none"),
+    column(
+        "matched", TEXT, "the name of the answer found in the completion; empty if there is none"
+    ),
 )
 
 RESIDUALS = table(
@@ -36,7 +43,7 @@ RESIDUALS = table(
     MODEL,
     PROMPT_ID,
     column("position", TEXT, "`last_token`, or the name of a segment for its last token"),
-    column("layer", INTEGER, "0: before the first layer; l: after layer l", "layers"),
+    column("layer", INTEGER, "0 is before the first layer; l is after l layers", "layers"),
     column(
         "vector",
         pa.list_(pa.float32()),

@@ -77,7 +77,11 @@ def test_no_prompts_are_refused(call, organism):
 
 
 def test_models_of_a_run_are_names_or_loaded(pair):
-    for wrong, told in ((3, "models has 3, an int"), (["a", 3], "has 3"), ([], "models is empty")):
+    for wrong, told in (
+        (3, "models contains 3, an int"),
+        (["a", 3], "contains 3"),
+        ([], "models is empty"),
+    ):
         with pytest.raises(interp.UserError, match=told):
             interp.run(interp.Evaluate(), models=wrong, prompts=pair)
 

@@ -71,7 +71,7 @@ def test_the_columns_that_data_name_are_described_by_what_they_are():
     assert note(described, "description").startswith("One row per prompt.")
     assert [note(field, "description") for field in described] == [
         "id of the prompt; unique",
-        "number of prompts in the whole data set that the prompt represents",
+        "number of prompts that this prompt represents in the whole data set",
         "level of a factor that was varied",
         "where a segment begins in `text`",
         "where the segment ends: the first character after it",

@@ -1,4 +1,4 @@
-"""The command line: measurement commands are built from specs; other commands have a file each."""
+"""The command line: measurement commands are built from specs; the others each have a module."""
 
 import argparse
 import errno
@@ -47,7 +47,7 @@ COMMANDS = {
     "completion": "interp.cli.listings:Completion",
     "work": "interp.cli.work:Work",
 }
-"""Commands in the order of the help; `find_commands` adds those of all other entry points."""
+"""Commands in the order of the help; `find_commands` adds the commands of other entry points."""
 
 EXAMPLES = (
     "attribute --model organism/llama-shallow organism/gemma2",
@@ -72,7 +72,7 @@ LONGEST_MESSAGE = 2000
 
 @runtime_checkable
 class Command(Protocol):
-    """A command: a module or an object with these attributes. EXAMPLES is optional."""
+    """A command: a module or an object with these attributes, of which EXAMPLES is optional."""
 
     HELP: str
 
@@ -86,7 +86,7 @@ class Command(Protocol):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # Write characters as code points if the encoding, such as latin-1, lacks them.
+        # If the encoding, such as latin-1, lacks a character, write its code point.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _interrupted_by_sigterm():
@@ -108,8 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return USER_ERROR
     except BrokenPipeError:
-        # The reader of the output, such as `head`, has ended; at exit, Python would report an
-        # error.
+        # The reader of the output, such as `head`, has ended; without this, Python would report an
+        # error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except OSError as error:
@@ -210,7 +210,7 @@ def _own(place: str) -> Command:
 
 
 def _of_measurement(point: EntryPoint) -> Command | None:
-    """The command of a registered measurement, unless it has no help or belongs to a group."""
+    """The command for a registered measurement, unless it has no help or belongs to a group."""
     try:
         spec = find_spec(point.name)
     except UserError as error:
@@ -219,7 +219,7 @@ def _of_measurement(point: EntryPoint) -> Command | None:
 
 
 def _command(point: EntryPoint) -> Command:
-    """The command of another package or, if it is faulty, a command that reports the fault."""
+    """The command of another package or, if it cannot be used, a command that reports why."""
     try:
         found: Any = loaded(point)
         if not isinstance(found, Command):
@@ -239,7 +239,7 @@ class _Unusable:
         self._error = error
 
     def configure(self, parser: Parser) -> None:
-        # This command's name may also be an argument to another command.
+        # The name of one command may also be an argument to another.
         if parser.given[:1] == [self._name]:
             raise self._error
 

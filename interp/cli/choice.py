@@ -1,4 +1,4 @@
-"""Commands whose arguments are the name of a plugin, such as a study, and its options."""
+"""Commands that take the name of a plugin, such as a study, and the plugin's options."""
 
 import argparse
 from contextlib import suppress
@@ -37,7 +37,7 @@ class Choice:
         names = plugins(self.group)
         first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
         first.add_argument("--config")
-        # Until the flags are known, a flag's value looks the same as a plugin's name.
+        # Until the flags are known, the value of a flag cannot be told from a plugin's name.
         name = next((word for word in parser.given if word in names), None)
         with suppress(argparse.ArgumentError, UserError):
             arguments = first.parse_known_args(parser.given)[0]

@@ -37,8 +37,8 @@ class Compare(OptionsCommand):
     or several folders that differ only in --seed, to see the effect of the seed
     """
     models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
-    """the models a and b; for two folders, one name may serve for both (default: the only model of
-    each); for several seeds, any number of models (default: the models that all runs have)
+    """the models a and b; with two folders, one name may stand for both (default: the only model in
+    each folder); with several seeds, any number of models (default: the models that all runs have)
     """
 
     def _execute(self) -> None:
@@ -169,7 +169,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
 
 
 def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
-    """The requested models, or all that the runs share; the runs may differ only in seed."""
+    """The requested models, or all models that the runs share; the runs may differ only in seed."""
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)

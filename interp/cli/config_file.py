@@ -1,4 +1,4 @@
-"""The YAML file of options. Text that YAML readers interpret differently is rejected."""
+"""The YAML file of options. Text on which YAML readers disagree is rejected."""
 
 import re
 from collections.abc import Hashable
@@ -48,7 +48,7 @@ def config_file(file: Path) -> dict[str, Any]:
 
 
 class _AmbiguousError(ValueError):
-    """Text that YAML readers interpret differently; the message starts with the line number."""
+    """Text on which YAML readers disagree; the message starts with the line number."""
 
     def __init__(self, node: yaml.Node, what: str) -> None:
         super().__init__(f"line {node.start_mark.line + 1}: {what}")

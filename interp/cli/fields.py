@@ -51,7 +51,7 @@ class Configuration(Options):
     """The option of commands that read a YAML file."""
 
     config: Annotated[Path | None, FromText(texts.path, "FILE")] = None
-    """YAML file of options, under the names of their flags; flags override it"""
+    """YAML file of options, named like their flags; flags override it"""
 
 
 def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def options_in(
     others: Collection[str] = (),
     without: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The contents of a configuration file, under the names of options.
+    """The contents of a configuration file, by the Python names of the options.
 
     Args:
         arguments: the command line, which may name a file that sets options by their names or

@@ -17,14 +17,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
         self._examples = examples
         self.given: Sequence[str] = ()
-        """The arguments, for commands whose options depend on them."""
+        """The arguments of the command line, on which a command's options may depend."""
 
     def format_help(self) -> str:
         """The help, with the examples at the end."""
         lines = "".join(f"\n  {program()} {example}" for example in self._examples)
         return super().format_help() + (f"\nexamples:{lines}\n" if lines else "")
 
-    # argparse's overloads cannot be overridden by one signature.
+    # A single signature cannot override argparse's overloads.
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown argument here rather than in the parent."""
         given = sys.argv[1:] if args is None else list(args)
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(None, unknown(kind, str(value), action.choices))
 
     def _check_text(self, argument: str) -> None:
-        """Reject text on which argparse or the file system would fail."""
+        """Reject arguments that would make argparse or the file system fail."""
         if "\0" in argument or any("\ud800" <= letter <= "\udfff" for letter in argument):
             shown = shortened(ascii(argument))
             self.error(f"{shown} holds characters that are not valid UTF-8 text")
@@ -70,11 +70,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def with_help(message: str, program: str) -> str:
-    """A message about an option, and the command that explains it."""
+    """A message about an option, and the command whose help explains the option."""
     return f"{message}{' See' if message.endswith('?') else '; see'} {program} --help"
 
 
 def program() -> str:
-    """The way this program was started: by its own name, or as a Python module."""
+    """How this program was started: by its own name, or as a Python module."""
     as_module = Path(sys.argv[0]).parts[-2:] == ("interp", "__main__.py")
     return "python -m interp" if as_module else "interp"

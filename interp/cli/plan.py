@@ -1,4 +1,4 @@
-"""`python -m interp plan`: the differences that prompts could show, before any model is run."""
+"""`python -m interp plan`: what differences prompts can show, before any model is run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interp.statistics.power import Planned
 
 MODELS = 2
-"""Assumed number of models."""
+"""Number of models that is assumed without a pilot."""
 
 Share = Annotated[float, FromText(texts.share, "SHARE")]
 
@@ -40,14 +40,15 @@ class Plan(OptionsCommand):
     seed: Seed = 0
     """seed of the prompts"""
     pilot: Annotated[Path | None, FromText(texts.path, "DIR")] = None
-    """a run or study of the same system, from whose answers the expected values are estimated"""
+    """a run or study of the same system; its answers give the expected accuracy and correlation"""
     accuracy: Share = 0.5
-    """expected accuracy without a pilot; differences are hardest to find at 0.5"""
+    """expected accuracy if there is no pilot; differences are hardest to detect at 0.5"""
     correlation: Share = 0.8
-    """expected correlation between a model's answers about one cluster, without a pilot (0.82 is
-    the median of the packaged organisms on the default system)"""
+    """expected correlation between a model's answers about one cluster, if there is no pilot (the
+    median for the packaged organisms on the default system is 0.82)
+    """
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """number of models whose tests are corrected together (default: the models of the pilot, or 2)
+    """number of models whose tests are corrected together (default: as many as the pilot has, or 2)
     """
 
     def _execute(self) -> None:

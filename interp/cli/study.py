@@ -108,9 +108,9 @@ class Report(OptionsCommand):
     folder: Folder
     """folder of a run or a study"""
     out: Annotated[Path | None, FromText(texts.path, "FILE")] = None
-    """the page, whose folder will also hold tables/ and figures/ (default: DIR/report.html)"""
+    """the page; tables/ and figures/ are written next to it (default: DIR/report.html)"""
     embed: bool = False
-    """write a single file that includes tables/ and figures/ and can be mailed"""
+    """write a single file that can be mailed, with tables and figures embedded"""
 
     def _execute(self) -> None:
         _write(self.folder, self.out, embed=self.embed)
@@ -129,7 +129,7 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
     file = write_report(report, page.parent, page=page.name, embed=embed)
     study = study_in(folder)
     if study is not None and page == folder / PAGE:
-        study.note_report()  # so that `validate` detects changed files
+        study.note_report()  # so that `validate` detects when these files change
     echo(f"report written to {file}")
     return report
 
@@ -152,7 +152,7 @@ def _check_replaceable(page: Path) -> None:
 
 
 def _report(folder: Path) -> "Page":
-    """The report on the study in a folder or, if there is none, on the run there."""
+    """The report on the study in a folder or, if it holds no study, on the run in it."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
     from interp.measurements.spec import find_spec

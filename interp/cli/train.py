@@ -1,4 +1,4 @@
-"""`python -m interp train TASK`: train a model, which every command then accepts as --model DIR."""
+"""`python -m interp train TASK`: train a model; every command then accepts it as --model DIR."""
 
 import argparse
 import sys
@@ -33,8 +33,9 @@ class TrainOptions(Options):
     """The options that only this command has."""
 
     model: Annotated[str, FromText(model_name, "NAME")]
-    """hub name, local folder or organism/NAME; from scratch also small-encoder, small-text-to-text
-    or small-decoder"""
+    """hub name, local folder or organism/NAME; with --from-scratch, also small-encoder,
+    small-text-to-text or small-decoder
+    """
     dry_run: bool = False
     """print the number of steps and an estimate of memory without training"""
 

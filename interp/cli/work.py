@@ -1,7 +1,7 @@
 """`python -m interp work DIR NUMBER --call ID -- JOB`: take part in a running measurement.
 
-Executors start this command. The measurement is defined only by the JSON job after `--`, not by any
-file in the folder.
+Executors start this command. Only the JSON job after `--` defines the measurement, not any file in
+the folder.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""How interp judges answers, for tasks of other libraries that include this file.
+"""How interp judges answers; exported tasks for other libraries include a copy of this file.
 
-This file requires only Python. A model's answer is the option with a form that begins with the
-first token that the model writes. The answer is wrong if no option, or more than one, has a form
-that begins with the token.
+This file requires only Python. A model's answer is the option that has a surface form beginning
+with the first token that the model writes. If no option has such a form, or several do, the answer
+is wrong.
 """
 
 import json
@@ -26,7 +26,7 @@ def read_prompts(file: Path) -> list[dict[str, Any]]:
 
 
 def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
-    """The name of the only option with a form that begins with the token; empty if none has."""
+    """The only option with a form that begins with the token; empty if none or several have one."""
     written = token.strip()
     found = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
     return found[0] if written and len(found) == 1 else ""

@@ -1,4 +1,4 @@
-"""Answers of a run as Inspect logs, one per model, which `inspect view` opens.
+"""A run's answers as Inspect logs, one per model, which `inspect view` opens.
 
 A log is one JSON object (https://inspect.aisi.org.uk/eval-logs.html, version 2) with the task, the
 model, the accuracies, and a sample for each prompt with its text, the answer and the score.
@@ -21,7 +21,7 @@ from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
 
 ANSWERED = {"answers": "predicted_token", "completions": "completion"}
-"""The tables with answers, each with the column that contains the text that the model wrote."""
+"""The tables with answers, each with its column for the text that the model wrote."""
 
 SCORER = "interp"
 
@@ -30,7 +30,7 @@ _STOPPED = {"length": "max_tokens"}
 
 
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
-    """The runs with distinct answers: the first with scored answers, and those with completions.
+    """The runs whose answers differ: the first with scored answers, and all with completions.
 
     Args:
         runs: a run, or the stages of a study, by name.
@@ -69,7 +69,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
         own = None if options is None else options[options["model"] == model]
         header = _header(run, model, rows, prompts)
         parts = (header["eval"][part] for part in ("created", "task", "task_id"))
-        # Inspect lists only files whose names consist of these parts, joined by underscores.
+        # Inspect lists only files whose names have these parts, joined by underscores.
         file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")
         samples = _samples(model, rows, prompts, own, column=ANSWERED[name])
         write_whole(file, partial(_write, header=header, samples=samples))
@@ -78,7 +78,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
 
 
 def _write(file: Path, *, header: Mapping[str, Any], samples: Iterator[Mapping[str, Any]]) -> None:
-    """Write the header and then, as readers expect, the samples, one at a time."""
+    """Write the header, then the samples one at a time; readers expect this order."""
     with file.open("w", encoding="utf-8") as stream:
         stream.write(json.dumps(header, allow_nan=False).removesuffix("}"))
         stream.write(',"samples":[')

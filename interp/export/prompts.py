@@ -1,8 +1,7 @@
 """Prompts for other libraries: tasks of lm-evaluation-harness and Inspect, or Croissant 1.0.
 
-Croissant is a description of data sets for loaders and search indices (Akhtar et al., 2024). The
-accompanying README.md is a data set card, in which Hugging Face's datasets library finds the name
-of the file with the prompts.
+Croissant describes data sets for loaders and search indices (Akhtar et al., 2024). README.md is a
+data set card, which tells Hugging Face's datasets library which file has the prompts.
 """
 
 import hashlib
@@ -118,7 +117,7 @@ _CONTEXT: Mapping[str, object] = dict(
         }.items()
     )
 )
-"""The names of Croissant 1.0, in the order of its specification."""
+"""The names that Croissant 1.0 defines, in the order of its specification."""
 
 _FIELDS = {
     "prompt_id": "identifier of the prompt",
@@ -126,7 +125,7 @@ _FIELDS = {
     "side": "role of the prompt within its pair",
     "text": "text that the model reads",
     "gold": "name of the correct option",
-    "weight": "number of prompts of the whole data set that the prompt represents",
+    "weight": "number of prompts that this prompt represents in the whole data set",
 }
 
 
@@ -145,7 +144,7 @@ def described(prompts: PromptSet) -> Mapping[str, str]:
 def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
     content = lines.encode("utf-8")
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
-    factors.pop("options", None)  # the answer options, which are not text
+    factors.pop("options", None)  # answer options are not plain text
     fields = dict.fromkeys(factors, "a factor that the data set varies") | _FIELDS
     return {
         "@context": _CONTEXT,

@@ -1,12 +1,12 @@
-"""Hidden states that vLLM wrote, in the form of the vectors that `interp activations` measures.
+"""Hidden states that vLLM wrote, converted to the vectors that `interp activations` measures.
 
 vLLM writes one safetensors file per request: `token_ids` (token,) and `hidden_states` (token,
 extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 (https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
 the residual stream after l layers, before any final norm; 0 is the embedding. Layers are stored as
 the forward pass reaches them, so they are in increasing order. The files do not name their prompts:
-a file belongs to every prompt whose tokens it begins with. Only the configuration and the tokenizer
-of the model are loaded, never its weights.
+a file belongs to each prompt whose tokens are a prefix of its tokens. Only the configuration and
+the tokenizer of the model are loaded, never its weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ def unloaded(name: str, **options: Any) -> Model:
 
 
 def token_ids(model: Model, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
-    """The tokens of each prompt, by its id, to be passed to vLLM as `prompt_token_ids`.
+    """The tokens of each prompt, by prompt id, to be passed to vLLM as `prompt_token_ids`.
 
     Raises:
         UserError: a prompt cannot be tokenized, or is too long.
@@ -76,7 +76,7 @@ def read_hidden_states(
     """Read the vectors of prompts from vLLM's files.
 
     Args:
-        folder: vLLM's `shared_storage_path`, after vLLM has ended.
+        folder: vLLM's `shared_storage_path`, read after vLLM has ended.
         model: the model that vLLM ran, from `unloaded` or `load_model`.
         prompts: the prompts, every one of which must have a file.
         layers: the ids in `eagle_aux_hidden_state_layer_ids`, increasing.

@@ -1,4 +1,4 @@
-"""Cards of models and data sets, as hubs read them: metadata in YAML, then text and tables.
+"""Cards of models and data sets in the form that hubs read: YAML metadata, then text and tables.
 
 Values may come from files or from a user, so Markdown and HTML in them are escaped.
 """
@@ -20,7 +20,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
     """A card as Markdown.
 
     Args:
-        metadata: properties by which hubs filter, such as `license`; written as YAML.
+        metadata: properties that hubs filter by, such as `license`; written as YAML.
         title: the heading.
         parts: texts in Markdown and tables, by heading; parts without content are omitted. The part
             "" comes under the title.
@@ -35,7 +35,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
 
 
 def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[str, object]]:
-    """Rows with a name and a value; the name of a nested value is its path.
+    """One row for each value, with its name; nested values are named by their paths.
 
     Tables, which are lists of mappings, are omitted.
     """
@@ -48,12 +48,12 @@ def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[st
 
 
 def tables(values: Mapping[str, object]) -> dict[str, Rows]:
-    """Those of the values that are tables, by name."""
+    """The values that are tables, by name."""
     return {name: value for name, value in values.items() if _is_table(value)}  # type: ignore[misc]
 
 
 def plain(value: object) -> str:
-    """A value as one line of text without markup: up to four digits, empty for None and NaN."""
+    """A value as one line of plain text: numbers with up to four digits; None and NaN as empty."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     if isinstance(value, bool):

@@ -23,7 +23,7 @@ _WIDTH, _ROW, _MARGIN, _NODE_WIDTH = 960.0, 74.0, 92.0, 46.0
 labels, and width of a component."""
 
 _ROWS = ("kv", "h", "m")
-"""A layer's rows from the bottom: keys and values shared by heads, the heads, and the MLP."""
+"""A layer's rows from bottom to top: keys and values shared by heads, the heads, and the MLP."""
 
 _NODE = re.compile(r"a(?P<layer>\d+)\.(?P<kind>h|kv)(?P<head>\d+)(?:\.(?P<site>[qkv]))?")
 
@@ -67,9 +67,9 @@ def circuit_picture(
     """A picture of circuits of growing size.
 
     Args:
-        edges: columns writer, reader, effect (mean, in logits) and share (that of the smallest
-            circuit that contains the edge). Circuits with at most `MOST_EDGES` edges are drawn or,
-            if there are none, the smallest nonempty circuit.
+        edges: columns writer, reader, effect (mean, in logits) and share (the share of the smallest
+            circuit that contains the edge). All circuits with at most `MOST_EDGES` edges are drawn;
+            if there are none, only the smallest nonempty circuit.
         pair: rows of the prompts table with the clean and the corrupt prompt of one pair.
         group: number of heads that share a key and a value.
         name: a name that no other picture on the page has.
@@ -163,7 +163,7 @@ def _number(node: str) -> int:
 
 
 def _shared(places: Mapping[str, tuple[float, float]], group: int) -> Iterator[tuple[str, str]]:
-    """Pairs of a key-value head and a head in the picture that reads it."""
+    """Pairs of a key-value head and a head that reads it, both in the picture."""
     for kv in (node for node in places if ".kv" in node):
         layer, first = kv.partition(".")[0], _number(kv) * group
         for head in (f"{layer}.h{number}" for number in range(first, first + group)):

@@ -1,6 +1,6 @@
 """The first screen of a page: headline numbers for each model, a figure, and quotable sentences.
 
-`glance` makes the first screen of every page, so studies and single runs begin alike.
+`glance` makes the first screen of every page, so the pages of studies and single runs begin alike.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -105,8 +105,8 @@ def organisms(models: Sequence[str]) -> str:
 def extremes(numbers: pd.DataFrame, number: str) -> str:
     """A sentence about the highest and lowest values or, if they are labeled, about the largest.
 
-    If several models share an extreme value, their number replaces their names.
-    It has at most 25 words if the number's name has at most five.
+    If several models share an extreme value, the sentence counts them instead of naming them. It
+    has at most 25 words if the name of the headline number has at most five.
 
     Args:
         numbers: rows from `headline`.
@@ -116,7 +116,7 @@ def extremes(numbers: pd.DataFrame, number: str) -> str:
     if rows.empty:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
-    if (rows["label"] != "").any():  # such as the place of an effect; report only the largest
+    if (rows["label"] != "").any():  # such as the place of an effect; report only the largest value
         most = rows.iloc[int(rows["value"].abs().argmax())].to_dict()
         n = f"n = {int(most['n']):,} {most['unit']}"
         return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."
@@ -190,7 +190,7 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why_blank(numbers: pd.DataFrame) -> str:
-    """The reasons for blank cells, each given once."""
+    """The reasons why cells are blank, each given once."""
     blank = numbers[numbers["value"].isna()]
     reasons = []
     for note, rows in blank.groupby(blank["note"].replace("", "not measured"), sort=False):
@@ -204,7 +204,7 @@ def _why_blank(numbers: pd.DataFrame) -> str:
 
 
 def _cell(row: Mapping[Hashable, object]) -> str:
-    """A value with its interval, after its label."""
+    """A value with its interval, preceded by its label."""
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     return f"{row['label']} {with_interval(value, low, high)}".strip()
 

@@ -29,10 +29,12 @@ class TableItem:
     """Notes on reading the table: units, counts, undefined values and their reasons."""
     narrow: Sequence[Titled] | None = None
     """Tables that terminals and notebooks show instead, such as parts of a wide table. If empty,
-    nothing is shown; if None, the table itself is shown."""
+    they show nothing; if None, they show the table itself.
+    """
     display: pd.DataFrame | None = None
-    """What the page shows instead, such as numbers with their intervals as text, or only the
-    columns that can be compared."""
+    """The table that the page shows instead: for example, with numbers and intervals as text, or
+    only with the columns that can be compared.
+    """
 
     @property
     def on_page(self) -> pd.DataFrame:
@@ -84,7 +86,7 @@ class PictureItem:
 
 @dataclass(frozen=True)
 class PromptsItem:
-    """The prompts of a report; the page can filter them, and accuracies link to them."""
+    """The prompts of a report; readers can filter them, and accuracies on the page link to them."""
 
     title: str
     frame: pd.DataFrame
@@ -160,7 +162,7 @@ class Report:
 
 
 MOST_PROMPTS = 2000
-"""Largest number of prompts on a page; larger sets are reduced to evenly spread whole pairs."""
+"""Largest number of prompts on a page; of larger sets, it shows evenly spread whole pairs."""
 
 MOST_CHARACTERS = 2_000_000
 """Largest total number of characters in the prompts on a page."""
@@ -195,7 +197,7 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
 
 
 def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
-    """Whole pairs, with approximately as many prompts as a page shows."""
+    """Whole pairs, evenly spread, with about as many prompts as a page may show."""
     pairs = prompts["pair_id"].unique()
     characters = int(prompts["text"].str.len().sum())
     step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))

@@ -47,7 +47,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         report: the content of the page.
         folder: folder of the page, created if it does not exist.
         page: name of the page's file.
-        embed: write only the page, which then contains its tables and figures as files.
+        embed: write only the page, with the files of its tables and figures embedded in it.
 
     Raises:
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
@@ -161,11 +161,11 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
 
 
 LEAST_LETTERS = 9.0
-"""Smallest size in pixels of a figure's letters on the page; a box that is too narrow scrolls."""
+"""Smallest height in pixels of a figure's letters; a figure too wide for the page scrolls."""
 
 
 def _least_width(figure: Figure) -> float:
-    """Width in pixels at which the smallest letters of a figure are `LEAST_LETTERS` high."""
+    """Width in pixels of a figure whose smallest letters are `LEAST_LETTERS` high."""
     sizes = [
         float(text.get_fontsize())
         for text in figure.findobj(Text)
@@ -189,8 +189,9 @@ def inline_svg(svg: str, *, name: str, label: str, least: float) -> Markup:
 
     It is never narrower than `least` pixels.
 
-    Matplotlib numbers ids from one in each file, so a figure would use the clip paths and markers
-    of another figure on the same page, and its style sheet would apply to the whole page.
+    Matplotlib numbers ids from one in each file, so without unique ids, a figure would use the clip
+    paths and markers of another figure on the page, and its style sheet would apply to the whole
+    page.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(
@@ -213,7 +214,7 @@ _BIBTEX = """\
 
 @dataclass(frozen=True)
 class Provenance:
-    """Facts about all calls, from the record of a run or study."""
+    """Facts about all calls of commands, from the record of a run or study."""
 
     measured: str
     """The day, or the first and last days, in UTC."""
@@ -272,11 +273,11 @@ TERMS: Mapping[str, str] = {
     "known",
     "undefined": "a statistic without a value; the note of its row or table gives the reason",
 }
-"""The meaning of each term, and its other names on the page."""
+"""The meaning of each term, and other names for it on the page."""
 
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
-    """The general terms in a page's text and the study's own, with meanings, sorted by name."""
+    """The general terms that a page uses and the study's own, with meanings, sorted by name."""
     words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
     used = sorted(words, key=str.lower)
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)

@@ -1,6 +1,7 @@
 """Export of activations: one safetensors file per model, and an index of all vectors.
 
-1. One pass over the shards counts the vectors of each tensor; each site of each layer has a tensor.
+1. One pass over the shards counts the vectors of each tensor; there is one tensor per site and
+   layer.
 2. A second pass writes each shard's vectors at their positions, with one shard in memory at a time.
 3. The index lists the tensor and row of each vector, with its prompt's factors and answer.
 
@@ -53,7 +54,7 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Count:
-    """How many vectors one model has at a site in a layer, and from how many prompts."""
+    """How many vectors one model has at one site in one layer, and from how many prompts."""
 
     width: int
     vectors: int = 0
@@ -64,7 +65,7 @@ Counts = Mapping[Key, Count]
 
 
 class ActivationVectors(Result):
-    """The vectors that were read; in a run folder, also as safetensors files."""
+    """The vectors that were read; a run folder also holds them as safetensors files."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The number of vectors read at each site."""
@@ -126,7 +127,7 @@ def _summary(counts: Counts) -> pd.DataFrame:
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """A writer for each file; the tensors come before the index that refers to their rows."""
+    """A writer for each file; tensors are written before the index, which refers to their rows."""
     models = run.finished_models()
     found: dict[str, partial[None]] = {}
     for model in models:
@@ -194,7 +195,7 @@ def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> 
 
 
 def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table joined with another by prompt; shared columns are taken from the first."""
+    """A table joined with another by prompt; columns that both have are taken from the first."""
     at = pc.index_in(table["prompt_id"], other["prompt_id"])
     if at.null_count:
         raise UserError(

@@ -20,7 +20,7 @@ from interp.results.result import Result, chosen, errors_by_model, summarize
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FEW_SIDES = 3
-"""Largest number of sides whose accuracies are shown next to the accuracy over whole groups."""
+"""If there are more sides than this, only the accuracy over whole groups is shown."""
 
 _PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
@@ -42,9 +42,9 @@ class Answered(Result):
         """Compare two models on shared prompts: one row for each side, and one for whole pairs.
 
         Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
-        b, with its 95% interval and p, for which clusters are the unit; the limits below and above
-        which differences are excluded; the number of pairs that only `a`, or only `b`, answers
-        correctly; and the p-value of McNemar's exact test, which treats pairs as independent.
+        b, with its 95% interval and p, both by cluster; the limits outside which differences are
+        excluded; the number of pairs that only `a`, or only `b`, answers correctly; and the p-value
+        of McNemar's exact test, which treats pairs as independent.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
@@ -63,7 +63,7 @@ class Answered(Result):
         return super(Answered, whole).report()
 
     def headline(self) -> pd.DataFrame:
-        """Accuracy over whole pairs and, if there are few sides, on each side, with intervals."""
+        """Accuracy over whole pairs, and on each side if there are few sides, with intervals."""
         prompts, cluster = self.prompts, self.cluster
         answers = self._own_answers[self._own_answers["correct"].notna()]
         sides = tuple(map(str, prompts["side"].unique()))
@@ -93,7 +93,7 @@ class Answered(Result):
         )
 
     def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows, plus a row with a note for each model without a judged answer."""
+        """The rows, plus a row with a note for each model that has no judged answers."""
         models = pd.Index(self._own_answers["model"].unique(), name="model")
         reason = "no answer was judged"
         return (
@@ -109,7 +109,7 @@ class Answered(Result):
 
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
-        """The answers from which accuracies are computed."""
+        """The answers that accuracies are computed from."""
         return self.table(self.answered, _ANSWERS)
 
     @cached_property
@@ -153,7 +153,7 @@ class Completions(Answered):
         return self.table("completions")
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy of the texts, and the share of each outcome; one row per model."""
+        """Accuracy of the texts, and how often each outcome occurred; one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
         if "thoughts" in self.measured.names():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 HEAT_MAP_PAIRS = 4
-"""Number of pairs shown token by token on a page."""
+"""Number of pairs that a page shows token by token."""
 
 
 class Attributions(Answered):
@@ -73,7 +73,7 @@ class Attributions(Answered):
         return self.segment_scores
 
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
-        """Ratios of one segment's share to another's, with one row per prompt and method.
+        """Ratios of one segment's share to another's: one row per prompt and method.
 
         Args:
             above: the segment in the numerator; by default, the one that the prompts' system
@@ -96,7 +96,7 @@ class Attributions(Answered):
         return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
-        """How each method ranks each prompt's deciding segments; empty if the data name none."""
+        """How highly methods rank each prompt's deciding segments; empty if the data name none."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
@@ -116,13 +116,13 @@ class Attributions(Answered):
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
 
-        If the prompts' system compares two segments, there is one row, with each method's ratio
-        next to the accuracies. Otherwise, there is one row per method and segment.
+        If the prompts' system compares two segments, each model has one row, with its accuracies
+        and each method's ratio. Otherwise, it has one row per method and segment.
         """
         return self.segments() if self.ratio is None else self._by_model().frame
 
     def segments(self) -> pd.DataFrame:
-        """One row per model, method and segment: mean score and share, over the prompts."""
+        """One row per model, method and segment: the means over prompts of its score and share."""
         return segment_table(self.table("segment_scores", TABLE_COLUMNS))
 
     def plot(self) -> "Figure":
@@ -211,7 +211,7 @@ class Attributions(Answered):
             yield TableItem("decisive_table", title, table, note)
 
     def headline(self) -> pd.DataFrame:
-        """Paired accuracy, with the ratios of compared segments or else the shares of segments."""
+        """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
         accuracy = super().headline()
         accuracy = accuracy[accuracy["number"] == "paired accuracy"]
         cluster = self.cluster or "pair_id"
@@ -253,7 +253,7 @@ class Attributions(Answered):
         return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem:
-        """The headline numbers as dots with intervals, without the accuracy."""
+        """The headline numbers except the accuracy, as dots with intervals."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:
@@ -288,7 +288,7 @@ class Attributions(Answered):
         return self.ratios()
 
     def _by_model(self) -> TableItem:
-        """One row per model: accuracies and, if segments are compared, ratios."""
+        """One row per model: accuracies and, if two segments are compared, their ratios."""
         if self.ratio is None:
             item = self._accuracy_item()
             name, title, table, scores = item.name, item.title, item.frame, []
@@ -309,7 +309,7 @@ class Attributions(Answered):
 
 
 def _mean_ratios(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:
-    """The ratios of means and of sums, one column per method."""
+    """Two tables, of the ratios of mean and of summed scores, with one column per method."""
     above, below = map(segment_label, ratio)
     titles = {
         "ratio": f"Mean score per token of {above} over that of {below}",

@@ -1,4 +1,4 @@
-"""Circuits: how much of a model's answer a set of edges preserves, overall and by phrasing."""
+"""Circuits: how much of a model's answer sets of edges preserve, overall and by phrasing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -32,15 +32,15 @@ most 0.999. method: the source of the effects that rank the edges; exact patches
 random is the mean of five random rankings. greedy adds edges from the logits upwards; top takes the
 largest. 95% intervals are from a bootstrap over clusters{clusters}."""
 
-_CURVE = """f by the share of edges chosen; edges: number of chosen edges on a path from the input
+_CURVE = """f by the share of edges chosen. edges: number of chosen edges on a path from the input
 to the logits."""
 
 _SPLIT = """Circuits were chosen by the effects for half of the values of {factor}: {chosen}.
 distance: how far the circuit's mean metric lies from that of the whole model, over the pairs with
 this value; in units of the mean difference between the two prompts over all pairs."""
 
-_SURVIVAL = """The smallest circuit whose distance is at most bound in every value of {factor} by
-which it was chosen ({chosen}), tested on the {tested} other values. held: number of tested values
+_SURVIVAL = """The smallest circuit whose distance is at most bound for each value of {factor} that
+it was chosen by ({chosen}), tested on the {tested} other values. held: number of tested values
 within the bound; worst: the tested value with the largest distance."""
 
 _PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. Each line
@@ -55,7 +55,7 @@ class CircuitAnswers(Result):
     question = "How closely do circuits reproduce the answers of the whole model?"
 
     def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
-        """Store the tables and, if in memory, the effects from which circuits were chosen."""
+        """Store the tables and, if in memory, the effects that the circuits are chosen by."""
         super().__init__(measured)
         self._in_memory = effects
 
@@ -74,7 +74,7 @@ class CircuitAnswers(Result):
         return self.circuits
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Areas, shares kept by size, and circuits that hold for every value of a factor."""
+        """Areas, shares f by size, and circuits that hold for all values of a factor."""
         own = self.circuits, self.pairs, self.clusters
         one_per = f", one per {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=one_per)
@@ -106,7 +106,7 @@ class CircuitAnswers(Result):
         return f"{pairs}, {models}. {meaning}"
 
     def headline(self) -> pd.DataFrame:
-        """The smallest cmd for each model, next to that of random circuits."""
+        """The smallest cmd for each model, next to the cmd of random circuits."""
         table = self._areas
         is_random = table["method"] == "random"
         parts = [
@@ -136,7 +136,7 @@ class CircuitAnswers(Result):
         yield from others
 
     def effects(self, model: str) -> pd.DataFrame:
-        """The effects from which circuits were chosen: pair_id, method, writer, reader, effect.
+        """The effects that circuits were chosen by: pair_id, method, writer, reader, effect.
 
         Raises:
             UserError: the run of `edges` that contains the effects was moved or deleted.
@@ -163,7 +163,7 @@ class CircuitAnswers(Result):
 
     @cached_property
     def _chosen(self) -> list[str]:
-        """The values of the split factor whose effects were used to choose the circuits."""
+        """The values of the split factor for which effects were used to choose the circuits."""
         factor = self._factor
         if factor is None:
             return []
@@ -171,7 +171,7 @@ class CircuitAnswers(Result):
         return sorted(self.effects(models[0])[factor].unique())
 
     def _split(self) -> Iterator[TableItem]:
-        """The circuits under each value of the split factor; nothing without a split."""
+        """How the circuits do on each value of the split factor; empty without a split."""
         factor = self._factor
         if factor is None:
             return
@@ -189,7 +189,7 @@ class CircuitAnswers(Result):
         yield TableItem("split_table", f"Circuits by {factor}", distances, note, narrow=())
 
     def draw(self, model: str | None = None) -> "Display":
-        """Draw a model's greedy circuits by layer, for a notebook, with a selectable size.
+        """Draw a model's greedy circuits by layer, for a notebook; readers can choose their size.
 
         Args:
             model: name of the model; by default, the first.
@@ -210,7 +210,7 @@ class CircuitAnswers(Result):
                 yield self._picture(str(model), f"circuit-{number}")
 
     def _picture(self, model: str, name: str) -> PictureItem:
-        """A picture of the circuits chosen by exact effects or, failing that, the first method."""
+        """A picture of the circuits chosen by exact effects or, without these, the first method."""
         from interp.circuits.choice import greedy_members  # imports torch
         from interp.report.circuit_picture import circuit_picture
 

@@ -89,7 +89,7 @@ class EdgeEffects(Result):
         return self.edges
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """The edges with the largest effects, and estimates compared with exact effects."""
+        """Tables of the edges with the largest effects, and of estimates against exact effects."""
         table, cluster = self._effects, self.cluster
         note = _EDGES.format(clusters=f", one per {cluster}" if cluster else "", shown=_SHOWN)
         both = table["direction"].nunique() > 1
@@ -144,7 +144,7 @@ class EdgeEffects(Result):
     @cached_property
     def _effects(self) -> pd.DataFrame:
         edges = self.edges
-        # Only checked pairs have exact effects, so their mean is not a mean over all pairs.
+        # Only checked pairs have exact effects, so the mean exact effect is not over all pairs.
         if self._guarantee is not None:
             edges = edges[edges["method"] != "exact"]
         return edge_table(edges, self.clusters)
@@ -155,7 +155,7 @@ class EdgeEffects(Result):
         return level if isinstance(level, float) else None
 
     def _bounds(self) -> Iterator[TableItem]:
-        """Bounds on the errors of the estimates; nothing if there is no guarantee."""
+        """Bounds on the errors of the estimates; empty without --guarantee."""
         level = self._guarantee
         if level is None:
             return
@@ -177,7 +177,7 @@ class EdgeEffects(Result):
         return "no effect" if sample is None else f"none of {sample} edges drawn at random"
 
     def _components(self) -> Iterator[TableItem]:
-        """Variance across phrasings; nothing if there are fewer than two phrasings."""
+        """Variance across phrasings; empty if there are fewer than two phrasings."""
         prompts = self.prompts
         if PHRASING not in prompts or prompts[PHRASING].nunique() < 2:
             return

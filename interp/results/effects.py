@@ -22,7 +22,7 @@ class SegmentEffects(Result):
     question: ClassVar[str] = "How much does each segment change the answer, in logits?"
 
     def headline(self) -> pd.DataFrame:
-        """Mean Shapley values, in logits, of the segments for which they are largest."""
+        """Mean Shapley values, in logits, of the segments with the largest effects."""
         effects = self.table("segment_effects", EFFECT_COLUMNS)
         effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
         effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]

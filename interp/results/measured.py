@@ -42,7 +42,7 @@ class About:
 
     @cached_property
     def cluster(self) -> str | None:
-        """The factor that groups dependent prompts, such as their entity, if any."""
+        """The factor whose values group dependent prompts, such as their entity, if any."""
         return dependence_factor(self.system)
 
 
@@ -67,7 +67,7 @@ class MeasuredTables(ABC):
 
     @abstractmethod
     def rows(self, name: str) -> Sequence[Path] | pd.DataFrame:
-        """The files that contain a table, because it may be large; in memory, the table itself."""
+        """The files of a table, which may be large; for a result in memory, the table itself."""
 
     @abstractmethod
     def _parts(
@@ -86,12 +86,12 @@ class MeasuredTables(ABC):
             filters: column, operator ("==", "!=" or "in") and value of the rows to read.
 
         Raises:
-            UserError: there is no such table, or a file of it is damaged.
+            UserError: there is no such table, or one of its files is damaged.
         """
         ids = self._counted
         if ids is None:
             yield from self._parts(name, columns, filters)
-        elif name == "prompts":  # a run folder reads this table whole
+        elif name == "prompts":  # run folders have no filters for this table
             yield from (p[p["prompt_id"].isin(ids)] for p in self._parts(name, columns, filters))
         else:
             yield from self._parts(name, columns, [*(filters or ()), ("prompt_id", "in", ids)])
@@ -106,7 +106,7 @@ class MeasuredTables(ABC):
         """A table, optionally restricted to given columns or prompts.
 
         Raises:
-            UserError: there is no such table, or a file of it is damaged.
+            UserError: there is no such table, or one of its files is damaged.
         """
         filters = None if prompts is None else [("prompt_id", "in", list(prompts))]
         parts = list(self.parts(name, columns, filters=filters))
@@ -141,7 +141,7 @@ class InFolder(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """What the run's record says about the measurement and its prompts."""
+        """The description of the measurement and its prompts, from the run's record."""
         run = self.run.record.run
         known = run.decisive
         decisive = Decisive(known.factor, tuple(known.among)) if known else None
@@ -152,7 +152,7 @@ class InFolder(MeasuredTables):
         return self.run.tables()
 
     def models(self) -> list[str]:
-        """The models in the record, including those not yet begun."""
+        """The models in the record, including models not yet begun."""
         return list(self.run.record.models)
 
     def _parts(
@@ -166,7 +166,7 @@ class InFolder(MeasuredTables):
         return self.run.rows(name)
 
     def size(self, name: str) -> int:
-        """The number of rows in the shards, counted in a single column."""
+        """The number of rows in the shards; only one column is read."""
         tables = {"prompts": {"prompt_id": ""}}
         for record in self.run.models().values():
             tables |= record.tables
@@ -200,7 +200,7 @@ class InMemory(MeasuredTables):
 
     @cached_property
     def about(self) -> About:
-        """What the spec and the prompts say about the measurement."""
+        """The description of the measurement, from the spec and the prompts."""
         spec, own = self._spec, self._prompts
         return About(spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
 

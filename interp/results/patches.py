@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
 1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
-pairs. control: patches from the prompt about different entities with the same correct answer, which
+pairs. control: patches from a prompt about different entities with the same correct answer, which
 show the effect of mixing two prompts; beyond control: the counterpart's effect minus that of the
 control."""
 
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
-run. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
+run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
 probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
 random choices of checked pairs, it holds for at least the share covered_low of the unchecked pairs
 of this run. bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs
@@ -61,7 +61,7 @@ between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the m
 prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
-"""The columns of `patches` whose value is the same throughout a heat map."""
+"""The columns of `patches` that have a single value in each heat map."""
 
 _TERMINAL = 79
 _NUMBER = 8
@@ -111,7 +111,7 @@ class Patches(Result):
 
         Args:
             value: effect, over all pairs, or recovered, over pairs that the model recognizes.
-            which: values of the summary's columns, such as model, site and head; by default, each
+            which: values for columns of the summary, such as model, site and head; by default, each
                 column's first value.
 
         Raises:
@@ -141,11 +141,11 @@ class Patches(Result):
         return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
 
     def asked(self) -> Iterator[pd.DataFrame]:
-        """The patches of every cell, by the requested method, in parts.
+        """The patches of every cell by the requested method, in parts that fit into memory.
 
-        Cells verified after an estimate are omitted, since only large estimates are verified.
+        Exact effects that verify an estimate are omitted, since only large estimates are verified.
         """
-        # A study or a call from Python may have used the defaults, which are not recorded.
+        # A study or a call from Python may have used default values, which are not recorded.
         method = str(self._parameters.get("estimate") or "exact")
         return self.measured.parts("patches", filters=[("method", "==", method)])
 
@@ -216,7 +216,7 @@ class Patches(Result):
         return effect_table(self.asked(), self._clustered(), cluster="cluster")
 
     def _clustered(self) -> pd.DataFrame:
-        """The pairs, with a column `cluster`: the system's factor, or each pair by itself."""
+        """The pairs, with a column `cluster`: the system's factor, or otherwise the pair."""
         pairs, factor = self.pairs, self.cluster
         if factor is None:
             return pairs.assign(cluster=pairs["pair_id"])
@@ -224,7 +224,7 @@ class Patches(Result):
         return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """Heat maps per model, site and head: layers by roles, and by the tokens of one pair."""
+        """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
         for _, rows in grouped(self._effects, _PANEL):
             yield _figure("layers_by_roles", rows)
         items: dict[str, FigureItem] = {}
@@ -295,7 +295,7 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
 
 
 def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
-    """A table that the terminal shows without constant columns of options or empty notes."""
+    """A table; on the terminal, option columns with a single value and empty notes are left out."""
     asked = ("direction", "source", "sites", "level")
     said = [column for column in asked if column in table and table[column].nunique() == 1]
     if "note" in table and (table["note"] == "").all():
@@ -326,9 +326,9 @@ def _file_name(*parts: str) -> str:
 
 
 def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
-    """The rows with the requested values in some columns, and with one value in each other column.
+    """The rows with the requested values and, in each of the other columns, a single value.
 
-    That value is the counterpart for `source`, and otherwise the first in the table.
+    In `source`, that value is the counterpart; in each other column, the first in the table.
 
     Raises:
         UserError: a column is unknown, or no row has one of the values.
@@ -351,7 +351,7 @@ def _head(rows: pd.DataFrame) -> int | None:
 
 
 def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables for a terminal: effects for all pairs, recovered shares for recognized pairs.
+    """Titled tables for a terminal: effects over all pairs, recovered shares over recognized pairs.
 
     Rows are roles and columns are layers; each table has as many layers as fit side by side.
     """

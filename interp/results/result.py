@@ -1,4 +1,4 @@
-"""A result: the tables of a measurement, and the single definition of how they are displayed.
+"""A result: the tables of a measurement, with the only definition of how they are displayed.
 
 `items` derives small tables and figures from the measured tables. They are printed on the terminal
 (`report.console.print_items`), written to a run's folder as CSV and PNG files (`write_files`), and
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 ERRORS_SHOWN = 3
-"""Number of errors shown for a model, starting with the most frequent."""
+"""Number of different errors shown for a model, starting with the most frequent."""
 
 _R = TypeVar("_R", bound="Result")
 
@@ -58,11 +58,11 @@ class Result:
         yield from ()
 
     def noted(self) -> Mapping[str, object]:
-        """Facts about each model that the items omit; prints a line about each problem."""
+        """Facts about each model that the items do not show; prints a line about each problem."""
         return {}
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """Writers of additional files in the run folder, by name; they read only its shards."""
+        """Writers of additional files for the run folder, by name; they read only shards."""
         return {}
 
     @property
@@ -77,19 +77,19 @@ class Result:
 
     @property
     def cluster(self) -> str | None:
-        """The factor that groups dependent prompts, such as their entity, if any."""
+        """The factor whose values group dependent prompts, such as their entity, if any."""
         return self.measured.about.cluster
 
     @cached_property
     def clusters(self) -> Mapping[str, object]:
-        """The cluster of each pair, by pair_id: the system's factor, or each pair by itself."""
+        """The cluster of each pair, by pair_id: the system's factor, or otherwise the pair."""
         factor = self.cluster
         columns = ["pair_id"] if factor is None else ["pair_id", factor]
         pairs = self.table("prompts", columns).drop_duplicates("pair_id")
         return dict(zip(pairs["pair_id"], pairs[columns[-1]], strict=True))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """A measured table, or the prompts table as "prompts".
+        """A measured table by name; "prompts" is the prompts table.
 
         Raises:
             UserError: there is no such table.
@@ -118,7 +118,7 @@ class Result:
         return {item.name: item.frame for item in self.shown if isinstance(item, TableItem)}
 
     def plot(self) -> "Figure":
-        """The first figure that the command line draws.
+        """The first of the figures that the command line draws.
 
         Raises:
             UserError: the command line draws no figure.
@@ -177,7 +177,7 @@ class Result:
         return pd.DataFrame(columns=COLUMNS)
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The item with the main result; if None, the headline numbers are drawn."""
+        """The item that shows the main result; if None, the headline numbers are drawn."""
         return None
 
     def sections(self) -> Iterator[Section]:
@@ -200,7 +200,7 @@ class Result:
         return f"{type(self).__name__}({', '.join(sizes)})"
 
     def _repr_html_(self) -> str | None:
-        # Without rows there is no summary, so the notebook shows plain text.
+        # Without rows, there is no summary to show, and the notebook falls back to plain text.
         if not self.measured.size(self.measured.names()[0]) or not self._titled:
             return None
         from interp.report.html import notebook_html
@@ -225,7 +225,7 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
 
 
 def write_files(run: RunFolder, result: Result) -> None:
-    """Write a result's files into its run folder; write additional files only if shards are new."""
+    """Write a result's files into its run folder; additional files only if there are new shards."""
     write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for name, write in result.files().items():
@@ -276,7 +276,7 @@ def summarize(
 ) -> dict[str, dict[str, object]]:
     """Each model's share of prompts without an answer, and its most frequent errors.
 
-    Prints a line about each share above zero, and about each of these errors.
+    Prints a line for each share above zero, and for each of these errors.
 
     Args:
         answers: a table with the columns model, prompt_id, answer and error.

@@ -1,4 +1,4 @@
-"""Thoughts: how much of the effect on a model's answers passes through its thoughts."""
+"""Thoughts: how much of the effect of prompts on a model's answers passes through its thoughts."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MEDIATION = """A donor replaces one segment of a prompt, or all. total: how far this moves the
-log-odds of the answer, thought included (root mean square over prompts, in logits). share: how much
-of this effect passes through the thought. share is 1 if the answer follows the thought whatever the
-premises say, and 0 if the answer follows the premises whatever the thought says. For share_own, the
-thought is exchanged under the prompt's own premises, and for share_other, under the changed
-premises. They differ if premises and thought interact; share is their mean. Brackets (_low, _high):
-95% intervals over clusters ({cluster}; donors for share_other), draws of the thought included.
-Donors of kind counterpart are the other side of the prompt's pair."""
+log-odds of the answer, including its effect through the thought (root mean square over prompts, in
+logits). share: how much of this effect passes through the thought. share is 1 if the answer follows
+the thought whatever the premises say, and 0 if the answer follows the premises whatever the thought
+says. For share_own, the thought is exchanged under the prompt's own premises, and for share_other,
+under the changed premises. They differ if premises and thought interact; share is their mean.
+Brackets (_low, _high): 95% intervals, clustered by {cluster} (by donor for share_other), which
+include the variation between draws of the thought. Donors of kind counterpart are the other side of
+the prompt's pair."""
 
 _READINGS = """The text before the answer. whole: the model's own thought. direct: no thought, as
 with thinking off. empty: only the marks of a thought. placebo: the model's thought about another
@@ -36,14 +37,15 @@ logits."""
 
 _CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
 et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
-draws whose answer no longer changes from here on. A model whose thought only explains an answer
-that it already has is decided at 0."""
+draws whose answer no longer changes from here on. If a thought only explains an answer that the
+model already has, decided is 1 from the start."""
 
-_SENTENCES = """How much a first, middle or last sentence supports the model's own answer in logits,
-by three definitions. left_out: the sentence is removed. exchanged: it is replaced by the sentence
-at the same place in another draw. resampled: thoughts resampled after it are compared with thoughts
-resampled from it on. mistake: share of answers that change if the sentence comes from the thought
-about another prompt (Lanham et al. 2023, without rewriting the rest)."""
+_SENTENCES = """How much a first, middle or last sentence supports the model's own answer, in
+logits, by three definitions. left_out: the sentence is removed. exchanged: it is replaced by the
+sentence at the same place in another draw. resampled: thoughts that are resampled after the
+sentence are compared with thoughts that are resampled from the sentence on. mistake: share of
+answers that change if the sentence comes from the thought about another prompt (Lanham et al. 2023,
+without rewriting the rest)."""
 
 _GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
 are compared, so a single group may stand out by chance."""
@@ -56,13 +58,13 @@ _HEADLINES = {
     "direct": "accuracy without a thought",
     "filler": "accuracy after filler",
 }
-"""Headline numbers by reading."""
+"""The names of headline numbers, by reading."""
 
 _UNIT = "prompts"
 
 
 class ThoughtEffects(Result):
-    """The effects of thoughts on models' answers."""
+    """The effects of models' thoughts on their answers."""
 
     question = "Do answers come from the premises or from the thought?"
 
@@ -76,7 +78,7 @@ class ThoughtEffects(Result):
         return self.effects
 
     def mediation(self) -> pd.DataFrame:
-        """One row per model, kind of donor, and segment: the total effect and mediated shares."""
+        """One row per model, kind of donor, and segment: total effect and mediated shares."""
         return mediation_table(self._products, self.prompts, cluster=self._cluster)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
@@ -244,7 +246,7 @@ def _meaning(row: Mapping[Hashable, Any]) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share as a percentage; estimates outside 0 to 1 are clipped."""
+    """A share as a percentage; estimates below 0 or above 1 are clipped."""
     return _end(min(max(share, 0.0), 1.0))
 
 
@@ -254,7 +256,7 @@ def _end(share: float) -> str:
 
 
 def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
-    """The key columns, and each estimate with its interval in brackets."""
+    """The key columns, followed by each estimate with its interval in brackets."""
     shown = table[list(keys)].copy()
     for name in names:
         columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
@@ -275,7 +277,7 @@ def _short(number: float) -> str:
 
 
 def _shares(table: pd.DataFrame) -> "Axes":
-    """Draw the mediated share of each segment, with a point for each model."""
+    """Draw the mediated share of each segment, with one point per model."""
     from interp.report.figures.points import interval_points
 
     own = table[table["donor_kind"] == "instance"]

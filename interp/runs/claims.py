@@ -1,9 +1,9 @@
-"""Workers' claims on shards, which prevent most shards from being measured twice.
+"""Workers' claims on shards, which keep workers from measuring most shards twice.
 
-A worker claims a shard by creating a file that must not exist yet. A claim is void once its process
-has ended, or once an observer has seen it for longer than a shard should take (by the observer's
-monotonic clock). Claims merely save work, since two workers that measure the same shard write
-identical numbers.
+A worker claims a shard by creating a file, which fails if the file exists. A claim is void once its
+process has ended, or once another process has seen it for longer than a shard should take (on that
+process's monotonic clock). Claims only save work, since two workers that measure the same shard
+write identical numbers.
 """
 
 import os
@@ -43,7 +43,7 @@ class Claims:
 
     @contextmanager
     def take(self, shard: str) -> Iterator[bool]:
-        """Claim a shard within the block; yield whether the claim succeeded."""
+        """Claim a shard while the block runs; yield whether the claim succeeded."""
         try:
             yield self._claim(shard)
         finally:
@@ -70,7 +70,7 @@ class Claims:
         return now - since <= max(PATIENCE, MULTIPLE * self.longest)
 
     def all(self) -> list[str]:
-        """The claimed shards, including those with void claims."""
+        """The shards with a claim, even a void one."""
         names = files.names_in(self.run.joinpath(*self.within))
         return [name for name in names if re.fullmatch("[0-9a-f]{32}", name)]
 

@@ -41,29 +41,29 @@ from interp.runs.workers import (
 )
 
 POLL = 1.0
-"""Seconds between two checks on other workers' progress."""
+"""Number of seconds between two checks on other workers' progress."""
 
 PATIENCE = 10.0
-"""Seconds that workers are given to exit by themselves once everything is measured."""
+"""Number of seconds that workers have to exit by themselves once everything is measured."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Measurements, and the folders for their results."""
+    """What to measure, and the folders for the results."""
 
     folder: Path
-    """The folder of the whole plan, with the records of the workers."""
+    """The folder for the whole plan, with the workers' records."""
     stages: Mapping[Path, Stage]
     """The stages by run folder."""
     models: Mapping[str, FoundModel | Model]
-    """The models by name, loaded or found; found models are loaded one at a time."""
+    """The models by name: loaded, or only located on disk; the latter are loaded one at a time."""
     loading: Loading = field(default_factory=Loading)
     computing: ComputeOptions = field(default_factory=ComputeOptions)
     command: str | None = None
     """The command line, for the record; None for a call from Python."""
     call: str = field(default_factory=lambda: token_hex(6))
-    """Id that distinguishes this call's records and workers from those of other calls on the same
-    folder.
+    """Id that distinguishes the records and workers of this call from those of other calls on the
+    same folder.
     """
 
     def origin(self, name: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Plan:
         return origin
 
     def load(self, name: str) -> Model:
-        """The model with this name, loaded if only its files were found so far."""
+        """The model with this name; if it is not in memory yet, it is loaded."""
         model = self.models[name]
         return model if isinstance(model, Model) else load(model, self.loading, self.computing)
 
@@ -111,10 +111,10 @@ class Plan:
         )
 
     def withdraw(self, runs: Sequence[Run]) -> None:
-        """Undo what a failed call has prepared but not used.
+        """Undo the preparations of a call that has failed.
 
-        Remove its folders if it created all of them and measured nothing in any. Otherwise, remove
-        from their records the models that no command has begun.
+        If it created all of its folders and measured nothing in them, remove the folders.
+        Otherwise, remove the models that no command has begun from the folders' records.
         """
         if all(run.gives_way() for run in runs):
             with suppress(OSError):
@@ -133,7 +133,7 @@ class Plan:
 
 
 def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
-    """Load a found model for measurement."""
+    """Load a located model for measurement."""
     model = load_found(found, loading)
     set_threads(model, computing.threads)
     if computing.thoughts is not None:
@@ -185,7 +185,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
     Args:
         plan: the plan to execute.
         execution: where to measure; by default, in this process.
-        job: what workers in other processes measure, as JSON.
+        job: the job as JSON, for workers in other processes.
 
     Raises:
         UserError: the plan or a worker failed, or workers ended before everything was done.
@@ -294,7 +294,7 @@ def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
 
 
 def _wait(workers: Sequence[Worker]) -> None:
-    """Wait for workers that have nothing left to do, and stop any that hang."""
+    """Wait for the workers to exit once everything is measured, and stop any that hang."""
     end = time.monotonic() + PATIENCE
     while any(worker.running() for worker in workers) and time.monotonic() < end:
         time.sleep(POLL / 10)

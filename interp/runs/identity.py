@@ -1,4 +1,4 @@
-"""Everything that a run's numbers depend on, and whether a folder contains exactly that run.
+"""Everything that a run's numbers depend on, and checks that a folder contains the same run.
 
 The code is recorded as a hash of the modules that measure and all their imports, so other modules,
 such as those that draw figures, may change between calls on a folder.
@@ -20,14 +20,14 @@ from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import ModelRecord, RunIdentity, column_types
 
-if TYPE_CHECKING:  # these modules import torch, which `status` and `validate` do not need
+if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
     from interp.measurements.core import Measurement
     from interp.measurements.spec import Spec
 
 
 @cache
 def code_version(modules: tuple[str, ...]) -> str:
-    """A hash of the source of modules and of everything that they import from their own packages.
+    """A hash of the source of modules and of all that they import from interp and their packages.
 
     A module without a file, such as a notebook, is hashed by its name.
     """
@@ -56,7 +56,7 @@ def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
     file = _file(module)
     tree = ast.parse(b"" if file is None else file.read_bytes())
     for name in _names(tree):
-        # A name defined inside a module is not a module.
+        # Skip names that are defined inside a module and are not modules themselves.
         if _package(name) in packages and _file(name) is not None:
             yield name
 
@@ -95,7 +95,7 @@ def _file(module: str) -> Path | None:
 
 
 _SELECTION = ("pairs", "spread_seed")
-"""Keys that describe prompts selected by a limit."""
+"""Keys of `RunIdentity.data` that depend on which prompts the limit selects."""
 
 
 def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
@@ -182,8 +182,7 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
 def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool:
     """Check that a run is the one in a folder, possibly with a larger limit.
 
-    Returns:
-        Whether the run has a larger limit.
+    Returns: Whether the run has a larger limit.
 
     Raises:
         UserError: the run differs, or has a smaller limit.

@@ -1,7 +1,7 @@
 """The end of a command on a run: merging the shards into tables, and recording the results.
 
-Only one command at a time does this in a folder; it does so for all finished models, whichever
-command measured them.
+Only one command at a time does this in a folder. It includes all finished models, even those that
+other commands measured.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,17 +22,16 @@ class Merged:
     """A run whose tables have just been merged."""
 
     run: RunFolder
-    """The current run, including the models of other commands."""
+    """The run as it is now, including models that other commands added."""
     summary: Mapping[str, object]
-    """Remarks about each model that do not appear in the tables."""
+    """Remarks about each model that the tables do not show."""
 
 
 @contextmanager
 def merging(folder: Path) -> Iterator[Merged]:
-    """Merge the tables of all finished models, and keep them unchanged within the block.
+    """Merge the tables of all finished models; no other command changes them during the block.
 
-    The CSV files that the block writes into the folder and the summary that it sets are added to
-    the record.
+    At the end, the record lists the CSV files that the block wrote, and the summary that it set.
     """
     run = RunFolder.read(folder)
     with locked(folder, "tables"):
@@ -47,7 +46,7 @@ def merging(folder: Path) -> Iterator[Merged]:
 
 
 def _merge_tables(run: RunFolder) -> dict[str, str]:
-    """Join the shards of finished models into one file per table, unless this was done before.
+    """Join the shards of finished models into one file per table, unless the files are up to date.
 
     Returns:
         The finished models, each with a hash of its shards.
@@ -79,7 +78,7 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
         ]
         noted = {"summary": dict(summary), "files": files, "merged": merged, "history": history}
         same = all(getattr(record, name) == value for name, value in noted.items())
-        # A call that finds nothing to do leaves the record unchanged.
+        # If a call found nothing to do, leave the record unchanged.
         return {} if same and record.finished else {**noted, "finished": now()}
 
     run.change(changes)

@@ -1,4 +1,4 @@
-"""Options for carrying out a run: settings of each process, and the number of processes."""
+"""Options for carrying out a run: the settings of each process, and the number of processes."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ class ComputeOptions(Options):
     thoughts: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
     """folder of a run of generate --thinking on; answers are read after its thoughts"""
     threads: Threads = None
-    """threads of a process on the CPU (default: one for small models, otherwise one per core or
+    """CPU threads of each process (default: one for small models, otherwise one per core or
     OMP_NUM_THREADS)
     """
     batch_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] | None = None
@@ -25,7 +25,7 @@ class ComputeOptions(Options):
     32768 on a GPU, or 8192 for attribution)
     """
     fail_on_error: Annotated[float, Field(ge=0, le=1), FromText(texts.share, "SHARE")] = 0.1
-    """stop when more than this share of a model's prompts has an error"""
+    """stop if more than this share of a model's prompts have errors"""
 
 
 class ExecutionOptions(Options):
@@ -46,4 +46,4 @@ class ExecutionOptions(Options):
     slurm_options: tuple[Annotated[str, FromText(texts.slurm_option, "K=V")], ...] = ()
     """options of the SLURM jobs, such as partition=gpu, time=4:00:00, mem=64GB, gpus-per-node=1"""
     retry_errors: bool = False
-    """measure shards with errors from an earlier call again"""
+    """measure shards that had errors in an earlier call again"""

@@ -1,7 +1,7 @@
 """The records of run folders, each with a schema; a file that violates its schema is rejected.
 
-Names and ids in records become file names, so they must match the patterns that this program's own
-names follow.
+Names and ids in records become file names, so they must match the patterns of the names that this
+program creates.
 """
 
 import os
@@ -56,7 +56,7 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 FORMAT: Final = 2
-"""Version of the run folder format, which the first version did not record."""
+"""Version of the run folder format; the first version of the format did not record it."""
 
 
 class Record(BaseModel):
@@ -77,14 +77,14 @@ class Call(Record):
     models: list[ModelName]
     started: Text
     finished: Text | None = None
-    """Time when the call's tables were written; None if the call is under way or never finished."""
+    """Time when the call wrote its tables; None if the call is still running or never finished."""
     versions: dict[str, Text]
     peak_memory_bytes: dict[str, Count] = {}
-    """The largest peak memory of any of the call's workers, by device."""
+    """The largest peak memory among the call's workers, by device."""
 
 
 class DecisiveRecord(Record):
-    """How prompts name their deciding segments: `interp.prompts.prompt_set.Decisive`."""
+    """How prompts name their deciding segments (`interp.prompts.prompt_set.Decisive`)."""
 
     factor: Text
     among: Annotated[list[Text], Field(min_length=1)]
@@ -112,7 +112,7 @@ class RunIdentity(Record):
 
 
 class FolderRecord(Record):
-    """The record that makes a folder a run or a study."""
+    """The record whose presence makes a folder a run or a study."""
 
     format: Literal[2] = FORMAT
 
@@ -129,7 +129,7 @@ class RunRecord(FolderRecord):
     merged: dict[ModelName, Hash] = {}
     """The models in the tables, each with a hash of its shards."""
     summary: dict[str, JsonValue] = {}
-    """Remarks about each model that do not appear in the tables."""
+    """Remarks about each model that the tables do not show."""
     unmerged: list[TableName] = []
     """Tables that exist only in the shards."""
     files: dict[ResultFile, Hash]
@@ -183,7 +183,7 @@ class Manifest(Record):
     """Number of prompts, or of pairs if pairs are measured."""
     errors: Count
     example: str | None
-    """One of the error messages; None without errors."""
+    """One of the error messages; None if there are no errors."""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     files: dict[TableFile, Hash]
 
@@ -252,7 +252,7 @@ def write_record(file: Path, record: Record) -> None:
 
 
 def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
-    """A copy of a record with some fields changed, checked like any other record."""
+    """A copy of a record with some fields changed, validated against the record's schema."""
     return type(record).model_validate({**dict(record), **changes})
 
 
@@ -266,7 +266,7 @@ _PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow"
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
-    """The names and types of a table's columns, in the form used in records."""
+    """The names and types of a table's columns, in the form that records use."""
     return {column.name: _type_name(column.type) for column in schema}
 
 
@@ -294,7 +294,7 @@ def versions() -> dict[str, str]:
 
 
 def cluster_job() -> str | None:
-    """The SLURM job that runs this process, as SLURM's commands name it."""
+    """The id of the SLURM job that runs this process, as in SLURM's commands."""
     array, task = (os.environ.get(f"SLURM_ARRAY_{name}_ID") for name in ("JOB", "TASK"))
     return f"{array}_{task}" if array and task else os.environ.get("SLURM_JOB_ID")
 

@@ -1,11 +1,11 @@
 """Write a run folder: one measurement of one prompt set on one or more models.
 
-1. Open the folder if it is empty or contains this run; otherwise reject it.
+1. Open the folder if it is empty or contains the same run; otherwise reject it.
 2. Write the prompts; set damaged shards aside.
 3. Measure model by model, shard by shard, under claims; finished shards are kept.
 
-Several commands and workers may use one folder at the same time. Each changes run.json by reading
-it again under a lock, and holds another lock while it measures, so that no command reuses the
+Several commands and workers may use one folder at the same time. Before changing run.json, each
+locks it and reads it again. While measuring, each holds another lock, so that no command reuses the
 folder for another run. At the end, each command merges the tables (`interp.runs.merge`).
 """
 
@@ -63,7 +63,7 @@ from interp.tables import prompts_table
 MEMORY = "memory.json"
 
 _ROWS = 1000
-"""Number of rows of the prompts table that are created at a time."""
+"""Number of rows of the prompts table that are created at once."""
 
 
 @dataclass
@@ -96,7 +96,8 @@ class Run(RunFolder):
             spec: the measurement.
             models: names of the models, in the order of the tables.
             fail_on_error: stop if more than this share of a model's prompts has an error.
-            joins: whether to open the folder as a worker, which neither begins nor enlarges a run.
+            joins: whether to open the folder as a worker, which may neither begin nor enlarge a
+                run.
 
         Raises:
             UserError: the folder belongs to a different run, or contains other files.
@@ -108,8 +109,8 @@ class Run(RunFolder):
             unmerged = sorted(spec.unmerged)
             record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
             if earlier is None:
-                # This is the first file: it marks the folder as belonging to a run even if this
-                # process is killed.
+                # Write this file first: it marks the folder as a run's even if this process is
+                # killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
             if earlier is not None and (joins or _binding(folder, earlier, identity)):
@@ -131,7 +132,7 @@ class Run(RunFolder):
         return run
 
     def note(self, call: Call) -> None:
-        """Add a call that found something to do to the run's history."""
+        """Add a call to the run's history; calls that find nothing to do are not added."""
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
@@ -148,22 +149,22 @@ class Run(RunFolder):
         ):
             there = read_record(inside(self.folder, RECORD), RunRecord)
             if unused and self.gives_way() and there == self.record:
-                # The run is unchanged since this process created it.
+                # The run has not changed since this process created it.
                 remove_plain(self.folder, [RECORD, PROMPTS])
         with suppress(OSError):
             for folder in self.made or ():
                 folder.rmdir()
 
     def forget_models(self, models: Sequence[str]) -> None:
-        """Remove models that no command has begun, such as unloadable ones, from the record."""
+        """Remove from the record the models that no command has begun, such as unloadable ones."""
         unknown = {model for model in models if self.model_record(model) is None}
         self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
-        """Whether there may be something to do for a model.
+        """Whether there may be something left to measure for a model.
 
-        There may also be something to do if the model's origin differs from the recorded one,
-        because the model may have changed.
+        This is also true if the model's origin differs from the recorded one, because the model may
+        have changed.
         """
         record = self.models().get(model)
         if record is None or record.origin != dict(origin):
@@ -237,7 +238,7 @@ class Run(RunFolder):
         return len(failed)
 
     def _set_aside(self, shard: Path) -> None:
-        """Move anything at a shard's path out of the way, without deleting it."""
+        """Move whatever is at a shard's path out of the way, without deleting it."""
         with writing(shard):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
@@ -260,7 +261,7 @@ class Run(RunFolder):
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
             write_record(self.model_file(name), record)
-        # Do this last, even if the model is already listed, since a failed command may just have
+        # Do this last, and even if the model is listed, since a failed command may just have
         # removed it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
         return shards
@@ -302,7 +303,7 @@ class Run(RunFolder):
 
 @contextmanager
 def in_use(run: Run) -> Iterator[None]:
-    """Prevent other commands from reusing the folder for another run within the block.
+    """While the block runs, prevent other commands from reusing the folder for another run.
 
     Raises:
         UserError: another command has just reused the folder for its own run.
@@ -337,7 +338,7 @@ def _taken(folder: Path, run: RunIdentity) -> str:
 
 
 def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
-    """Whether to keep the recorded run; a different run without begun models is replaced."""
+    """Whether to keep the recorded run; a different run is replaced if it has begun no model."""
     return earlier.run == identity or bool(names_in(folder / "models"))
 
 
@@ -373,14 +374,14 @@ class Memory(Record):
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:
-    """Start with the reduced budget, if memory ran out earlier on this kind of device."""
+    """If memory ran out earlier on this kind of device, start with the reduced batch size."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)
 
 
 def remember_budget(folder: Path, measurement: Measurement) -> None:
-    """Record a reduced budget for other workers and later calls."""
+    """Record a reduced batch size for other workers and later calls."""
     known, tokens = _known(folder), measurement.budget.tokens
     if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
         record = Memory(tokens={**known, _key(measurement): tokens})

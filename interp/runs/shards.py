@@ -58,14 +58,14 @@ class Shard:
 
     @property
     def done(self) -> bool:
-        """Whether the tables exist; a shard appears atomically."""
+        """Whether the shard's tables exist; all of them appear at the same moment."""
         return is_folder(self.folder)
 
 
 def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has `shard_prompts` prompts, plus any that complete its last group.
+    A shard has `shard_prompts` prompts, plus those needed to complete its last group.
     """
     model, spec = measurement.model, measurement.spec
     origin = [
@@ -161,7 +161,7 @@ def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
 
 
 def damage(folder: Path) -> str | None:
-    """A line about what is wrong with an existing shard; None if it is unchanged."""
+    """A line about what is wrong with an existing shard; None if nothing is."""
     try:
         manifest = read_manifest(folder)
         for name, expected in manifest.files.items():
@@ -251,7 +251,7 @@ def merge(tables: Iterator[pa.Table], file: Path) -> None:
 
 
 def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:
-    """Stream tables into one Parquet file, which appears only once it is complete."""
+    """Write tables one after another into one Parquet file, which appears once it is complete."""
 
     def stream(path: Path) -> None:
         with pq.ParquetWriter(path, schema) as writer:

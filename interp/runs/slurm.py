@@ -1,8 +1,8 @@
 """Workers as jobs on a SLURM cluster, submitted through submitit.
 
 1. Submit one job per worker; each job contains its worker's command. submitit writes jobs as
-   pickles, which the nodes read. The pickles are in the user's own folder and not in the run
-   folder, to which others may be able to write.
+   pickles, which the nodes read. The pickles are in the user's own folder, since others may be able
+   to write to the run folder.
 2. A job runs the worker's command as a child process and ends with the child's exit status.
 3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which releases its
    claim, and submitit requeues the job.
@@ -41,14 +41,15 @@ DEFAULT_MINUTES = 60
 """Time limit of a job unless `time` is set; the job is requeued as often as needed."""
 
 INTERRUPT_SECONDS = 30
-"""Seconds that a worker has to release its claim; SLURM kills a job 90 seconds after giving
-notice."""
+"""Number of seconds that a worker has to release its claim; SLURM kills a job 90 seconds after
+giving notice.
+"""
 
 POLL_SECONDS = 5.0
 """Minimum number of seconds between two calls to squeue, regardless of the number of workers."""
 
 _REQUEUES = 1_000_000
-"""Largest number of times that a job is requeued, a setting that submitit requires."""
+"""Largest number of times that a job is requeued; submitit requires such a limit."""
 
 _UNREACHABLE = (
     "unable to contact|connect(ion)? (failure|refused)|timed out|could not (establish|resolve)|"
@@ -62,8 +63,9 @@ _ENDED = {
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "FORGOTTEN", "NODE_FAIL"),
     *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
-"""SLURM's states for jobs that will not run again. A job that returns to the queue is COMPLETING or
-REQUEUED, then PENDING. FORGOTTEN is our own state for jobs that neither squeue nor sacct lists.
+"""SLURM's states for jobs that will not run again. A job on its way back to the queue is COMPLETING
+or REQUEUED, and then PENDING. FORGOTTEN is our own state for jobs that neither squeue nor sacct
+lists.
 """
 
 
@@ -112,7 +114,7 @@ def _private_folder(call: str) -> Path:
 
 
 def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
-    """The options as submitit's parameters; sbatch's own options are passed on unchanged."""
+    """The options as parameters of submitit, which passes sbatch's own options on unchanged."""
     named = dict(options)
     if taken := _RESERVED & named.keys():
         raise UserError(
@@ -165,7 +167,8 @@ class WorkerJob(Checkpointable):
     def __call__(self) -> None:
         """Run the worker; a failure ends the job with the worker's exit status."""
         self._child = _deaf_to_announcements(self.command.of(self.number))
-        # Poll, since the lock in wait() would block `checkpoint`, a signal handler that also waits.
+        # Poll instead of calling wait(), whose lock would block the signal handler `checkpoint`,
+        # which also waits.
         while self._child.poll() is None:
             time.sleep(0.2)
         if status := self._child.returncode:
@@ -179,7 +182,7 @@ class WorkerJob(Checkpointable):
 
 
 def _deaf_to_announcements(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A child that blocks SIGUSR2, a fatal signal that SLURM sends to all processes in a job."""
+    """Start a child that blocks SIGUSR2, the fatal signal that SLURM sends to a job's processes."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
         return subprocess.Popen(command)
@@ -218,7 +221,7 @@ def _listed() -> dict[str, str] | None:
 
 
 def _accounted(job: str) -> str:
-    """The state of a job that has left the list, if the cluster keeps accounting records."""
+    """The state of a job that squeue no longer lists, if the cluster keeps accounting records."""
     command = ["sacct", "--allocations", "--noheader", "--format=State", f"--jobs={job}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     words = answer.stdout.split()  # "CANCELLED by 1000" has three words

@@ -26,14 +26,14 @@ from interp.runs.records import (
 )
 
 INTERRUPTED = "it was interrupted"
-"""The error reported for a worker that ended early without raising an error itself."""
+"""The error of a worker that ended early without raising an error itself."""
 
 _NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
 
 @contextmanager
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
-    """Record this process as a worker of a call within the block."""
+    """While the block runs, record this process as a worker of a call."""
     file = make_folder(folder, "workers") / f"{call}-{number}.json"
     record = WorkerRecord(
         call=call,
@@ -54,7 +54,7 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
         raise
     finally:
         ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
-        # Loading a model may set the number of threads, so it is recorded only now.
+        # Loading a model may set the number of threads, so the number is recorded only now.
         write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
 
 
@@ -76,7 +76,7 @@ def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
 
 
 def ended_call(folder: Path, call: Call) -> Call:
-    """A call with its end time, and the peak memory of this process or any of its workers."""
+    """The call with its end time and the largest peak memory among this process and its workers."""
     peaks = peak_memory()
     for record in worker_records(folder, call.id):
         for device, held in record.peak_memory_bytes.items():
@@ -97,7 +97,7 @@ class Worker(Protocol):
 
     @property
     def number(self) -> int:
-        """The worker's index, starting from 0, after which its log and its record are named."""
+        """The worker's index, from 0, which is part of the names of its log and record."""
 
     def running(self) -> bool:
         """Whether the worker is running or queued."""
@@ -113,8 +113,7 @@ class Worker(Protocol):
 class WorkerCommand:
     """The command line of workers.
 
-    Workers are given their task on the command line and not in the folder, to which others may
-    write.
+    Workers receive their job on the command line, since others may be able to write to the folder.
     """
 
     folder: Path
@@ -142,7 +141,7 @@ def end_of(log: Path) -> str:
 
 
 PATIENCE = 5.0
-"""Seconds that a worker has to stop by itself."""
+"""Number of seconds that a worker has to stop by itself."""
 
 
 def start_local(

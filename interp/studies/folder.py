@@ -56,7 +56,7 @@ class StudyFolder:
             return pd.read_csv(file)
 
     def problems(self) -> list[str]:
-        """Missing measurements, one line each."""
+        """One line for each missing measurement."""
         lines = []
         for stage in self.record.stages:
             run = self.runs.get(stage)
@@ -65,7 +65,7 @@ class StudyFolder:
         return lines
 
     def faults(self) -> list[str]:
-        """Everything that is missing, wrong or changed since it was written, one line each."""
+        """One line for each thing that is missing, wrong, or changed since it was written."""
         lines = [] if self.record.stages else ["study.json: the study has no stages"]
         for stage in self.record.stages:
             run = self.runs.get(stage)
@@ -83,7 +83,7 @@ class StudyFolder:
                 yield problem
 
     def provenance(self) -> dict[str, object]:
-        """The record as shown on a page, without the checksums of the page itself."""
+        """The record as shown on the page, without checksums of the page's own files."""
         return self.record.model_dump(mode="json", exclude={"report"})
 
     def note_report(self) -> None:

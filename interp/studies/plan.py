@@ -31,7 +31,7 @@ class StudyPlan(Plan):
 
     @classmethod
     def of(cls, study: Study, source: PromptSource, *, folder: Path, **plan: Any) -> "StudyPlan":
-        """The plan of a study, including the models of earlier calls."""
+        """Create the plan of a study, which includes the models of earlier calls."""
         pairs = source.pairs(study.default_limit)
         chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
         if source.template:
@@ -80,7 +80,7 @@ class StudyPlan(Plan):
         there = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
             if self.made and there == [RECORD]:
-                remove_plain(self.folder, [RECORD])  # written by us into a new folder
+                remove_plain(self.folder, [RECORD])  # we wrote it into a new folder
             for folder in self.made:
                 folder.rmdir()
 

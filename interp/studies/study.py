@@ -1,7 +1,7 @@
-"""Studies: several measurements of the same models, and one report; found through entry points.
+"""Studies: several measurements of the same models, and one report; entry points register them.
 
-A study has stages, each of which measures a prompt set; it turns their tables into a page. This
-module does not import torch, so that commands can read a study's options quickly.
+A study has stages, each of which measures one prompt set; the study turns their tables into a page.
+This module does not import torch, so that commands can read a study's options quickly.
 """
 
 from abc import ABC, abstractmethod

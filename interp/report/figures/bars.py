@@ -1,4 +1,4 @@
-"""Clustered bars: the shares of segments, and how well methods find the segments that decide."""
+"""Clustered bars: the shares of segments, and how well methods find the deciding segments."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def grouped_bars(
     groups: Sequence[object] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Bars of `y`, with a cluster for each value of `x` and a bar in it for each value of `hue`.
+    """Bars of `y`: one cluster per value of `x`, with one bar per value of `hue`.
 
     Args:
         table: one row per bar; values keep their order of appearance.
@@ -44,8 +44,7 @@ def grouped_bars(
         hue: column of the bars within a cluster.
         n: column of the counts for each bar, written below each cluster.
         interval: columns with the ends of the whiskers.
-        groups: the values of `hue` in order, if other panels of the figure may contain more of
-            them.
+        groups: all values of `hue` in the figure, in order, if this panel may lack some of them.
         ax: the axes to draw on; a new figure if None.
     """
     with house_style():
@@ -86,7 +85,7 @@ def grouped_bars(
 
 
 def segment_shares(table: pd.DataFrame) -> Axes:
-    """The mean share of each segment by each method, with a panel per model.
+    """The mean share that each method gives to each segment, with one panel per model.
 
     Args:
         table: table from `interp.analysis.segments.segment_table`.
@@ -109,7 +108,7 @@ def decisive_title(decisive: Decisive | None) -> str:
 
 
 def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
-    """The area under the ROC curve over segments, with a panel per model and a line at chance.
+    """The area under the ROC curve over segments, with one panel per model and a line at chance.
 
     Args:
         table: table from `interp.analysis.segments.decisive_table`.

@@ -116,16 +116,16 @@ def matrix(
 
 
 _WRAPPED = {"row": 34, "column": 20}
-"""Number of letters after which the name of a row or column continues on a new line."""
+"""Maximum number of letters in a line of a row's or column's name, which may take several lines."""
 
 _LETTER = 0.085
-"""Width in inches of a letter in a row's name, rounded up."""
+"""Width of a letter in a row's name, in inches, rounded up."""
 
 
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """A grid of differences, colored if a difference is shown and white if not.
+    """A grid of differences: a cell is colored if its test shows a difference, and white otherwise.
 
-    Cells that were not tested contain a point.
+    Cells that were not tested show a dot instead of a number.
 
     Args:
         table: one row per cell, with difference, verdict (`interp.statistics.decisions`) and

@@ -103,7 +103,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Effect ratio plotted against score ratio of the premises, one point per pair and method.
+    """Effect ratio of the premises against their score ratio: one point per pair and method.
 
     Premise 2 has the higher score to the right of the vertical line, and the larger effect above
     the horizontal line.
@@ -172,7 +172,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
 
 
 def _title(rows: pd.DataFrame, n: str = "") -> str:
-    """The values that are the same in all rows, and the number of pairs."""
+    """A caption: the values that all rows share, and the number of pairs."""
     names = ("model", "site", "direction", "method", "source")
     shared = [
         str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1

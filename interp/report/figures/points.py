@@ -24,13 +24,13 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""Number of points above which their density is shown instead, since they would hide each other."""
+"""Above this number, points would hide each other, so the figure shows their density instead."""
 
 
 def point_cloud(
     table: pd.DataFrame, *, x: str, y: str, size: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """One point per row, such as an entity pair; hexagons of density if there are many.
+    """One point per row, such as an entity pair; if there are many, their density as hexagons.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
     `size`, such as its number of trials; random vertical shifts of up to 0.02 separate points that
@@ -61,13 +61,13 @@ def point_cloud(
 
 
 _LABEL_GAP = 13.0
-"""Smallest distance between the labels of two points, in typographic points."""
+"""Smallest distance between the names of two data points, in typographic points."""
 
 _LIFT = 9.0
 """Distance in typographic points between a name and the whisker below it."""
 
 _LETTER = 5.5
-"""Approximate width of a letter of such a label, in typographic points."""
+"""Approximate width of a letter in the name of a data point, in typographic points."""
 
 
 def labeled_points(
@@ -80,7 +80,7 @@ def labeled_points(
     y_interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """One named point per row, such as a model, for up to about ten rows.
+    """One named point per row of the table, such as a model; suited to about ten rows at most.
 
     Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` name
     the columns of whiskers.
@@ -91,7 +91,7 @@ def labeled_points(
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
             style = look(index)
-            # Draw above the boxes of the names.
+            # Draw the points above the boxes of the names.
             ax.plot(across, up, linestyle="", marker=style.marker, color=style.color, zorder=4)
         errors: dict[str, Any] = {
             name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
@@ -160,7 +160,7 @@ def interval_points(
     interval: Interval,
     ax: Axes | None = None,
 ) -> Axes:
-    """Points with whiskers: a row for each value of `y`, with a point for each value of `hue`.
+    """Points with whiskers: one row per value of `y`, with one point per value of `hue`.
 
     Args:
         table: one row per point; the first row is drawn on top.
@@ -198,7 +198,7 @@ def cluster_points(
     p: str,
     ax: Axes | None = None,
 ) -> Axes:
-    """A dot for each cluster, and the mean of the dots with its interval; one row for each `y`.
+    """A dot for each cluster, and the mean of the dots with its interval; one row per value of `y`.
 
     Args:
         points: one row per dot: x, y, hue and size.
@@ -206,7 +206,7 @@ def cluster_points(
         x: column of the dots and means; an empty mean is shown as "undefined".
         y: column of the rows, such as model.
         hue: column of the compared groups.
-        size: column of the number of trials for each dot, represented by its area.
+        size: column of the number of trials for each dot, shown as the dot's area.
         n: column of the number of clusters for each mean, written below the row's name.
         interval: columns with the ends of the means' whiskers.
         p: column of the comparison's p-value, the same in all rows of one `y`.

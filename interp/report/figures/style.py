@@ -34,8 +34,7 @@ _LINES = ("-", "--", "-.", ":")
 _OPTIONS: dict[Any, object] = {
     "axes.axisbelow": True,
     "axes.edgecolor": QUIET,
-    # Deliberately white, even if a notebook's style is dark, because the ink assumes a white
-    # background.
+    # White even if a notebook's style is dark, because the ink colors assume a white background.
     "axes.facecolor": "white",
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -68,7 +67,7 @@ _OPTIONS: dict[Any, object] = {
 }
 
 _LINE, _LETTERS_AN_INCH = 0.15, 17
-"""Height of a caption line in inches, and the number of its letters per inch."""
+"""Height of a caption line in inches, and the number of letters per inch of its width."""
 
 _LEGEND = 1.8
 """Width of a legend next to a figure, in inches."""
@@ -82,7 +81,7 @@ COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one group is drawn; each attribute by itself can distinguish a few groups."""
+    """How one group is drawn; a few groups can be told apart by any one of these attributes."""
 
     color: str
     hatch: str
@@ -195,8 +194,8 @@ def panel_a_model(
     Args:
         table: rows with a column `model`; if there are none, the figure says "undefined".
         draw: function that draws the rows of one model.
-        handles: entries of the legend; if None, each label's entry from the first panel that shows
-            it.
+        handles: entries of the legend; if None, each label's entry is taken from the first panel
+            that shows the label.
     """
     models = distinct(table["model"])
     shown: dict[str, Artist | Container] = {}
