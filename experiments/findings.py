@@ -70,7 +70,7 @@ def named_section(
 
     Args:
         table: the rows of `family_table`.
-        item: the table as an item.
+        item: the table's item on the page.
         matrices: figures from `model_matrix` and `matrix`; Nones are omitted.
         text: further notes for reading the comparisons.
     """

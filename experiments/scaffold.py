@@ -63,7 +63,7 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
         [measured.assign(source="measured"), published.assign(source="published")],
         ignore_index=True,
     )
-    # pandas turns counts into floats where rows lack them.
+    # pandas turns counts into floats if some rows lack them.
     both = both.astype({count: "Int64" for count in _COUNTS if count in both})
     return both[["model", "source", *both.columns.drop(["model", "source"])]]
 

@@ -80,7 +80,7 @@ class MibTask(System):
     name: str
 
     columns: ClassVar[tuple[str, ...]]
-    """The columns to read."""
+    """The columns to read from MIB's data."""
 
     default_limit = 100
 

@@ -220,7 +220,7 @@ def _loose_letter(text: str) -> Found:
 
 @known_as("truths.truth")
 def truth(text: str) -> str | Unanswered:
-    """The parser for ULogic; returns "true" (also for yes), "false" or, for example, "notsure"."""
+    """The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
     return read(text, Ways(_stated_truth, _opening_truth, nothing, _loose_truth))
 
 

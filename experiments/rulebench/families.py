@@ -70,7 +70,7 @@ COMPOSED = {
     ("child-in-law", "spouse"): "child",
     ("child-in-law", "parent-in-law"): "spouse",
 }
-"""The relation of C to A, by the relations of B to A and of C to B, for three different people.
+"""The relation of C to A, given those of B to A and of C to B, for three different people.
 
 For other pairs, the relation of C to A is undetermined, or `WORDS` has no word for it. The tests
 derive the same table from all small families."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 STRING_GAME, KINSHIP = "string-game", "kinship"
 
 KINSHIP_HOPS = range(2, 5)
-"""As in the training data of CLUTRR (Sinha et al. 2019)."""
+"""Numbers of hops, as in the training data of CLUTRR (Sinha et al. 2019)."""
 
 MOST_NOISE = 29
 MOST_QUESTIONS = 10**7

@@ -32,7 +32,7 @@ FEW = Setting(quantity="few")
 
 
 class RuleBenchStudy(Study):
-    """The measurements of Section 4, on the authors' sets or on kinship and StringGame."""
+    """The measurements of the paper's Section 4, on the authors' sets or on the generated sets."""
 
     name: ClassVar[str] = "rulebench"
     default_limit: ClassVar[int] = 480

@@ -48,7 +48,7 @@ LONG_TAIL = 0.1
 """Minimum share of a set's questions that belong to its long tail (Appendix D)."""
 
 RULES = "golden_rules"
-"""The column that counts clusters."""
+"""The column that counts golden rules, which are the clusters."""
 
 DIMENSIONS = {
     "executing": "shows only the golden rule",
