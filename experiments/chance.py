@@ -1,4 +1,4 @@
-"""Random draws made with `random.Random.random`, the only sequence that Python guarantees."""
+"""Random draws from `random.Random.random`, the only method whose sequence Python guarantees."""
 
 import random
 from collections.abc import Iterator, Sequence

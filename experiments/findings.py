@@ -29,11 +29,11 @@ def family_table(
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
-    The column p_holm, after p, is p corrected across all rows (Holm, 1979). The column verdict,
-    after excluded_above, applies `interp.statistics.decisions` to p_holm.
+    The column p_holm, next to p, is p corrected across all rows (Holm, 1979). The column verdict,
+    next to excluded_above, is that of `interp.statistics.decisions.verdicts`.
 
     Args:
-        found: the values of the keys, and the difference, for each comparison.
+        found: for each comparison, the values of its keys, and its difference.
         keys: names of the first columns.
     """
     rows = [{**where, **asdict(difference)} for where, difference in found]
@@ -66,11 +66,11 @@ NAMED_IN_ADVANCE = (
 def named_section(
     table: pd.DataFrame, item: TableItem, matrices: Sequence[FigureItem | None], text: str = ""
 ) -> Section:
-    """The comparisons that were named in advance: matrices of differences, then the table.
+    """The section on comparisons named in advance: matrices of differences, then the table.
 
     Args:
         table: the rows of `family_table`.
-        item: the table as an item.
+        item: the table's item on the page.
         matrices: figures from `model_matrix` and `matrix`; Nones are omitted.
         text: further notes for reading the comparisons.
     """
@@ -83,7 +83,7 @@ def named_section(
 
 CELLS = (
     "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
-    "point: too few clusters to test. n counts clusters."
+    "dot: too few clusters to test. n counts clusters."
 )
 """Describes the cells of a matrix of differences."""
 

@@ -24,20 +24,20 @@ def paper_report(
     about_prompts: str = "",
     problems: Sequence[str] = (),
 ) -> Report:
-    """The report page of a study that repeats a paper: first screen, sections and prompts.
+    """The report page of a study that replicates a paper: first screen, sections and prompts.
 
     Args:
-        folder: the study's folder; the page shows its record and its gaps.
+        folder: the study's folder; the page shows its record and lists missing measurements.
         title: the page's title.
-        text: how to read its numbers.
+        text: how to read the page's numbers.
         glance: the first screen.
         sections: everything between the first screen and the prompts.
         prompts: the prompts table.
         answers: the answers table.
         names: terms used on the page, each with its meaning.
         paper: the citation.
-        about_prompts: a description of these prompts, if the study also has other prompts.
-        problems: further gaps, one line each.
+        about_prompts: a description of `prompts`, if the study also has other prompts.
+        problems: further messages about missing data, one line each.
     """
     asked = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
     return Report(
@@ -63,7 +63,7 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
         [measured.assign(source="measured"), published.assign(source="published")],
         ignore_index=True,
     )
-    # pandas turns counts into floats where rows lack them.
+    # pandas turns counts into floats if some rows lack them.
     both = both.astype({count: "Int64" for count in _COUNTS if count in both})
     return both[["model", "source", *both.columns.drop(["model", "source"])]]
 
@@ -75,14 +75,14 @@ _COUNTS = ("n", "golden_rules")
 def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> TableItem:
     """A table of measured and published numbers; the page shows the columns that have both.
 
-    Published numbers about a set (column `set`) that was not measured are not comparable. If no
-    column has both kinds of numbers, the page shows only the measured rows; the file has all rows.
+    The page omits published rows about sets (column `set`) that were not measured. If no column has
+    both kinds of numbers, the page shows only the measured rows. The file has all rows.
 
     Args:
         name: stem of the table's file.
-        title: its title.
-        both: rows with `source`.
-        note: how to read it.
+        title: the table's title.
+        both: the table from `measured_and_published`.
+        note: how to read the table.
     """
     complete, measured = both, both["source"] == "measured"
     if "set" in both:
@@ -96,7 +96,7 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
         shown = both.drop(columns=[column for column in numbers if column not in kept])
         shown = shown[shown[shared].notna().any(axis=1)]
         left = len(shown.columns) < len(both.columns)
-        why = "The file also has columns that only one side has." if left else ""
+        why = "The file also has columns that are only measured or only published." if left else ""
         if len(both) < len(complete):
             why = f"{why} The file also has numbers published for other sets.".strip()
     else:
@@ -106,9 +106,9 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """Rows sorted by the list of values for each column in turn; other values come last.
+    """The rows, sorted by each column in the order of its listed values; other values come last.
 
-    Ties keep their order, and all rows their index.
+    Rows with equal values keep their order, and all rows keep their index.
     """
     places = [
         rows[name].map({value: place for place, value in enumerate(values)}).fillna(len(values))

@@ -82,13 +82,13 @@ class MibTask(System):
     name: str
 
     columns: ClassVar[tuple[str, ...]]
-    """The columns to read."""
+    """The columns to read from MIB's data."""
 
     default_limit = 100
 
     @abstractmethod
     def row(self, rng: random.Random) -> dict[str, object]:
-        """A generated row, in MIB's columns."""
+        """A generated row with MIB's columns."""
 
     @abstractmethod
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
@@ -121,7 +121,7 @@ class MibTask(System):
         )
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """All generated rows, in MIB's columns."""
+        """All generated rows with MIB's columns."""
         import pandas as pd
 
         return pd.DataFrame(self.rows(seed))
@@ -162,7 +162,7 @@ class IndirectObjects(MibTask):
     columns = ("template", "prompt", "metadata", "s2_io_flip_counterfactual")
 
     def row(self, rng: random.Random) -> dict[str, object]:
-        """Five names, a place and an object in a scene; the first two names are in random order."""
+        """A scene of two people in random order, a place and an object, and three unused names."""
         receiver, subject, *others = some(rng, NAMES, 5)
         place, given, template = (pick(rng, items) for items in (PLACES, OBJECTS, SCENES))
         first, second = (receiver, subject) if happens(rng, 0.5) else (subject, receiver)
@@ -189,7 +189,7 @@ class IndirectObjects(MibTask):
         }
 
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The roles are the three names: name1, name2 and name3."""
+        """The prompts of a row, with the occurrences of names as roles name1, name2 and name3."""
         row = _parsed(_Ioi, cells)
         answers = (row.metadata.indirect_object, row.metadata.subject)
         texts = (row.prompt, row.s2_io_flip_counterfactual.prompt)
@@ -202,7 +202,7 @@ class Addition(MibTask):
     """Sums of two two-digit numbers; the counterfactual is another sum (MIB's "random").
 
     Prompts end in a space, so answers consist only of digits. The two sums of a generated row begin
-    with different digits, so they differ in the first token even if each digit is a token.
+    with different digits, so their first tokens differ even if each digit is a token.
     """
 
     columns = ("template", "prompt", "label", "random_counterfactual")
@@ -231,7 +231,7 @@ class Addition(MibTask):
         }
 
     def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The prompts of a row; none if the two sums are equal, which leaves no contrast."""
+        """The prompts of a row; none if it lacks a counterfactual or both sums are equal."""
         row = _parsed(_Addition, cells)
         other = row.random_counterfactual
         if other is None or str(other.label) == str(row.label):

@@ -119,7 +119,7 @@ class GroupMaker:
 def draw_last_rule(
     rng: random.Random, sampled: Sampled, base: Verdict, rules: Sequence[Rule]
 ) -> Rule | None:
-    """One of the rules that prove a literal; half of the statements are negated."""
+    """A drawn rule with a provable head, or None; half of the statements are negated."""
     negated = happens(rng, 0.5)
     proved = set(sampled.proved)
     fitting = [
@@ -131,7 +131,7 @@ def draw_last_rule(
 
 
 def statement_of(rule: Rule, base: Verdict) -> Literal:
-    """The statement that a rule makes True (or False)."""
+    """The statement that a rule makes True or False, as the label `base` requires."""
     return rule.head[0] if base is Verdict.TRUE else rule.head[0].negated
 
 
@@ -163,7 +163,7 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which the second rule gets the body of the last rule."""
+    """A theory in which a second rule has the same body as the last rule."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)
@@ -264,7 +264,7 @@ def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]
 
 
 def pairs_of_all(instances: Iterable[Instance]) -> list[Instance]:
-    """The members of the pairs of all groups; members of a group are adjacent."""
+    """The members of all groups' pairs; in `instances`, the members of a group are adjacent."""
     return [
         member
         for _, group in groupby(instances, key=lambda one: one.theory_id)

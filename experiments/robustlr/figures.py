@@ -25,7 +25,7 @@ _COLUMNS = 4
 def operators(table: pd.DataFrame) -> Axes:
     """Weighted F1 for each group of edits, with one bar per model (Figure 4).
 
-    `table` is `tables.operators(rows)`, where `rows` are those of models or of guesses.
+    `table` comes from `tables.operators`, with the rows of either models or guesses.
     """
     return grouped_bars(
         _named(table), x="group", y=_F1, hue="model", n="theories", interval=_INTERVAL
@@ -35,7 +35,7 @@ def operators(table: pd.DataFrame) -> Axes:
 def distractors(table: pd.DataFrame) -> Axes:
     """Weighted F1 of contrast sets with and without distractors, one panel per model (Figure 6).
 
-    `table` comes from `tables.distractors`, and has the rows of models or of guesses.
+    `table` comes from `tables.distractors`, with the rows of either models or guesses.
     """
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
@@ -54,7 +54,7 @@ def distractors(table: pd.DataFrame) -> Axes:
 
 
 def sizes(table: pd.DataFrame) -> Axes:
-    """Weighted F1 against the number of statements learned, one line per kind of set (Figure 5).
+    """Weighted F1 against the number of training statements, one line per kind of set (Figure 5).
 
     `table` comes from `tables.size_table`, for models that started from the same weights.
     """
@@ -78,7 +78,7 @@ def sizes(table: pd.DataFrame) -> Axes:
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_ylim(0, 1.05)
         counts = table["theories"]
-        ax.set_xlabel(f"statements learned (n = {counts.min():,} to {counts.max():,} theories)")
+        ax.set_xlabel(f"training statements (n = {counts.min():,} to {counts.max():,} theories)")
         ax.set_ylabel(_F1)
         ax.legend()
     return ax

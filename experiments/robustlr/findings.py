@@ -57,7 +57,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
             parts.append(headline(table, number, value="share", n="theories", unit="theories"))
     if BARE in results.rows:
         table = _means(_with_guess(results.rows[BARE].assign(set=BARE), results.models), "f1")
-        # Each statement is its own theory, so its F1 is 1 if the answer is right, and otherwise 0.
+        # Each statement has its own theory, whose F1 is 1 if the answer is right, and otherwise 0.
         number = "accuracy on the bare test split"
         parts.append(headline(table, number, value="share", n="theories", unit="statements"))
     return pd.concat(parts, ignore_index=True)

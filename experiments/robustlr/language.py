@@ -1,4 +1,4 @@
-"""The language of theories and its English (Sanyal et al. 2022, Sections 3.2 and 4.1)."""
+"""The language of theories and its wording in English (Sanyal et al. 2022, Sections 3.2, 4.1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,7 +75,7 @@ class Rule:
 
     @property
     def simple(self) -> bool:
-        """Whether both sides are atomic."""
+        """Whether body and head have one literal each."""
         return len(self.body) == len(self.head) == 1
 
     @property
@@ -101,7 +101,7 @@ class Theory:
         return self.facts + self.rules
 
     def literals(self) -> Iterator[Literal]:
-        """Every occurrence of a literal."""
+        """Every occurrence of a literal in the theory."""
         yield from self.facts
         for rule in self.rules:
             yield from rule.literals

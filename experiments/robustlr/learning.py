@@ -4,8 +4,8 @@ The four sets have balanced labels, and their splits share no theory.
 
 Each theory has six statements: an unnegated and a negated literal that it proves (True), the
 negations of both (False), and an unnegated and a negated literal that it leaves undecided
-(Unknown). Within a theory, therefore, nothing that can be counted in the theory and the statement
-gives the label away. Theories without these literals are dropped.
+(Unknown). Within a theory, therefore, no count of parts of the theory or the statement gives the
+label away. Theories that lack any of these literals are dropped.
 
 A hash of a theory's sentences, independent of order and wording, decides its split. So no theory is
 in two splits, and any group can be generated separately.
@@ -58,8 +58,8 @@ class TheoryMaker:
     """Makes the theories of one split of one training set, with their statements.
 
     A whole theory has six statements. A short theory has one statement and contains only the
-    sentences that decide it and a few others, so training on it is cheap; the labels of successive
-    theories cycle through the six statements. Unlike in whole theories, counts give labels away:
+    sentences that decide it and a few others, so training on it is cheap; successive theories cycle
+    through the six kinds of statement. Unlike in whole theories, counts can give labels away:
     without other sentences, a statement is Unknown if the theory has no fact.
     """
 
@@ -151,7 +151,7 @@ def confirmed(theory: Theory, statements: Iterable[Question]) -> bool:
 def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int) -> Theory:
     """The theory, cut to the sentences that decide a statement and `distractors` others.
 
-    If no rule concludes the statement, one sentence that mentions it is kept.
+    If no sentence bears on the statement, one rule that mentions its predicate is kept.
     """
     needed = sources(theory, statement)
     if not needed:
@@ -177,9 +177,9 @@ class RobustLRTraining(TrainSpec):
     train_set: OneOf["All", "NOT", "AND+NOT", "OR+NOT"] = "All"
     """which operators the theories have: All, NOT, AND+NOT or OR+NOT"""
     theories: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["train"] // len(STATEMENTS)
-    """theories to train on, each with six statements"""
+    """number of theories to train on, each with six statements"""
     held_out: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["dev"] // len(STATEMENTS)
-    """theories of each held-out split, each with six statements"""
+    """number of theories in each held-out split, each with six statements"""
 
     distractors: Annotated[int, Field(ge=0, le=MOST_DISTRACTORS)] | None = None
     """give each statement its own theory, with at most this many sentences that do not decide it

@@ -32,17 +32,17 @@ COUNTED = 300
 NAMES = {
     "accuracy": "share of statements with the right answer; in the section on counts, share of "
     "statements whose label is guessed correctly from one count",
-    "score": "of answers: f1 or consistency; of a sentence: its score by an attribution method",
+    "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
     "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
     "side": "a prompt's role in its group, such as base or neg1",
     "base": "the theory of a group that the others edit or paraphrase",
     "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
-    "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: one head for two rules; D2-ES: "
-    "one body",
-    "conj": "edits by and; disj: by or; neg: by not; conj+neg: by both",
+    "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: by merging the heads of two "
+    "rules; D2-ES: by merging their bodies",
+    "conj": "edits with 'and'; disj: with 'or'; neg: with 'not'; conj+neg: with 'and' and 'not'",
     "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
-    "rounded is rounded by theory before the average, as in the authors' code",
+    "rounded: each theory's F1 is rounded before averaging, as in the authors' code",
     "consistency": "share of theories with every answer right",
     "bare test split": "statements of the test split of All, each asked with only the sentences "
     "that decide it",
@@ -115,7 +115,7 @@ def contrast_section(results: Results) -> Section:
                 "scores",
                 "Every score of every set, with intervals",
                 tables.scores(rows),
-                "f1_rounded is rounded by theory before averaging, as in the authors' code.",
+                "f1_rounded: each theory's F1 is rounded before the mean, as in the authors' code.",
             ),
             *(
                 _sets_item(
@@ -136,7 +136,8 @@ def group_section(results: Results) -> Section:
     by_operator = tables.operators(results.rows[SETS])
     return Section(
         "Groups of edits",
-        "An edit adds conj, disj or neg to the base, or conj or disj with negation.",
+        "An edit adds conjunction (conj), disjunction (disj) or negation (neg) to the base; edits "
+        "in the groups conj+neg and disj+neg add both.",
         (
             FigureItem(
                 "figure4_groups",
@@ -159,8 +160,8 @@ def equivalence_section(results: Results) -> Section:
     """Tables 4 and 5."""
     return Section(
         "Logical equivalence sets",
-        "A theory and its paraphrase by contraposition (C-ES), by one head for two rules (D1-ES) "
-        "and by one body (D2-ES).",
+        "A theory and its paraphrase: by contraposition (C-ES), or by merging the heads (D1-ES) or "
+        "the bodies (D2-ES) of two rules.",
         (
             _sets_item(
                 "equivalence",
@@ -205,12 +206,12 @@ def in_domain_sections(results: Results) -> list[Section]:
         return []
     table = TableItem(
         "in_domain",
-        "Weighted F1 of the test split (Table 3), by the sentences that do not decide a statement",
+        "Weighted F1 of the test split (Table 3), by number of sentences that decide nothing",
         tables.in_domain(asked),
         "Scores are computed over all instances together, since training sets have no groups of "
         "variants. Published models were trained on whole theories.",
     )
-    return [Section("In-domain", "Statements of the test split of All.", (table,))]
+    return [Section("In-domain", "The test split of the training set All.", (table,))]
 
 
 def proof_sections(results: Results) -> list[Section]:
@@ -225,8 +226,8 @@ def proof_sections(results: Results) -> list[Section]:
             "proof",
             "Does an attribution find the proof?",
             lambda: decisive_segments(summed, hue="outcome"),
-            "Sums over tokens. n counts theories, the unit of the intervals. Length and position "
-            "are controls; the line is chance.",
+            "Scores are summed over tokens. n counts theories, the unit of the intervals. Length "
+            "and position are controls; the line marks chance.",
         ),
         TableItem("proof", "By outcome", table, note),
         TableItem(
@@ -269,7 +270,7 @@ def distractor_sections(results: Results) -> list[Section]:
         for kind in tables.SETS
     ]
     every = TableItem("distractors", "Every score without and with distractors", table)
-    text = "Facts and rules that do not decide the statement."
+    text = "Distractors are facts and rules that do not decide the statement."
     return [Section("Distractors", text, (figure, every, *by_kind))]
 
 
@@ -283,7 +284,7 @@ def size_sections(results: Results) -> list[Section]:
             f"figure5_sizes_{place}",
             f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
             partial(figures.sizes, rows),
-            "Whiskers: 95%, with the theory as the unit.",
+            "Whiskers: 95% intervals, with the theory as the unit.",
         )
         for place, ((begun, train_set), rows) in enumerate(
             table.groupby(["begun_as", "train_set"], sort=False), start=1
@@ -292,7 +293,7 @@ def size_sections(results: Results) -> list[Section]:
     return [
         Section(
             "Size of the training set",
-            "Models that were trained from the same weights, according to their training records.",
+            "Models trained from the same initial weights, according to their training records.",
             (*drawn, TableItem("sizes", "Every score by size of the training set", table)),
         )
     ]
@@ -305,7 +306,7 @@ def feature_section(seed: int) -> Section:
     return Section(
         "Counts that predict nothing",
         f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
-        "count gave the label away, its lines would differ.",
+        "count gave the label away, the lines of its labels would differ.",
         (
             FigureItem(
                 "figure8_features",

@@ -38,7 +38,7 @@ SHOWN = (
         Verdict.FALSE,
     ),
 )
-"""Context, statement and label of the three demonstrations; GPT-3 was shown three (Appendix A)."""
+"""Context, statement and label of each demonstration; the paper gives GPT-3 three (Appendix A)."""
 
 
 @runtime_checkable
@@ -63,7 +63,7 @@ class Maker(Protocol):
 
 
 def demonstrations() -> Messages:
-    """The three answered questions that a model reads before its own."""
+    """The three answered questions that a model reads before the question asked."""
     return Messages(
         demonstrations=tuple(
             Demonstration(asked(context, statement), label.value)

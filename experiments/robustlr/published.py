@@ -1,4 +1,4 @@
-"""Reads and writes instances in the authors' columns, in files, folders or hub data sets.
+"""Reads instances from the authors' files or hub data sets, and writes rows in their format.
 
 The data are not trusted: every context is parsed as a theory, sentence by sentence, and the solver
 confirms every label.
@@ -93,8 +93,8 @@ def literal_of(words: str) -> Literal:
 def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
     """The literals of one side of a rule, and their operator; "and" if there is only one.
 
-    "not" negates only the adjective after it, as in "tall and not round", even if "is" is not
-    repeated: `joined` repeats "is", but the authors' data may not.
+    "not" negates only the adjective after it: "not tall and round" is read as "not tall and is
+    round". (`joined` repeats "is", but the authors' data may not.)
     """
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
@@ -154,7 +154,7 @@ class Read(NamedTuple):
 
 
 def to_row(instance: Instance) -> dict[str, str | int]:
-    """The instance in the authors' columns.
+    """The instance as a row of the authors' files.
 
     `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
     proof set, such as "fact1 rule2", and `proof_deps` gives their indices in the context, from 0
@@ -183,7 +183,7 @@ def _name(theory: Theory, place: int) -> str:
 def _theory_id(instance: Instance) -> str:
     operator, row = instance.version[:-1], instance.version[-1]
     if instance.set in CONTRAST_SETS:
-        # The authors' evaluation has one name for both families of N-CS.
+        # In N-CS, the authors' evaluation names edits of True and of False bases alike.
         denied = instance.base_label is Verdict.FALSE and operator != "neg"
         return f"{instance.theory_id}_{operator}{'neg' if denied else ''}{row}"
     if instance.group == "paraphrase":
@@ -194,7 +194,7 @@ def _theory_id(instance: Instance) -> str:
 def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
 
-    Rows with the same theory_id are a group of a base and its variants; a row without a theory_id
+    Rows whose theory_ids name the same group are a base and its variants; a row without a theory_id
     is a group by itself.
 
     Raises:
@@ -305,7 +305,7 @@ def _pair(members: Mapping[str, Read]) -> list[Instance]:
     if name is None or base.statement != other.statement:
         raise UserError(
             f"{shortened(other.key.group, 60)!r} is not a paraphrase of its base; expected the "
-            "same facts and statement, and the contrapositives of all rules, or two rules as one"
+            "same facts and statement, and the contrapositives of all rules, or two rules merged"
         )
     return [
         _instance(base, set_=name, group="base", base=base.label),

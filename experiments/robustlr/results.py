@@ -45,7 +45,7 @@ class Results:
     `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
     if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The prompts table of the evaluation sets, with whole theories."""
+    """The prompts table of the evaluation sets, for theories that all models answered in full."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The answers table of the evaluation sets: one row per model and instance."""
 
@@ -56,7 +56,7 @@ class Results:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, without theories that at least one model has not answered in full.
+    """The results of a study, for theories that all models have answered in full.
 
     Raises:
         UserError: the evaluation sets have no results yet.
@@ -116,7 +116,7 @@ BASELINES = (*(f"always {label}" for label in LABELS), *OF_BASE)
 def weighted_f1(
     gold: Sequence[str], answer: Sequence[str], theory: Int[np.ndarray, " instances"]
 ) -> Float[np.ndarray, " theories"]:
-    """The F1 of each theory: the F1 of each label, weighted by its share of the correct answers.
+    """The weighted F1 of each theory: its labels' mean F1, weighted by their shares of `gold`.
 
     Args:
         gold: the correct labels.
@@ -160,10 +160,10 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (computed as in the authors' code),
     consistency (the share of theories with every answer right) with the ends of its interval, and
     theories. A theory is one trial; intervals are those of `interp.statistics.proportions` for
-    clusters, which follow the spread of the scores, and are undefined for one theory.
+    clusters, which reflect the spread of the scores, and are undefined for one theory.
 
-    The table gives the share of 1,000 samples of organism/theories' answers in which the 95%
-    interval contained the mean, and the interval's mean width. Brackets give these for Student's
+    The table gives the share of 1,000 samples of answers by organism/theories in which the 95%
+    interval contained the mean, and the interval's mean width. Brackets give both for Student's
     interval and for Wilson's, which ignores that scores vary less than single answers::
 
         theories  C-CS, mean 0.23                         N-CS, mean 0.31
@@ -173,7 +173,7 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         100       0.97, 0.04 (0.94, 0.03) (1.00, 0.16)    0.97, 0.04 (0.94, 0.03) (1.00, 0.18)
 
     Args:
-        rows: as `theory_scores`.
+        rows: as for `theory_scores`.
         by: the columns whose combinations of values are scored separately.
     """
     theories = theory_scores(rows, by)

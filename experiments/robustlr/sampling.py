@@ -143,7 +143,7 @@ def draw_rule(
     candidates: Sequence[Literal],
     allowed: Sequence[Operator],
 ) -> Rule | None:
-    """A rule with one or two of the candidates in its body; None if none is allowed."""
+    """A rule with one or two candidates in its body; None if the drawn rule is not allowed."""
     body = tuple(some(rng, candidates, 1 + below(rng, 2)))
     operator = pick(rng, OPERATORS) if len(body) > 1 else "and"
     if not body or (len(body) > 1 and operator not in allowed):
@@ -152,6 +152,6 @@ def draw_rule(
 
 
 def as_literal(rng: random.Random, predicate: Predicate) -> Literal:
-    """A predicate in the polarity and wording that it has throughout a theory."""
+    """A predicate as a literal, in the polarity and wording drawn for a theory."""
     positive, inverted = not happens(rng, NEGATED), happens(rng, INVERTED)
     return Literal(predicate, positive, inverted and predicate.object is not None)

@@ -1,9 +1,9 @@
-"""A theory's verdict on a statement, and the sentences on which it depends (Section 2).
+"""A theory's verdict on a statement, and the sentences that prove it (Section 2).
 
 Classical propositional logic is decided by truth tables:
 
-1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, or its
-negative.
+1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, with a
+   minus sign if it is negated.
 2. Propagate units: literals that facts and rules decide without a table.
 3. Split the remaining clauses into parts that share no predicate.
 4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
@@ -11,7 +11,7 @@ negative.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
 ways, such as from either side of a disjunction, has several minimal sets of different sizes. The
-published G(T, s) is one of them; the paper does not say which.
+paper's G(T, s) is one of these sets; the paper does not say which.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ class Clause(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The assignments of some predicates that make their clauses true."""
+    """The assignments to some predicates under which all clauses about them are true."""
 
     predicates: Sequence[int]
     models: int
@@ -133,7 +133,7 @@ def _written(
 
 
 def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
-    """The literals that follow from units, and the undecided clauses; None if a clause is false."""
+    """The literals that follow from units, and the undecided clauses (None if one is false)."""
     known: dict[int, Clause] = {}
     while True:
         rest, before = [], len(known)
@@ -172,7 +172,7 @@ def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
 
 
 def table(clauses: Sequence[Clause]) -> Table:
-    """The models of clauses.
+    """The assignments under which all clauses are true.
 
     Raises:
         UserError: the clauses have too many predicates.
@@ -211,14 +211,14 @@ def columns(predicates: int) -> tuple[int, ...]:
 ProofSet = frozenset[Literal | Rule]
 
 MOST_TRIED = 500
-"""Maximum number of ways to omit sentences that are tried in the search for further sets."""
+"""Maximum number of ways to omit sentences that the search for all proof sets tries."""
 
 
 def proof_set(theory: Theory, statement: Literal) -> ProofSet:
-    """A minimal set of sentences with the theory's verdict; empty if it is Unknown.
+    """A minimal set of sentences that yields the theory's verdict; empty if that is Unknown.
 
-    If there are several sets, the search starts from the sentences that unit propagation uses and
-    drops those that are not needed, facts before rules.
+    The search starts from the sentences that unit propagation uses, and drops those that are not
+    needed, facts before rules; if there are several minimal sets, this selects one.
 
     Raises:
         UserError: the theory contradicts itself, or is too large to enumerate.
@@ -236,13 +236,13 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 
 
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
-    """All minimal sets, with the one from `proof_set` first (Reiter 1987, hitting-set tree).
+    """All minimal proof sets, first that of `proof_set` (Reiter 1987, hitting-set tree).
 
     The search stops after trying `MOST_TRIED` ways to omit sentences; the number of ways doubles
     with each further set.
 
     Raises:
-        UserError: as `proof_set`.
+        UserError: see `proof_set`.
     """
     found: list[ProofSet] = []
     seen: set[ProofSet] = set()
@@ -263,7 +263,7 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
 
 def _used(theory: Theory, statement: Literal, worlds: Worlds) -> ProofSet:
-    """The sentences from which unit propagation derives the statement; all if it cannot."""
+    """The sentences from which unit propagation decides the statement; all if it cannot."""
     number = worlds.numbers[statement.predicate]
     reached = next((literal for literal in (number, -number) if literal in worlds.known), None)
     if reached is None:

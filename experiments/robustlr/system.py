@@ -1,4 +1,4 @@
-"""RobustLR as systems for every command."""
+"""Systems that give the questions of RobustLR to every command."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ SHORT = 4
 
 @dataclass(frozen=True)
 class RobustLR(System):
-    """Groups of instances, either generated or read in the authors' columns."""
+    """Groups of instances, either generated or read from data in the authors' format."""
 
     name: str
     shown: bool = False
@@ -56,7 +56,7 @@ class RobustLR(System):
         return {}
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """All prompts: generated from `seed`, or read from `data` in the authors' columns.
+        """All prompts: generated from `seed`, or read from `data` in the authors' format.
 
         Raises:
             UserError: the data cannot be read or contradict themselves.
@@ -88,7 +88,7 @@ class RobustLR(System):
         return load_published(data)
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """All generated instances in the authors' columns, with their sets."""
+        """All generated instances with the authors' columns and the column `set`."""
         return rows_of(self._makers(seed))
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
@@ -133,7 +133,7 @@ class TrainingSet(RobustLR):
         return [TheoryMaker(self.set, "test", seed, self.distractors)]
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """All generated instances in the authors' columns, with their set and split."""
+        """All generated instances with the authors' columns and the columns `set` and `split`."""
         import pandas as pd
 
         splits = [
@@ -167,7 +167,7 @@ class EditPairs(RobustLR):
 
 
 def rows_of(makers: Sequence[Maker]) -> "pd.DataFrame":
-    """All groups of the makers in the authors' columns, with the set of each instance."""
+    """All instances of the makers with the authors' columns and the column `set`."""
     import pandas as pd
 
     def rows() -> Iterator[dict[str, str | int]]:

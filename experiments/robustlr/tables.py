@@ -1,4 +1,4 @@
-"""The tables of the study: measured, guessed and published scores, and counts of the data."""
+"""The tables of the study: measured, baseline and published scores, and counts in the data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal as OneOf
@@ -15,7 +15,7 @@ from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table
 
 KEY = ["model", "training", "source"]
-"""The key of a row; training is empty for measured models."""
+"""The columns that identify a row; training is empty for measured models."""
 
 Kind = OneOf["contrast", "equivalence"]
 
@@ -25,7 +25,7 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 WHOLE = "whole theories"
-"""The column for statements about whole theories, as published."""
+"""The column of scores on whole theories, as in the paper."""
 
 GROUPS = tuple(
     dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
@@ -101,7 +101,7 @@ def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 for each group of edits (Tables 14 to 16); column theories as in `sets`."""
+    """Weighted F1 for each group of edits (Tables 14 to 16); column `theories` is as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
     measured = measured.assign(column=measured["set"] + " " + measured["group"])
     theirs = published(14, 15, 16)
@@ -110,7 +110,7 @@ def groups(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 for each label (Tables 17 to 22); column theories as in `sets`."""
+    """Weighted F1 for each label (Tables 17 to 22); column `theories` is as in `sets`."""
     measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
     measured = measured.assign(column=measured["set"] + " " + measured["gold"])
     theirs = published(*published_in)
@@ -128,7 +128,7 @@ def operators(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_unknown(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The sets without instances whose label is Unknown (Table 6)."""
+    """Weighted F1 for the sets without instances whose label is Unknown (Table 6)."""
     return sets(rows[rows["gold"] != Verdict.UNKNOWN.value], kind, 6)
 
 
@@ -153,7 +153,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         scores(rows.assign(pair_id=rows["set"])).assign(column=column)
         for column, rows in stages.items()
     )
-    both = both[~both["model"].isin(OF_BASE)]  # Each statement is its own base.
+    both = both[~both["model"].isin(OF_BASE)]  # Here each statement is its own base.
     theirs = published(3).assign(column=WHOLE)
     table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
@@ -168,7 +168,7 @@ def _beside(
     columns: Sequence[str],
     values: Sequence[str] = ("f1",),
 ) -> pd.DataFrame:
-    """One row per model and source, with each of `values` in one column per value of `column`.
+    """One row per model and source; each of `values` has one column per value of `column`.
 
     No published number enters a measured row: `source` is part of the key.
     """
@@ -183,7 +183,7 @@ def _beside(
 
 
 def training_sizes(models: Sequence[str]) -> pd.DataFrame:
-    """One row per model that `train robustlr` made: begun_as, train_set and statements."""
+    """One row per model made by `train robustlr`: begun_as (its base), train_set and statements."""
     rows = []
     for model in models:
         record = training_of(model)
@@ -199,8 +199,8 @@ def training_sizes(models: Sequence[str]) -> pd.DataFrame:
 def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     """Scores on all contrast sets and on all equivalence sets, by size of the training set.
 
-    A model is included only if another one has the same start and the same training set in a
-    different size.
+    A model is included only if another one began as the same model and was trained on a different
+    size of the same training set.
 
     Args:
         rows: rows of the evaluation sets.

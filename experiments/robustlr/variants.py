@@ -26,7 +26,7 @@ class Edit:
     """Operator and row number, as in the authors' theory ids."""
     body: OneOf["p", "p and t", "p or t", "not p"]
     denies: bool
-    """Whether the right side of the rule is negated."""
+    """Whether the head of the rule is negated."""
     facts: OneOf["p", "p, t", "p, not t", "not p, not t"]
     label: Verdict
     """The label if the base is True."""
@@ -159,7 +159,7 @@ def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
 
 
 def equivalence_between(base: Theory, other: Theory) -> str | None:
-    """The equivalence set to which two theories belong; None if `other` is no such paraphrase.
+    """The equivalence set to which two theories belong; None if `other` does not paraphrase `base`.
 
     All three equivalences leave the clauses of a theory as they are.
     """

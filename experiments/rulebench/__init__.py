@@ -1,1 +1,1 @@
-"""RuleBench: questions to be answered by one golden rule among noise rules (Sun et al. 2024)."""
+"""RuleBench: questions that one golden rule among noise rules answers (Sun et al. 2024)."""

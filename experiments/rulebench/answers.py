@@ -21,12 +21,12 @@ from interp_experiments.rulebench.reading import Found, Ways, known_as, nothing,
 
 
 def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
-    """The parser of an item's answers.
+    """The parser for answers to an item.
 
     Args:
         kind: the kind of the item's set.
-        item: the item, whose question names two people (CLUTRR).
-        labels: the answers in the set, which are the known charges (CAIL2018).
+        item: the item; questions about kinship name two people, whom the parser needs.
+        labels: the correct answers in the set; for CAIL2018, the charges to look for.
     """
     if kind in (CLUTRR, KINSHIP):
         names = _ASKED.search(item.question)
@@ -40,10 +40,9 @@ _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
 
 
 def kinship(relative: str, person: str) -> Parser:
-    """The parser of "Who is `relative` to `person`?": a kinship, in lower case.
+    """The parser for "Who is `relative` to `person`?"; it returns a kinship in lower case.
 
-    Kinships do not count if they are between other people, in quoted rules, or in the inverse
-    direction.
+    Kinships between other people, in quoted rules, or in the inverse direction do not count.
     """
 
     def declared(text: str) -> Found:
@@ -125,7 +124,7 @@ def _kin(word: str) -> str:
 
 
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is not a fact from the story; None if the text was cut off."""
+    """The last kinship that is not a story fact; None if none is left or the text was cut off."""
     rest = _ELSEWHERE.sub("", text)
     found = list(_KIN.finditer(rest))
     if not found or _CUT_OFF.search(text.rstrip(" .")):
@@ -135,7 +134,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _first_kin(segment: str) -> Found:
-    """The first kinship in a segment that is not denied; unparsed if the text offers two."""
+    """A segment's first kinship that is not denied; unparsed if the segment offers alternatives."""
     rest = _ELSEWHERE.sub("", segment)
     if _ALTERNATIVES.search(rest):
         return Unanswered.UNPARSED
@@ -145,7 +144,7 @@ def _first_kin(segment: str) -> Found:
 
 @known_as("numbers.number")
 def number(text: str) -> str | Unanswered:
-    """The parser of StringGame: a number, without a decimal point if it is whole."""
+    """The parser for StringGame; returns a number, without a decimal point if it is whole."""
     return read(text, Ways(_stated_number, _opening_number, nothing, _loose_number))
 
 
@@ -191,7 +190,7 @@ def _loose_number(text: str) -> Found:
 
 @known_as("letters.letter")
 def letter(text: str) -> str | Unanswered:
-    """The parser of DEER and TheoremQA: the letter of an option, in lower case."""
+    """The parser for DEER and TheoremQA; returns the letter of an option, in lower case."""
     return read(text, Ways(_stated_letter, _opening_letter, nothing, _loose_letter))
 
 
@@ -221,7 +220,7 @@ def _loose_letter(text: str) -> Found:
 
 @known_as("truths.truth")
 def truth(text: str) -> str | Unanswered:
-    """The parser of ULogic: "true", "false" or an abstention such as "notsure"; yes is true."""
+    """The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
     return read(text, Ways(_stated_truth, _opening_truth, nothing, _loose_truth))
 
 
@@ -263,7 +262,7 @@ def _loose_truth(text: str) -> Found:
 
 @known_as("categories.category")
 def category(text: str) -> str | Unanswered:
-    """The parser of SALAD: one of "o1" to "o6"; the names of the categories also count."""
+    """The parser for SALAD; returns one of "o1" to "o6", also for the name of a category."""
     return read(text, Ways(_stated_category, nothing, nothing, _last_category))
 
 
@@ -294,9 +293,9 @@ def _last_category(text: str) -> Found:
 
 
 def charge(labels: tuple[str, ...]) -> Parser:
-    """The parser of CAIL2018: one of the charges of the set.
+    """The parser for CAIL2018; it returns one of the set's charges.
 
-    A charge within the name of a longer charge does not count, nor does a denied charge.
+    Neither a charge within the name of a longer charge nor a denied charge counts.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
     names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")
@@ -306,7 +305,7 @@ def charge(labels: tuple[str, ...]) -> Parser:
 
     ways = Ways(one, nothing, nothing, one)
 
-    # There can be hundreds of labels.
+    # A digest keeps the name short: there can be hundreds of labels.
     digest = hashlib.sha256("\n".join(longest_first).encode()).hexdigest()[:16]
 
     @known_as(f"charges.charge among {digest}")

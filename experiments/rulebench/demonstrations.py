@@ -1,4 +1,4 @@
-"""Demonstrations: questions with correct answers that precede the question that a model answers.
+"""Demonstrations: questions with correct answers, shown before the question to be answered.
 
 For kinship and StringGame, demonstrations are generated from a seed that no question uses, and
 their rules prove the answers. For the other kinds, they were written by hand and are stored in

@@ -72,8 +72,8 @@ COMPOSED = {
 }
 """The relation of C to A, given those of B to A and of C to B, for three different people.
 
-Other pairs of relations leave the relation of C to A open, or lead to one that has no word here.
-The tests derive the same table from all small families."""
+For other pairs, the relation of C to A is undetermined, or `WORDS` has no word for it. The tests
+derive the same table from all small families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Family:
         return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
 
     def relation(self, person: int, relative: int) -> str | None:
-        """The type of the relation of a relative to a person; None if it has no word here."""
+        """How a relative is related to a person, as a key of `WORDS`; None if no key fits."""
         if self.spouses[person] == relative:
             return "spouse"
         return (
@@ -108,7 +108,7 @@ class Family:
         return word(type_, self.sexes[relative]) if type_ else None
 
     def with_child(self, couple: tuple[int, int], sex: str) -> "Family":
-        """The family, with one more child of a couple."""
+        """The family, with one more child for a couple."""
         return self._with(sex, couple, None)
 
     def with_spouse(self, person: int) -> "Family":

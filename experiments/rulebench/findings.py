@@ -15,7 +15,7 @@ from interp_experiments.rulebench.results import (
 )
 
 UNREADABLE = 0.9
-"""If at least this share of a model's texts in a set is unparsed, the screen says so first."""
+"""If at least this share of a model's texts in a set is unparsed, the first sentence says so."""
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
@@ -63,7 +63,7 @@ def sizes(texts: pd.DataFrame) -> str:
 
 
 def unreadable(texts: pd.DataFrame) -> list[str]:
-    """A sentence for each set in which hardly any of at least one model's texts could be parsed."""
+    """A sentence for each set in which hardly any text of some model could be parsed."""
     unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []

@@ -29,7 +29,7 @@ class Given(NamedTuple):
 
     output: str
     positive: bool | None
-    """`positive_` of ULogic; None if the item has none."""
+    """ULogic's field `positive_`; None if the item lacks it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Kind:
     factors: tuple[str, ...] = ()
     """Factors that vary between items of this kind."""
     written: Callable[[str], str] = str
-    """Writes the correct answer for training texts."""
+    """Formats the correct answer for training texts."""
 
     def noise(self, quantity: Quantity) -> int:
         """The number of noise rules for a quantity of rules."""
@@ -168,7 +168,7 @@ class Item:
     """Its position in the data, starting from 1, such as "0007"."""
     question: str
     gold: str
-    """The answer as its kind's parser returns it."""
+    """The correct answer, as the parser for its kind returns it."""
     rule: str
     factors: Mapping[str, str] = field(default_factory=dict)
     """Factors such as the number of hops."""
@@ -203,7 +203,7 @@ Fits = Callable[[Item, Rule, Rule], bool]
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether the texts of a rule and of the golden rule have the same conditions.
+    """Whether a rule and the golden rule have the same conditions in natural language.
 
     The conditions are the words before "then", or the whole rule if it has no "then".
     """
@@ -220,7 +220,7 @@ def body(natural: str) -> str:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """A set of questions and rules, in one or both of two versions."""
+    """Questions and rules: a factual version, a counterfactual one, or both."""
 
     name: str
     """The set's name in tables, such as "clutrr"."""

@@ -1,9 +1,9 @@
-"""Kinship questions: a story of two to ten hops, and the rule that answers it.
+"""Kinship questions: stories of two to ten hops, and the rules that give the answers.
 
 1. Families are drawn, then two related people in one of them.
 2. A third person splits their relation into two relations, a fourth splits one of these, and so on
    until the story has its number of hops. Each split is in `families.COMPOSED`, so the chain
-   entails the answer. The family proves that all people in the story can be different.
+   entails the answer. The family shows that all people in the story can be different.
 3. The golden rule states the chain, with letters for people. Another item's rule is noise unless
    its conditions hold among the people in the story.
 """
@@ -67,7 +67,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A rule's conditions: each person's relation to the previous one, and two people's sexes."""
+    """A rule's conditions: each person's relation to the previous, and the sexes at both ends."""
 
     words: tuple[str, ...]
     first: str
@@ -90,7 +90,7 @@ class Story:
 
     @property
     def body(self) -> Body:
-        """The conditions of its golden rule."""
+        """The conditions of the story's golden rule."""
         sexes = self.family.sexes
         return Body(self.words, sexes[self.people[0]], sexes[self.people[-1]])
 
@@ -106,7 +106,7 @@ class Story:
         return self.family.word(self.people[0], self.people[-1]) or ""
 
     def satisfies(self, body: Body) -> bool:
-        """Whether conditions hold along a chain of people, from the story's first to its last."""
+        """Whether conditions hold along some chain of people from the story's first to its last."""
         if self.family.sexes[self.people[0]] != body.first:
             return False
         return self._leads(self.people[0], frozenset(self.people[1:]), body.words)
@@ -242,7 +242,7 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story about a family; None if there is none about the drawn people."""
+    """A story about a family; None if the people drawn first allow no story."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -285,7 +285,7 @@ def named(story: Story, rng: random.Random) -> dict[int, str]:
 
 
 def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
-    """A rule in both forms. In logic, r(A, B) says that B is the r of A."""
+    """A rule in natural language and in logic, where r(A, B) says that B is the r of A."""
     letters = ascii_uppercase[: len(body.words) + 1]
     first, last = letters[0], letters[-1]
     steps = list(zip(letters, letters[1:], body.words, strict=False))

@@ -1,8 +1,8 @@
 """Sets in the layout of RuleBench's authors: folders with test_data.json and test_rule.json.
 
 test_data.json is a list of items {instruction, input, output, rule: [id]}; test_rule.json is an
-object {id: {"NL": ..., "FOL": ...}}. The folder of a counterfactual set is named like that of the
-factual set, followed by "-cf". Training questions are in train_data.json or validation_data.json.
+object {id: {"NL": ..., "FOL": ...}}. The folder of a counterfactual set has the name of the factual
+set's folder plus "-cf". Training questions are in train_data.json or validation_data.json.
 
 Files are not trusted: whatever they contain, reading them gives items, or messages about broken
 parts.
@@ -152,13 +152,13 @@ def _data(part: Part) -> str:
 
 
 def _rules(folder: Path, part: Part) -> str:
-    """The rules of a part: its own rules, or else those of the test set."""
+    """The file with the rules of a part: its own file, or else that of the test set."""
     own = f"{part}_rule.json"
     return own if (folder / own).is_file() else RULES
 
 
 def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
-    """The folders of the factual and the counterfactual version; None if there is none."""
+    """The folders of the factual and the counterfactual version; None for a missing version."""
     if _is_counterfactual(folder):
         return None, folder
     changed = folder.with_name(folder.name + COUNTERFACTUAL)
@@ -199,7 +199,7 @@ def _answers(kind: Kind, found: _Found) -> bool:
 
 
 def _version(folder: Path, found: _Found, kind: Kind, problems: list[str]) -> Version:
-    """The items of a kind; items without a golden rule or a gold answer are reported."""
+    """A version's items and rules; items without a golden rule or a gold answer are reported."""
     items = []
     problems += found.problems
     for position, given in found.items.items():
@@ -249,7 +249,7 @@ def _read(folder: Path, part: Part) -> _Found:
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
-    """An element of a file; None, and a message in `problems`, if it does not fit the schema."""
+    """An element of a file; if it does not fit the schema, None, with a message in `problems`."""
     if isinstance(element, _NoJson):
         problems.append(f"{where} is not JSON: {element.reason}")
         return None

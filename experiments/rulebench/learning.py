@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 STRING_GAME, KINSHIP = "string-game", "kinship"
 
 KINSHIP_HOPS = range(2, 5)
-"""As in the training data of CLUTRR (Sinha et al. 2019)."""
+"""Numbers of hops, as in the training data of CLUTRR (Sinha et al. 2019)."""
 
 MOST_NOISE = 29
 MOST_QUESTIONS = 10**7
@@ -49,8 +49,8 @@ class RuleFollowing(TrainSpec):
     name: ClassVar[str] = "irft"
 
     data: Annotated[str, FromText(texts.name, "NAME")] = STRING_GAME
-    """string-game, kinship, or a folder of the authors' layout with train_data.json or
-    validation_data.json; a fifth of the generated rules is held out to measure on"""
+    """string-game, kinship, or a folder in the authors' layout with train_data.json or
+    validation_data.json; a fifth of the generated rules is held out for measurements"""
     questions: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 20_000
     """number of questions to train on; from a folder, the first ones are taken"""
     held_out: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 500
@@ -60,12 +60,12 @@ class RuleFollowing(TrainSpec):
         FromText(texts.numbers, "NUMBERS"),
         Field(min_length=1),
     ] = (0, 1, 2, 3)
-    """numbers of noise rules, one of which is drawn for each question, such as 0-3 or 2"""
+    """possible numbers of noise rules, such as 0-3 or 2; one is drawn for each question"""
     thought: bool = False
     """train the model to name the rule that fits before it answers, as in a chain of thought"""
 
     def prompts(self, split: Split) -> PromptSet:
-        """The questions of a split, each with its golden rule and a number of noise rules."""
+        """The questions of a split, each with its golden rule and a drawn number of noise rules."""
         rule_set = self._rule_set(split)
         version = rule_set.factual or rule_set.counterfactual
         assert version is not None

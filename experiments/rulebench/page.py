@@ -32,14 +32,14 @@ from interp_experiments.scaffold import (
 FEW = Setting(quantity="few")
 
 COUNTED = (
-    "The table Every setting has the interval of each number, and counts of questions and golden "
+    "The table 'Every setting' gives the interval of each number, and counts questions and golden "
     "rules."
 )
 """A note for tables that have only accuracies, as in the paper."""
 
 NAMES = {
     "accuracy": "share of texts with the correct answer; a text without an answer counts as wrong",
-    "score": "of a dimension: a mean of accuracies; of a rule: its score by an attribution method",
+    "score": "for a dimension: a mean of accuracies; for a rule: its attribution score",
     "golden rule": "the only rule that fits the question; golden rules: number of different "
     "golden rules",
     "noise rule": "any other rule shown with the golden rule",
@@ -137,7 +137,7 @@ def _section(
     before: Sequence[FigureItem] = (),
     after: Sequence[TableItem] = (),
 ) -> Section:
-    """A section with published rows below measured rows; a sentence if nothing was measured."""
+    """Tables of measured and published rows; a sentence replaces a table without measured rows."""
     found = []
     for number, name, measured, note in compared:
         if measured.empty:
@@ -154,7 +154,7 @@ def quantity_section(results: Results, cells: pd.DataFrame) -> Section:
     title = "Accuracy by rules shown (Figure 4)"
     return _section(
         "Do rules help?",
-        "Without demonstrations, in natural language. n counts questions.",
+        "Prompts have no demonstrations; rules are in natural language. n counts questions.",
         Compared(
             4,
             "All questions, and those with the rarest answers",
@@ -170,7 +170,7 @@ def form_section(cells: pd.DataFrame) -> Section:
     """Table 1."""
     return _section(
         "Natural language or logic?",
-        "Without demonstrations, by set and rules shown.",
+        "Prompts have no demonstrations. Columns name the set and the rules shown.",
         Compared(1, "Accuracy by the form of the rules", tables.rule_forms(cells)),
     )
 
@@ -181,7 +181,7 @@ def thought_section(cells: pd.DataFrame) -> Section:
     shown = tables.thoughts(cells)
     return Section(
         "Does a chain of thought help?",
-        "With demonstrations. n counts questions.",
+        "Prompts have demonstrations. n counts questions.",
         _bars("figure5_thought", title, shown, y="accuracy", hue="setting"),
     )
 
@@ -190,7 +190,8 @@ def version_section(cells: pd.DataFrame) -> Section:
     """Table 2."""
     return _section(
         "Are rules followed when they contradict known facts?",
-        "With demonstrations and a chain of thought, by set and rules shown.",
+        "Prompts have demonstrations and ask for a chain of thought. Columns name the set and the "
+        "rules shown.",
         Compared(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
     )
 
@@ -203,8 +204,8 @@ def behavior_section(results: Results) -> Section:
         "How do models fail?",
         "A failure is a triggering error if the text applies a rule other than the golden rule, "
         "and an execution error if it applies the golden rule; otherwise the text names no rule, "
-        "or several. Prompts have few rules, demonstrations and a chain of thought; of sets with "
-        "counterfactual texts, only these are counted.",
+        "or several. Prompts have few rules, demonstrations and a chain of thought. If a set has "
+        "counterfactual prompts, only the answers to these are counted.",
         (
             *_bars("figure6_failures", title, table, y="share_of_failures", hue="behavior"),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
@@ -232,8 +233,8 @@ def attribution_sections(results: Results) -> Iterator[Section]:
                 "golden_rule",
                 "Does an attribution find the golden rule?",
                 lambda: decisive_segments(summed, hue="outcome"),
-                "Sums over tokens. n counts golden rules, the unit of the intervals. Length and "
-                "position are controls; the line is chance.",
+                "Scores are summed over tokens. n counts golden rules, the unit of the intervals. "
+                "Length and position are controls; the line marks chance.",
             ),
             TableItem("golden_rule", "By outcome", by_outcome, note),
             TableItem(
@@ -251,7 +252,7 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
     in_domain = tables.tuning(cells, [one for one in tuned if not one.is_string_game])
     yield _section(
         "What does tuning change?",
-        "Models before (base) and after tuning on questions with golden and noise rules (irft).",
+        "Models before (base) and after (irft) tuning on questions with golden and noise rules.",
         Compared(
             3,
             "Tuned on StringGame: few rules, without demonstrations",
@@ -271,6 +272,6 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
 def _bars(
     name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
 ) -> tuple[FigureItem, ...]:
-    """A figure of `tables.bars_by_set`, if the table has rows."""
+    """A figure drawn by `tables.bars_by_set`; none if the table has no rows."""
     draw = partial(tables.bars_by_set, table, y=y, hue=hue)
     return (FigureItem(name, title, draw),) if len(table) else ()

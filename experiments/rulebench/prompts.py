@@ -1,4 +1,4 @@
-"""The settings under which a question is asked (paper, Section 3 and Figure 3), and prompts.
+"""Settings under which questions are asked (paper, Section 3 and Figure 3), and prompts.
 
 Each rule is a segment: "golden", or "noise1", "noise2" and so on, in order.
 """
@@ -34,8 +34,8 @@ class Setting:
     counterfactual: bool = False
     """Whether the conclusions of the rules, and with them the correct answers, are changed."""
     choice: bool = False
-    """Whether the answer is one of two options, those that follow from the factual and the changed
-    rules, and is read from the next token. Such a question can be patched."""
+    """Whether the model chooses, with its next token, between two answers: that of the factual
+    rules and that of the changed rules. Such questions can be patched."""
     noise: int | None = None
     """Number of noise rules; None if the quantity determines it."""
 
@@ -98,8 +98,8 @@ def shown_rules(
     """The rules shown with an item, in order.
 
     Noise is drawn without replacement from the rules that do not fit the item. The noise rules
-    under "few" are the first ones under "all", so nothing else differs between quantities. A set
-    with too few rules uses all of them.
+    under "few" are the first ones under "all", so these quantities differ only in the additional
+    rules. If a set has too few noise rules, all of them are shown.
     """
     if setting.quantity == "no":
         return []
@@ -115,7 +115,7 @@ def shown_rules(
 
 
 PREFIX = "Answer:"
-"""The beginning of the assistant's turn before a direct answer."""
+"""The prefix of the assistant's turn, if the answer is direct."""
 
 DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
@@ -194,7 +194,7 @@ class Questions:
 def to_prompt(
     rule_set: RuleSet, version: Version, item: Item, setting: Setting, group: str, *, seed: int
 ) -> Prompt:
-    """One item under a setting."""
+    """The prompt that asks one item under a setting."""
     rules = shown_rules(rule_set, version, item, setting, seed=seed)
     golden = version.rules[item.rule]
     text, segments = compose(

@@ -3,11 +3,11 @@
 Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
 that a truncated text merely mentions. A text that declines to answer is a refusal, unless it also
-gives an answer. Text after a further question that the model invents is ignored. The authors'
-parsers use the last (CLUTRR, SALAD) or first (DEER) words that look like an answer.
+gives an answer. If the model invents another question, the text from there on is ignored. The
+authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words that look like an answer.
 
-Failures are those in Section 4.6 of the paper, plus a third class: a text that names no rule, which
-the authors' parser counts as an execution error of the first rule.
+Failures are those in Section 4.6 of the paper, plus a third class: a text that names no rule. The
+authors' parser counts such a text as a wrong application of the first rule.
 """
 
 import re
@@ -23,7 +23,7 @@ Found = str | Unanswered | None
 
 @dataclass(frozen=True)
 class Ways:
-    """Functions that find the answers to one kind of question in a text, by place."""
+    """Functions that find the answer to a kind of question, each in a different place of a text."""
 
     stated: Callable[[str], Found]
     """After a marker such as "Answer:", up to the end of the sentence."""
@@ -143,7 +143,7 @@ def behavior(text: str, *, correct: bool, golden_place: int) -> Behavior:
 
     Args:
         text: the generated text.
-        correct: whether its answer is right; if it is, any rule that it names is ignored.
+        correct: whether its answer is right; if so, any rule that the text names is ignored.
         golden_place: the place of the golden rule among the rules shown, from 1.
     """
     if correct:

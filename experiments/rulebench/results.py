@@ -1,8 +1,8 @@
 """The measurements of a study of RuleBench, and the comparisons that were named in advance.
 
-Direct answers name no rule, but in kinship and StringGame each rule determines an answer. A wrong
-answer that a noise rule determines is a triggering error; any other wrong answer is an execution
-error. Rules of the other sets do not give their answers in a form that can be compared.
+Direct answers name no rule, but in kinship, CLUTRR and StringGame each rule determines an answer. A
+wrong answer that a noise rule determines is a triggering error; any other wrong answer is an
+execution error. Rules of the other sets do not give their answers in a form that can be compared.
 
 Each model answers the same questions under all settings, and all models answer the same questions.
 Two settings or two models are therefore compared question by question, with golden rules as
@@ -32,7 +32,7 @@ from interp_experiments.rulebench.reading import behavior
 from interp_experiments.rulebench.string_game import string_rules
 
 STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (True, True)}
-"""Stages of generated texts: with or without demonstrations, with or without reasoning."""
+"""For each stage of generated texts, whether prompts have demonstrations and ask for reasoning."""
 
 ATTRIBUTION = "attribution"
 """The stage of attributions, with few rules and direct answers."""
@@ -66,8 +66,8 @@ class Results:
     """The prompts that could not be measured, with the same columns, plus error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, for each prompt: the columns of
-    `interp.analysis.segments.finds`, set, rule, and outcome (of `OUTCOMES`). Empty if nothing was
-    attributed."""
+    `interp.analysis.segments.finds`, set, rule, and outcome (one of `OUTCOMES`). Empty if nothing
+    was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, stacked."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -152,10 +152,10 @@ def _found(study: StudyFolder) -> pd.DataFrame:
 
 
 def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
-    """One of `OUTCOMES`.
+    """The outcome of an answer, as one of `OUTCOMES`.
 
     Args:
-        prompt: its row of the prompts table.
+        prompt: the prompt's row of the prompts table.
         answer: the answer that the parser found in the text; empty if it found none.
         correct: whether the golden rule gives this answer.
     """
@@ -180,7 +180,7 @@ def _noise(prompt: pd.Series) -> Iterator[str]:
 def _answer(prompt: pd.Series, rule: str) -> str | None:
     """The answer to which a rule leads, whether or not the rule fits; None if unknown.
 
-    It is "None" if a rule of StringGame gives no number for the string.
+    It is the text "None" if a rule of StringGame gives no number for the string.
     """
     if prompt["set"] in (KINSHIP.name, CLUTRR.name):
         found = _CONCLUSION.search(rule)
@@ -235,7 +235,7 @@ SETTINGS = (
 """The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
-"""The subject of the comparisons of every two models, by their direct answers."""
+"""The subject of comparisons between the direct answers of two models."""
 
 
 _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
@@ -292,7 +292,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Compared:
-    """The comparison over the questions asked in both conditions, or over all if none was."""
+    """The comparison over the questions asked in both conditions; over all if they share none."""
     both = set(a["pair_id"]) & set(b["pair_id"])
     if both:
         a, b = (rows[rows["pair_id"].isin(both)] for rows in (a, b))

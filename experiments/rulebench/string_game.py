@@ -47,7 +47,7 @@ class Condition:
     """A formula about the string `s`."""
     holds: Callable[[str], bool]
     letter: str = ""
-    """The letter that it names, if any."""
+    """The letter that the condition names, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Action:
     logic: str
     """A term over the string `s`."""
     result: Callable[[str], int | None]
-    """The number for a string; None if the string has none."""
+    """Returns the number for a string, or None if the string has none."""
     letter: str = ""
-    """The letter that it names, if any."""
+    """The letter that the action names, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class StringRule:
 
     @property
     def rule(self) -> Rule:
-        """The rule in both forms."""
+        """The rule in natural language and in logic."""
         return Rule(
             self.id,
             natural=f"If {self.condition.words}, then output {self.action.words}.",

@@ -32,7 +32,7 @@ FEW = Setting(quantity="few")
 
 
 class RuleBenchStudy(Study):
-    """The measurements of Section 4, on the authors' sets or on kinship and StringGame."""
+    """The measurements of the paper's Section 4, on the authors' sets or on the generated sets."""
 
     name: ClassVar[str] = "rulebench"
     default_limit: ClassVar[int] = 480
@@ -46,12 +46,12 @@ class RuleBenchStudy(Study):
     set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
     """the set that the data belong to, if it is not clear from the name of their folder"""
     attribution: bool = True
-    """also attribute answers to the rules (with few rules)"""
+    """also attribute answers to the rules, in prompts with few rules"""
     skip_broken: bool = False
     """omit broken items of the data instead of stopping"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Texts under each setting: direct answers, with demonstrations, and chains of thought.
+        """Texts under each setting (direct, with demonstrations, with thought), and attributions.
 
         Raises:
             UserError: the data cannot be read or have broken items.

@@ -1,4 +1,4 @@
-"""RuleBench as systems for every command."""
+"""Systems that give the questions of RuleBench to every command."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,7 +127,7 @@ def string_game_set(seed: int) -> RuleSet:
     return StringGame(seed).rule_set
 
 
-# Small models seldom read several thousand tokens (thirty rules, long stories, demonstrations).
+# Small models can seldom read several thousand tokens (thirty rules, long stories, demonstrations).
 system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
 full = RuleBench("rulebench-full", RULES, kinship_set)
 logic = RuleBench("rulebench-logic", FORMS, kinship_set)

@@ -33,7 +33,7 @@ class Tuning(NamedTuple):
 
 
 def tunings(models: Sequence[str]) -> list[Tuning]:
-    """The models whose untuned versions were also measured, in order."""
+    """The tuned models whose untuned versions were also measured, in order."""
     records = [(model, training_of(model)) for model in models]
     return [
         Tuning(model, record.training.model, str(record.training.options.get("data")))
@@ -45,10 +45,10 @@ def tunings(models: Sequence[str]) -> list[Tuning]:
 
 
 LONG_TAIL = 0.1
-"""Minimum share of a set's questions that count as having its rarest answers (Appendix D)."""
+"""Minimum share of a set's questions that belong to its long tail (Appendix D)."""
 
 RULES = "golden_rules"
-"""The column that counts clusters."""
+"""The column that counts golden rules, which are the clusters."""
 
 DIMENSIONS = {
     "executing": "shows only the golden rule",
@@ -123,7 +123,7 @@ def long_tail(results: Results) -> pd.DataFrame:
 
 
 def rarest(golds: pd.Series) -> list[str]:
-    """The least frequent answers that make up at least `LONG_TAIL` of all."""
+    """The least frequent answers, which together make up at least `LONG_TAIL` of all answers."""
     # Equally frequent answers are sorted by name, so every run selects the same answers.
     counts = golds.value_counts().sort_index().sort_values(kind="stable")
     needed = int((counts.cumsum() < LONG_TAIL * len(golds)).sum()) + 1
@@ -137,7 +137,7 @@ def rule_quantities(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
-    """Figure 5: rows of `accuracy`; `setting` says whether they have a chain of thought."""
+    """Figure 5: rows of `accuracy`; `setting` names the rules and any chain of thought."""
     rows = cells[(cells["shots"] == "yes") & (cells["version"] == "factual")]
     settings = rows["rules"] + rows["thought"].map({"no": "", "yes": ", with thought"})
     order = ("golden", "golden, with thought", "few", "few, with thought")
@@ -202,7 +202,7 @@ def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
 def _plain(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Rows with factual rules in natural language and no demonstrations: one per key, in order."""
     plain = rows[["shots", "form", "version"]] == ["no", "natural", "factual"]
-    # A base's row would be repeated for every model tuned from it on the same data.
+    # Otherwise a base's row would be repeated for each model tuned from it on the same data.
     chosen = rows[plain.all(axis=1)].drop_duplicates([*keys, "set"])
     return chosen[keys].drop_duplicates().merge(_wide(chosen, keys), on=keys)
 
@@ -244,7 +244,7 @@ def _of_dimension(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def why_missing(results: Results, dimension: str) -> dict[str, str]:
-    """By model, why it has no score in the dimension; models with a score are left out."""
+    """Why models have no score in a dimension, by model; models with a score are omitted."""
     measured = set(_of_dimension(results.texts, dimension)["model"])
     failed = set(_of_dimension(results.failed, dimension)["model"] if len(results.failed) else ())
     does = DIMENSIONS[dimension]
@@ -272,7 +272,7 @@ def missing_dimensions(results: Results) -> list[str]:
 
 
 def not_measured(results: Results) -> pd.DataFrame:
-    """One row per model, setting and reason: prompts that could not be measured."""
+    """One row per model and setting: how many prompts failed, and the first error message."""
     keys = ["model", *SETTING]
     groups = results.failed.groupby(keys, sort=False)["error"]
     return groups.agg(prompts="size", one_of_them="first").reset_index()
@@ -291,7 +291,7 @@ def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     Args:
         table: the table from `rule_quantities`, `thoughts` or `failures`.
         y: the column with shares.
-        hue: the column whose values are the bars of each set.
+        hue: the column with one bar per value in each set.
     """
     groups = distinct(table[hue])
 
