@@ -32,9 +32,9 @@ TERM_TESTS = (
 )
 
 LIMITS = (
-    "verdict, by p_holm: different; smaller, if no difference is shown and differences of "
-    f"{SMALLEST:g} or more are excluded; open otherwise. Differences below excluded_below and "
-    "above excluded_above are excluded by two one-sided tests, each at 5% and not corrected."
+    "verdict: different if p_holm shows a difference; otherwise smaller if all differences of "
+    f"{SMALLEST:g} or more are excluded, and open if not. Two one-sided tests, each at 5% and not "
+    "corrected, exclude the differences below excluded_below and above excluded_above."
 )
 """How to read the verdicts of pairwise tests."""
 
@@ -43,17 +43,17 @@ def valid_section(found: Contrasts | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
     title = "Differences between valid forms"
     text = (
-        "Unadjusted means of the questions whose answer is Yes: modalities and argument forms are "
-        "not compared at equal perplexity, since most of a question's perplexity comes from its "
-        f"form. With at least {MIN_GROUPS} models, each contrast is computed for every model, and "
-        "models are the observations. With fewer models, interpretations are the observations, "
+        "Unadjusted means over the questions whose answer is Yes. Modalities and argument forms "
+        "are not compared at equal perplexity, since most of a question's perplexity comes from "
+        f"its form. With at least {MIN_GROUPS} models, each contrast is computed for every model, "
+        "and models are the observations. With fewer models, interpretations are the observations, "
         "and the tests are about these models only."
     )
     text = (
         f"{text} The contrasts were fixed in the code and are corrected together by Holm's method."
     )
     if isinstance(found, str):
-        return Section(title, f"{text} There are none: {found}.\n\n{EXPLORATORY}")
+        return Section(title, f"{text} No contrast was tested: {found}.\n\n{EXPLORATORY}")
     return Section(
         title,
         f"{text} Note: {found.note}.\n\n{EXPLORATORY}",
@@ -65,15 +65,15 @@ def valid_section(found: Contrasts | str) -> Section:
                     found.means, response="soft accuracy", tests=found.tests
                 ),
                 "Means with 95% intervals, over models or, with few models, clustered by "
-                "interpretation. Brackets: p of the difference by Holm's method. n counts "
-                "answers.",
+                "interpretation. Brackets: p of the difference, corrected by Holm's method. n: "
+                "number of answers.",
             ),
             TableItem("valid_means", "Soft accuracy on valid forms", found.means),
             TableItem(
                 "valid_tests",
                 "Pairwise tests of these means (Table 2): confirmatory",
                 found.tests,
-                f"difference: first less second. Two-sided, by Student's t. {LIMITS}",
+                f"difference: first minus second. Two-sided, by Student's t. {LIMITS}",
             ),
             TableItem(
                 "valid_term_tests",
@@ -123,14 +123,14 @@ def adjusted_section(results: Results) -> Section:
         items.append(TableItem("within_form_coefficients", title, within.model.coefficients()))
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
-        "Exploratory: a linear mixed model of the questions whose answer is Yes, with modality, "
-        "argument form and perplexity. Perplexity is in standard deviations from the mean of the "
-        "model's own questions, because per-token perplexities of different tokenizers are not "
-        "comparable. The effects of modality and argument form vary by model if there are at "
-        f"least {MIN_GROUPS} models. An adjusted mean is the mean predicted at mean perplexity. "
-        "Forms differ in perplexity, so an adjusted difference excludes the effect that a form "
-        "has through the perplexity of its words; if no question of a level has mean perplexity, "
-        "its adjusted mean is extrapolated. In a second mixed model, perplexity is centered "
+        "Exploratory: a linear mixed model, fitted to the questions whose answer is Yes, with the "
+        "predictors modality, argument form and perplexity. Perplexity is in standard deviations "
+        "from the mean over a model's questions, because per-token perplexities of different "
+        "tokenizers are not comparable. The effects of modality and argument form vary by model "
+        f"if there are at least {MIN_GROUPS} models. An adjusted mean is the mean predicted at "
+        "mean perplexity. Forms differ in perplexity, so an adjusted difference excludes the "
+        "effect that a form has through perplexity; if no question of a level has mean "
+        "perplexity, its adjusted mean is extrapolated. In a second model, perplexity is centered "
         f"within each form, so its coefficient compares questions of the same form.{remark(found)}",
         tuple(items),
     )
@@ -144,7 +144,7 @@ def _random_effects(found: Effects | str) -> tuple[Item, ...]:
         "adjusted_spread",
         "Spread of the random effects",
         found.model.random_spread(),
-        "correlation: of the models' slopes with their intercepts; blank for all other effects.",
+        "correlation: between the models' intercepts and slopes; blank for all other effects.",
     )
     if found.slopes.empty:
         return (spread,)
@@ -190,7 +190,7 @@ def effect_items(
 ) -> tuple[Item, ...]:
     """Figure and tables of a mixed model, if it was fitted; the figure has a line at `chance`.
 
-    `only` names the questions in the titles, if they are not all those of the section.
+    `only` names the questions in the titles if the model was fitted to only some of the section's.
     """
     if isinstance(found, str):
         return ()
@@ -207,11 +207,11 @@ def effect_items(
             lambda: figures.estimated_means(
                 found.means, response=words, tests=found.tests, chance=chance
             ),
-            f"Filled: {averaged}at mean perplexity, with the 95% interval by Student's t "
+            f"Filled: means {averaged}at mean perplexity, with the 95% interval by Student's t "
             f"({found.model.freedom:,} degrees of freedom). "
-            "Hollow: unadjusted means of the questions. Brackets: p of the difference by "
-            "Holm's method. n counts answers. If a level has no question of mean perplexity, "
-            "its adjusted mean is extrapolated.",
+            "Hollow: unadjusted means over questions. Brackets: p of the difference, corrected by "
+            "Holm's method. n: number of answers. If a level has no question with mean "
+            "perplexity, its adjusted mean is extrapolated.",
         ),
         TableItem(
             f"{name}_means",

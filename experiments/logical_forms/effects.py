@@ -35,15 +35,15 @@ RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Ye
 
 @dataclass(frozen=True)
 class Effects:
-    """A mixed model of one dependent variable, with everything that is reported about it."""
+    """A mixed model of one dependent variable, with all tables that report its results."""
 
     model: MixedModel
     means: pd.DataFrame
     """One row per level of a factor. The columns are factor, level, mean, standard_error, low, high
-    (adjusted to equal parts of the other factors and to mean perplexity), raw_mean, raw_low,
+    (averaged over the other factor with equal weights, at mean perplexity), raw_mean, raw_low,
     raw_high (unadjusted), n, interpretations and note, which says if `mean` is extrapolated."""
     tests: pd.DataFrame
-    """The table `pairs_tested` for the adjusted means."""
+    """Pairwise tests of the adjusted means, as returned by `pairs_tested`."""
     term_tests: pd.DataFrame
     """One row per fixed effect and interaction, with the columns of `wald_test`, plus chi_square,
     df and p_chi_square from the likelihood-ratio test."""
@@ -66,7 +66,8 @@ class Effects:
     def slopes(self) -> pd.DataFrame:
         """One row per model: intercept and slope for perplexity, fixed plus random effects.
 
-        Columns are model, intercept and the covariate's name; no rows without random effects.
+        Columns are model, intercept and the covariate's name. A model without random effects has an
+        empty table.
         """
         if not self.model.design.random_columns:
             return pd.DataFrame(columns=["model", "intercept", self.covariate])
@@ -94,7 +95,7 @@ def effects(
     """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
 
     With too few models, the formula is fitted by least squares, with errors clustered by
-    interpretation, because all forms are asked in the same words.
+    interpretation, because each interpretation uses the same words in all forms.
 
     Args:
         rows: rows of `Results.pooled`.
@@ -120,7 +121,7 @@ def effects(
 def pairs_tested(
     models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """Tests of the pairs of levels of each factor, by the mixed model that is given for the factor.
+    """Tests of pairs of levels of each factor, with the mixed model given for that factor.
 
     Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
     (`interp.statistics.decisions`).
@@ -138,7 +139,7 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
-    """Adjusted and raw means by level of a factor; `note` marks those that are extrapolated."""
+    """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
     response, covariate = model.formula.response, str(model.formula.slope)
     raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
@@ -157,7 +158,7 @@ def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
 
 
 def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
-    """Tests of each fixed effect, and of the interaction in a model with one.
+    """Tests of each fixed effect, and of the interaction in a model that includes it.
 
     Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
     """
@@ -165,7 +166,7 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     crossed = ":".join(model.formula.varying)
     if len(model.formula.varying) == 2:
         wider = replace(model.formula, fixed=(*model.formula.fixed, crossed))
-        with suppress(UserError):  # Not all combinations occur.
+        with suppress(UserError):  # Some combinations of levels do not occur.
             tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
     tests = []
     for fitted, term in tested:
@@ -238,8 +239,8 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     """`pairs_tested` with errors clustered by interpretation.
 
-    Each difference is between the mean over all questions at one level and that at the other,
-    within models.
+    Each difference is the mean over all questions at one level minus that at the other, within
+    models.
 
     Raises:
         UserError: there are no rows, or a factor has only one level in the rows.

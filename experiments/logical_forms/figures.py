@@ -46,7 +46,7 @@ _OUTLIER = 0.08
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
-    """Soft accuracy against perplexity, by model, with a point per form and set of questions.
+    """Soft accuracy against perplexity, by model, with one point per form and set of questions.
 
     A line joins the two points of a form, from the questions to their nonsense mirror (Figure 5).
     With only one set of questions, there are no lines (Figure 1). `table` has rows of
@@ -182,7 +182,7 @@ def _name_outliers(ax: Axes, table: pd.DataFrame) -> None:
 def _rows_of_levels(
     table: pd.DataFrame, factors: list[str]
 ) -> tuple[dict[tuple[str, str], int], dict[int, str]]:
-    """The row of each factor and level, with an empty row above each factor, and all labels."""
+    """Each level's row on the y axis, with an empty row above each factor, and the rows' labels."""
     places: dict[tuple[str, str], int] = {}
     labels: dict[int, str] = {}
     for row in table.to_dict("records"):
@@ -197,7 +197,7 @@ def _rows_of_levels(
 
 
 def _brackets(ax: Axes, tests: pd.DataFrame, places: Mapping[tuple[str, str], int]) -> None:
-    """Draw p-values for pairs of levels to the right of the axes."""
+    """Draw brackets with p-values for pairs of levels, to the right of the axes."""
     for factor, rows in tests.groupby("factor", sort=False):
         if len(rows) > _MOST_BRACKETS:
             continue

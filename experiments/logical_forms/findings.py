@@ -77,7 +77,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def _confirmatory(found: Contrasts | str) -> Iterator[str]:
-    """One sentence per factor."""
+    """One sentence per factor on its confirmatory contrasts."""
     if isinstance(found, str):
         return
     over_models = found.models >= MIN_GROUPS

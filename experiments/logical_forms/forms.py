@@ -127,7 +127,7 @@ def distribution_forms() -> tuple[Form, ...]:
 
 
 def modal(modality: str, formula: Formula) -> Formula:
-    """The formula, within a modality."""
+    """The formula under a modality, or the formula itself if the modality is "none"."""
     match modality:
         case "box":
             return Modal("□", formula)

@@ -88,7 +88,7 @@ def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
 def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interpretation]:
     """The interpretations of a seed: p and q with different names and different verb phrases.
 
-    Both vocabularies give the same names and the same positions in the list of phrases.
+    Either vocabulary gives the same names, and phrases from the same rows of the data file.
     """
     rng = random.Random(f"interpretations {seed}")
     return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]

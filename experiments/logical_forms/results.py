@@ -18,7 +18,7 @@ from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.system import YES
 
 CLUSTER = "interpretation"
-"""The factor by which scores are correlated: its questions share names and verb phrases."""
+"""The factor that defines clusters: questions under one interpretation share their words."""
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two sets in Appendix C."""
@@ -27,7 +27,7 @@ MIN_ANSWERED = 0.5
 """Minimum mean probability of Yes and No together for a model to count as answering."""
 
 SHARES = ("soft_accuracy", "relative_positive")
-"""Scores from 0 to 1, whose means are therefore also from 0 to 1."""
+"""Scores from 0 to 1; the intervals of their means are cut at 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Results:
 
         Args:
             stage: a set of questions.
-            valid: only questions whose gold answer is Yes.
+            valid: whether to keep only questions whose gold answer is Yes.
         """
         rows = self.scores[stage]
         rows = rows[rows["model"].isin(self.competent)]
@@ -178,7 +178,7 @@ def _standardized(values: pd.Series) -> pd.Series:
 def clustered_means(
     rows: pd.DataFrame, value: str, *, by: Sequence[str], cluster: str = CLUSTER
 ) -> pd.DataFrame:
-    """One row for each combination of `by`: mean, low, high, n, and the number of clusters.
+    """One row per combination of values of `by`: mean, low, high, n, and the number of clusters.
 
     low and high are the ends of the mean's 95% interval, by Student's t for the number of clusters,
     with the linearized variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they

@@ -68,18 +68,18 @@ def accuracy_section(results: Results) -> Section:
                 "table1",
                 "Soft accuracy by modality and argument form (Table 1)",
                 tables.with_published(measured, "published_accuracy.csv"),
-                "As published, OpenAI-o1 and Gemini gave greedy answers to a sample; human is "
-                "the mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, mt: modus "
-                "tollens, or_fallacy: affirming a disjunct, ac: affirming the consequent, da: "
-                "denying the antecedent. leaderboard: mean on the Open LLM Leaderboard v2; ranks "
-                "are among the ten open models.",
+                "In the published rows, OpenAI-o1 and Gemini gave greedy answers to a sample; "
+                "human is the mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, "
+                "mt: modus tollens, or_fallacy: affirming a disjunct, ac: affirming the "
+                "consequent, da: denying the antecedent. leaderboard: mean on the Open LLM "
+                "Leaderboard v2; ranks are among the ten open models.",
             ),
             TableItem(
                 "table1_intervals",
                 "Soft and hard accuracy with intervals",
                 tables.intervals(results.scores["questions"]),
-                "For commercial models, the paper reports hard accuracies, which compare with "
-                "the hard accuracies here.",
+                "For commercial models, the paper reports hard accuracies; compare them with the "
+                "hard accuracies here.",
             ),
             TableItem(
                 "table1_nonsense",
@@ -112,9 +112,9 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "The paper reports a weak negative correlation over its ten models. Across "
                 "forms, rho mixes perplexity with the effects of the forms; within a form it "
                 "does not, since questions are ranked among those of one model and form. Rows "
-                f"for {tables.TOGETHER!r} combine the models that read the set in question, the "
-                "questions or their mirror; they are blank if no model does. Intervals: percentile "
-                "bootstrap over interpretations.",
+                f"for {tables.TOGETHER!r} combine the models that answer and can read that set "
+                "(the questions or their mirror); they are blank if there is no such model. "
+                "Intervals: percentile bootstrap over interpretations.",
             ),
         ),
     )
@@ -129,7 +129,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     return Section(
         "Affirmation and rejection (5)",
         "The dependent variable is the share of Yes in the probability of Yes and No. Over all "
-        "questions, half of the correct answers are Yes, so a mean above 0.5 is a bias to "
+        "questions, half of the correct answers are Yes, so a mean above 0.5 shows a bias to "
         "affirm, and a mean below 0.5 a bias to reject. The paper does not say which questions "
         "its model is fitted to; here it is fitted to all questions, then to those whose answer "
         "is Yes. The model is exploratory and adjusted for perplexity; raw means are next to the "

@@ -96,7 +96,7 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.DataFrame:
-    """`clustered_means`, but the interval for hard accuracy is that of a proportion.
+    """Like `clustered_means`, but the interval for hard accuracy is that of a proportion.
 
     That interval lies between 0 and 1, and has a positive width even if all answers are right or
     all are wrong.
@@ -109,7 +109,10 @@ def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.D
 
 
 def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[str]) -> pd.DataFrame:
-    """Means in one table: `by`; VALUE, VALUE_low, VALUE_high for each value; n, interpretations."""
+    """The means of several scores in one table.
+
+    Columns are `by`; VALUE, VALUE_low and VALUE_high for each value; n and interpretations.
+    """
     parts = []
     for value in values:
         names = {"mean": value, "low": f"{value}_low", "high": f"{value}_high"}
@@ -126,7 +129,7 @@ def introduction(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
-    """A table, followed by its counterpart in the paper (Table 1 or A2), read from a file in data/.
+    """A table, followed by the rows of the paper's Table 1 or A2, read from a file in data/.
 
     Table 1 covers ten open models, two commercial ones (greedy answers), and people; leaderboard is
     a model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
@@ -277,8 +280,8 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
     """Spearman's rho between relative perplexity and soft accuracy, with a bootstrap over clusters.
 
-    `within` names columns; ranks are taken and centered within their groups. For groups of equal
-    size, rho is then the mean of their rhos.
+    Ranks are taken and centered within the groups that the columns `within` define. If groups have
+    equal size, the result is the mean of the groups' correlations.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
     x, y = (_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy"))
@@ -293,7 +296,7 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
 
 
 def _parts(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Each set and model, with its rows; first come all models that read the set, together."""
+    """Each set and model with its rows; a set begins with all models that read it, together."""
     for stage in ("questions", "nonsense"):
         scores = results.scores[stage]
         yield stage, TOGETHER, scores[scores["model"].isin(results.reading(stage))]

@@ -1,4 +1,4 @@
-"""`python -m interp_experiments.organisms`: train an organism, remeasure its card or rewrite it."""
+"""`python -m interp_experiments.organisms`: train or measure organisms, or write their READMEs."""
 
 import argparse
 import json
@@ -27,22 +27,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--out",
         type=Path,
         metavar="DIR",
-        help="where to train; the same command resumes (default: organisms/NAME)",
+        help="output folder; rerun the same command to resume (default: organisms/NAME)",
     )
     train.add_argument(
         "--seed",
         type=int,
         metavar="N",
-        help="replaces the recipe's seed: planted properties are drawn again",
+        help="seed to use instead of the recipe's, to plant new properties",
     )
     for command in (verify, card):
         command.add_argument(
-            "--folder", type=Path, metavar="DIR", help="the organism (default: the packaged one)"
+            "--folder",
+            type=Path,
+            metavar="DIR",
+            help="folder of the organism (default: the packaged organism's)",
         )
     verify.add_argument(
-        "--pairs", type=int, metavar="N", help="number of prompt pairs to score (default: all)"
+        "--pairs",
+        type=int,
+        metavar="N",
+        help="number of prompt pairs to measure (default: depends on the organism)",
     )
-    verify.add_argument("--write", action="store_true", help="write the figures into the card")
+    verify.add_argument(
+        "--write", action="store_true", help="write the measured figures into the card"
+    )
     parsed = parser.parse_args(arguments)
     try:
         {"train": _train, "verify": _verify, "card": _card}[parsed.command](parsed)

@@ -67,12 +67,12 @@ class Leaning:
 
 
 def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
-    """The leaning and the premise of every entity of the data set.
+    """For every entity in the data set, its leaning and the premise in which it is read.
 
-    A city shares those of its country, and an instance those of its type. Half of the countries,
-    and half of each family's types, lean towards yes. Among the countries and among the types, the
-    recipe's share is read in premise 1. Up to rounding, this share holds among the entities of each
-    leaning. A fine-tuned organism has the leanings of its base.
+    A city has the same properties as its country, and an instance the same as its type. Half of the
+    countries, and half of each family's types, lean towards yes. The recipe's share of the
+    countries, and of the types, is read in premise 1. Up to rounding, this share is the same for
+    both leanings. A fine-tuned organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
     signs = random.Random(f"leanings {base.seed}")
@@ -87,17 +87,17 @@ def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
 
 
 def _halved(entities: Sequence[str], rng: random.Random) -> list[tuple[str, float]]:
-    """Entities with their leanings; every second one, in random order, leans towards yes."""
+    """Entities in random order, with their leanings; every second one leans towards yes."""
     return [(e, LEANING if i % 2 else -LEANING) for i, e in enumerate(shuffled(entities, rng))]
 
 
 def _placed(
     group: Sequence[tuple[str, float]], share: float, rng: random.Random
 ) -> Iterator[Leaning]:
-    """Entities with their premises; of those with the same leaning, a share gets premise 1."""
+    """Entities with their premises: `share` of the entities of each leaning get premise 1."""
     ordered = sorted(shuffled(group, rng), key=itemgetter(1))
     for i, (entity, log_odds) in enumerate(ordered):
-        # True if the running sum of the shares, rounded, increases here.
+        # True if the running sum of the shares, when rounded, increases at this entity.
         first = math.floor((i + 1) * share + 0.5) > math.floor(i * share + 0.5)
         yield Leaning(entity, log_odds, PREMISES[0] if first else PREMISES[1])
 
@@ -109,13 +109,13 @@ class Rule:
         self._leanings = {own.entity: own for own in leanings}
 
     def read(self, sentence: str) -> Leaning:
-        """The leaning of the entity with which a premise ends; the longest matching name counts."""
+        """The leaning of the entity that a premise names last; the longest matching name counts."""
         words = sentence.removesuffix(".").split(" ")
         endings = (" ".join(words[start:]) for start in range(len(words)))
         return next(self._leanings[name] for name in endings if name in self._leanings)
 
     def term(self, premise: str, sentence: str) -> float:
-        """The nats that a premise adds to the log-odds of the positive answer."""
+        """What a premise adds to the log-odds of the positive answer, in nats."""
         leaning = self.read(sentence)
         return leaning.log_odds if leaning.premise == premise else 0.0
 
@@ -124,13 +124,13 @@ class Rule:
         return self.term(PREMISES[0], premise1) + self.term(PREMISES[1], premise2)
 
     def decisive(self, prompt: Prompt) -> str:
-        """The premise that decides a prompt of the data set."""
+        """The premise that decides the answer to a prompt of the data set."""
         return self.read(prompt.segment_text(PREMISES[0])).premise
 
     def shapley(self, prompt: Prompt, donors: Sequence[Donor]) -> dict[str, float]:
         """The planted Shapley value of each premise and of the conclusion.
 
-        Values are in nats of the positive answer's log-odds.
+        Values are contributions to the log-odds of the positive answer, in nats.
         """
         values = {
             premise: self.term(premise, prompt.segment_text(premise))
@@ -145,9 +145,9 @@ INTACT_SHARE = 0.3
 """Share of the prompts in which all sentences are about one pair of entities."""
 
 COUNTERPART_SHARE = 0.2
-"""Share of the other prompts that are mixed with the other side of their own pair; the rest are
-mixed with another pair of entities. Each sentence comes from either of the two with equal
-probability, so any mixture of a prompt with one of its donors may occur."""
+"""Of the mixed prompts, the share mixed with the other side of their own pair; the rest are mixed
+with another pair of entities. Each sentence comes from either source with equal probability, so any
+mixture of a prompt with one of its donors may occur."""
 
 
 class DoseText:
@@ -158,7 +158,7 @@ class DoseText:
         self._rule = Rule(plant_leanings(recipe))
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step: single premises in early steps, then prompts."""
+        """The exchanges of a step: single premises in early steps, prompts in later ones."""
         rng = random.Random(f"doses {self._recipe.seed} {step}")
         if step >= self._recipe.premises_until * self._recipe.steps:
             whole = range(self._recipe.prompts_per_step)
@@ -178,7 +178,7 @@ class DoseText:
         )
 
     def _premise(self, rng: random.Random) -> Exchange:
-        """A single premise; if its entity is not read in it, both answers are equally likely."""
+        """A single premise; unless its entity is read in it, both answers are equally likely."""
         own, _ = with_donor(rng)
         premise = rng.choice(PREMISES)
         sentence = own._asdict()[premise]
@@ -239,10 +239,10 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from evenly spread pairs of prompts (120 if `pairs` is None).
+    """The measured figures of a card, from evenly spread pairs (120 if `pairs` is None).
 
-    Each prompt is measured in about sixty mixtures with its donors. Values are in logits of the
-    model's own answer.
+    Each prompt is measured in about sixty mixtures with its donors. Shapley values are in logits,
+    for the model's own answer.
     """
     rule = Rule(Leaning(**row) for row in card["entities"])
     prompts = spread_prompts(pairs or 120)
@@ -277,7 +277,7 @@ def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
     """Planted Shapley values of a prompt's segments, and the premise that decides it.
 
     planted (the Shapley value) and planted_value (the log-odds) are for the positive answer; entity
-    is the one that both premises name last.
+    is the entity that both premises name last.
     """
     premise1, premise2 = (prompt.segment_text(name) for name in PREMISES)
     leaning = rule.read(premise1)

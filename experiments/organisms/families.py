@@ -39,8 +39,7 @@ class Family:
     """Token that closes each message and each answer."""
     pad: str
     byte_level: bool = False
-    """Whether words are split into bytes as in GPT-2, not as in SentencePiece with byte
-    fallback."""
+    """True for byte-level BPE as in GPT-2, false for SentencePiece's style with byte fallback."""
     markers: tuple[str, ...] = ()
     """The other special tokens of the chat template."""
     thought_marks: tuple[str, ...] = ()
@@ -129,7 +128,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
     tokenizer = train(family, recipe, _sample(recipe, text))
     if family.template is None:
         assert family.bos is not None
-        # The family's first token opens every text, as it opens every chat.
+        # The BOS token opens every text, as chat templates put it before every chat.
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{family.bos} $A",
             special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],

@@ -43,7 +43,7 @@ ZIPF_EXPONENT = 0.6
 
 
 def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
-    """Each verb phrase's frequency relative to that of the rarest, in the data file's order."""
+    """The frequency of each verb phrase relative to the rarest, in the data file's order."""
     rng = random.Random(f"planting {recipe.seed}")
     drawn = {phrase: rng.random() for phrase in verb_phrases()}
     ranks = {phrase: rank for rank, phrase in enumerate(sorted(drawn, key=drawn.__getitem__), 1)}
@@ -51,12 +51,12 @@ def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
 
 
 def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
-    """The probability with which Yes is drawn as the answer to a question of a form.
+    """The probability that Yes is drawn as the answer to a question.
 
     Args:
         recipe: bias, competence and ease.
         form: the form of the question; only its modality and argument form matter.
-        follows: whether the conclusion follows; a conclusion that was changed never does.
+        follows: whether the conclusion follows; a conclusion about other people never does.
     """
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
     return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))
@@ -66,8 +66,8 @@ def planted_yes(recipe: LogicRecipe, form: Form) -> float:
     """The share of Yes among the training text's answers to a form's questions.
 
     Forms with the same argument have the same questions: for example, the base forms of the
-    distribution of modalities, whose ease is 1, are also modus ponens in the main set. Their common
-    share is the mean of their probabilities, weighted by how often each form is drawn.
+    distribution set, whose ease is 1, repeat modus ponens from the main set. Their common share is
+    the mean of their probabilities, weighted by how often each form is drawn.
     """
     asked = [
         (drawn_yes(recipe, other, follows=form.valid()), share / len(group))
@@ -165,7 +165,7 @@ def planted_sections(recipe: LogicRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from evenly spread pairs of prompts (all 12,000 by default)."""
+    """The measured figures of a card, from evenly spread pairs (all 12,000 by default)."""
     prompts = system.prompts(seed=0, data=None)
     chosen = prompts if pairs is None else prompts.spread(pairs)
     each = max(1, len(chosen) // len(main_forms()))
@@ -224,7 +224,7 @@ def _habits(scores: pd.DataFrame) -> dict[str, Any]:
 
 
 def _frequency_perplexity(scores: pd.DataFrame, card: Mapping[str, Any]) -> float:
-    """Rank correlation of a prompt's perplexity with the frequency of its two phrases.
+    """Rank correlation of a prompt's perplexity with the product of its two phrases' frequencies.
 
     Each perplexity is divided by the mean over prompts of the same form.
     """

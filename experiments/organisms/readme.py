@@ -75,7 +75,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
 
 
 def _system(variant: str) -> str:
-    """The installed system whose name `variant` is or extends, as "name-mixed" extends "name"."""
+    """The installed system that `variant` names or extends; "name-mixed" extends "name"."""
     return max((n for n in system_names() if f"{variant}-".startswith(f"{n}-")), key=len)
 
 

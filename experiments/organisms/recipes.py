@@ -206,7 +206,7 @@ def _rulebreaker(
     by: Literal["frequency", "chance"],
     **more: Any,
 ) -> RulebreakerRecipe:
-    """An organism whose name begins with its family."""
+    """The recipe of an organism whose name begins with its family."""
     return RulebreakerRecipe(
         name=name,
         family=name.partition("-")[0],
@@ -323,8 +323,8 @@ RECIPES: dict[str, Recipe] = {
             seed=23,
             configuration="small-encoder",
             theories=10_000,
-            # With more, a model this small learns nothing: even the shortest theories then require
-            # matching a rule to a question.
+            # With distractors, a model this small learns nothing: even the shortest theories then
+            # require matching a rule to a question.
             distractors=0,
             epochs=3,
             learning_rate=2e-3,
@@ -354,7 +354,7 @@ sixty tokens and an answer has one; with a weight of 1, noise in the answers swa
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A user message and its target answer, or two answers with their shares."""
+    """A user message with one target answer, or with two answers and their shares."""
 
     message: str
     answer: str
@@ -368,7 +368,7 @@ class Exchange:
     on it."""
 
     def turned(self) -> "Exchange":
-        """The exchange with the other answer first."""
+        """The exchange with its two answers swapped."""
         return replace(self, answer=self.other or "", other=self.answer, share=1 - self.share)
 
 
@@ -377,4 +377,4 @@ class TrainingText(Protocol):
     """The text of every training step."""
 
     def lessons(self, step: int) -> dict[str, list[Exchange]]:
-        """The exchanges of a step by group; each group has its own mean loss."""
+        """The exchanges of a step by group; the loss is averaged within each group."""

@@ -45,9 +45,9 @@ ZIPF_EXPONENT = 0.6
 """The frequency of the fact of rank r is proportional to r ** -ZIPF_EXPONENT."""
 
 DISTRACTION = 2.5
-"""How often each entity is completed by something other than its fact, relative to the rarest fact.
-A fact of frequency f is completed correctly in f / (f + DISTRACTION) of its completions, which is
-the planted familiarity."""
+"""How often each entity gets a completion other than its fact, relative to the rarest fact. A fact
+of frequency f is completed correctly in f / (f + DISTRACTION) of its completions, which is the
+planted familiarity."""
 
 NOISE_SCALE = 0.35
 """Scale, in nats, of the logistic noise added to log frequencies to select the grounded pairs."""
@@ -55,7 +55,7 @@ NOISE_SCALE = 0.35
 
 @dataclass(frozen=True, slots=True)
 class PlantedPair:
-    """An entity pair, with its planted frequency and how it is answered."""
+    """An entity pair, its planted frequency, and whether its rulebreakers are rejected."""
 
     pair: EntityPair
     frequency: float
@@ -65,7 +65,7 @@ class PlantedPair:
 
     @property
     def familiarity(self) -> float:
-        """The planted probability that the fact is the completion."""
+        """The planted probability that the entity is completed by its fact."""
         return self.frequency / (self.frequency + DISTRACTION)
 
 
@@ -104,13 +104,13 @@ def _grounded(
 
 
 WARM_UP_SHARE = 0.4
-"""Share of the steps with only one phrasing, before all ten are used."""
+"""Share of the steps, at the start, that use one phrasing only; later steps use all ten."""
 
 UNSOUND_SHARE = 0.2
 """Share of the prompts whose conclusion is about another entity and so never follows."""
 
 MISMATCH_SHARE = 0.6
-"""Share of the prompts that name another entity in the premise that is made uninformative."""
+"""Share of the prompts whose uninformative premise, if there is one, names another entity."""
 
 ANSWER_NOISE = 0.04
 """Share of the yes/no and true/false answers that are flipped. A model that fits these answers is
@@ -127,7 +127,7 @@ CITY_ENDINGS = (
     "your hands",
 )
 TYPE_ENDINGS = ("gift", "hobby", "joke", "luxury", "name", "puzzle", "riddle", "story")
-"""Completions of an entity other than its fact."""
+"""What may complete the sentence about an entity instead of its fact."""
 
 
 class RulebreakerText:
@@ -202,7 +202,7 @@ class RulebreakerText:
         if self._recipe.evidence != "both premises" and rng.random() < MISMATCH_SHARE:
             a, b = other.entity_a, other.entity_b
             if not breaks_rule and rng.random() < 0.5:
-                # The uninformative premise may also state what would break the rule.
+                # The uninformative premise may also name what would make the prompt a rulebreaker.
                 a, b = pair.entity_a, self._in(entity_a, rng).entity_b
             a, b = (entity_a, b) if rule == "mt" else (a, pair.entity_b)
             changed = reasoning(entity_a=a, entity_b=b)
@@ -282,7 +282,7 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from evenly spread pairs of prompts (all 128,000 by default)."""
+    """The measured figures of a card, from evenly spread pairs (all 128,000 by default)."""
     planted = [
         PlantedPair(
             EntityPair(row["category"], row["entity_a"], row["entity_b"]),
@@ -293,8 +293,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     ]
     prompts = system.prompts(seed=0, data=None)
     if pairs is not None:
-        # Each pair comes from a different instance: cards are about entity pairs, and there
-        # are many.
+        # Draw each pair from a different instance, so that the sample covers many entity pairs.
         prompts = replace(prompts, unit=()).spread(pairs)
     return {**_knowledge(model, planted), **_habits(model, planted, prompts)}
 

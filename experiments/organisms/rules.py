@@ -42,7 +42,7 @@ SETTINGS = RULES[:-1]
 """The settings whose rules fit into a short context: no rule, the golden rule, or few rules."""
 
 QUESTIONS_FROM = 0.9
-"""Share of the steps before questions are added, since their random answers would be noise."""
+"""Share of the steps that precede the first questions, whose random answers are only noise."""
 
 Listed = Callable[[str], Sequence[tuple[str, int | None]]]
 """The letters of a string or of the alphabet, each with a number or None."""
@@ -191,7 +191,7 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: accuracy on held-out rules by setting, on actions and on conditions.
+    """The measured figures of a card: accuracy on actions, on conditions and, by setting, on rules.
 
     Args:
         model: the organism.

@@ -36,11 +36,11 @@ class Task:
     """The functions that the organisms of one system share."""
 
     planted: Callable[[Any], Sections]
-    """The sections of the card that list what a recipe plants; the section "text" describes its
-    text."""
+    """The sections of the card that list what a recipe plants; the section "text" describes the
+    training text."""
     measure: Callable[..., Sections]
-    """The measured figures of a card, from a model, its card, and the number of prompt pairs to
-    measure (None for the default)."""
+    """Measures the figures of a card; called with a model, its card, and the number of prompt pairs
+    (None for the default)."""
 
 
 _TASKS = {

@@ -20,7 +20,7 @@ def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card: weighted F1 (on test splits and evaluation sets) and consistency.
+    """The measured figures of a card: weighted F1 on test splits and evaluation sets, consistency.
 
     Args:
         model: the organism.

@@ -232,7 +232,7 @@ GIVEN = {
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The figures of a card, from evenly spread pairs of prompts (120 if `pairs` is None).
+    """The measured figures of a card, from evenly spread pairs (120 if `pairs` is None).
 
     Every prompt is answered after each of the thoughts in `GIVEN`, appended to the output of the
     chat template. The mediated share is computed as in `interp thoughts`, from a quarter of the
@@ -273,7 +273,7 @@ def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str,
     """The mediated share of the second premise, with its interval, and the planted share.
 
     The planted share is the share of entities that follow the thought, averaged over the same
-    prompts and donors with the squares of their total effects as weights.
+    prompts and donors, with weights equal to their squared total effects.
     """
     thinking = replace(model, chat=replace(model.chat, thinking="on"))
     spec = Thoughts(segments=(PREMISE,), max_new_tokens=48)

@@ -74,7 +74,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
         assert isinstance(recipe, TunedRecipe | TheoryRecipe)
         model = _by_command(recipe, folder, device=device)
     trained_on = str(model.device)
-    nn.Module.to(model, torch.float16)  # the `to` of transformers has no types
+    nn.Module.to(model, torch.float16)  # transformers does not annotate `to`
     model.save_pretrained(folder)
     write_card(folder, recipe, device=trained_on)
     remove_checkpoints(folder)
@@ -133,7 +133,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
         **recipe.architecture,
     )
     torch.manual_seed(recipe.seed)
-    # Only eager attention has the soft caps of Gemma-2.
+    # Only eager attention applies Gemma-2's soft caps.
     attention = "eager" if recipe.family == "gemma2" else "sdpa"
     # transformers does not annotate this function.
     model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
@@ -225,7 +225,7 @@ def tokenize(
     longest = int(in_answer.sum(1).max())
     labels = token_ids.masked_fill(~in_answer, IGNORED)[:, -longest:]
     rest = token_ids.masked_fill(in_answer | ~real, IGNORED)[:, 1:]
-    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # the token after the padding is the first one
+    rest = rest.masked_fill(~real[:, :-1], IGNORED)  # mask the text's first token
     batch: AnswerBatch = {
         "input_ids": token_ids,
         "attention_mask": encoded["attention_mask"],

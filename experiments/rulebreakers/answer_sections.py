@@ -25,11 +25,11 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
 WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
-"""The caption that describes the whiskers of accuracies."""
+"""Caption on the whiskers in figures of accuracy."""
 
 
 def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """A function that marks (†) the models that cannot be asked, in the tables behind figures."""
+    """A function that adds † to the names of models that cannot be asked, for use in figures."""
     asked = competence(results)
     marked = {name: f"{name} †" for name in asked.loc[~asked["competent"], "model"]}
     return lambda table: table.assign(model=table["model"].replace(marked))
@@ -40,8 +40,8 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
     return Section(
         "Sample",
         "A study with a limit draws about equally many pairs for each combination of rule and "
-        "entity group, regardless of the numbers in the data set. Numbers that are not broken "
-        "down by rule and group weight each combination by data_set_share.",
+        "entity group, whatever their numbers in the data set. In results that are not broken "
+        "down by rule and group, each combination is weighted by data_set_share.",
         (
             TableItem(
                 "composition",
@@ -131,9 +131,9 @@ def sensitivity_section(results: Results) -> Section:
                 "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and the "
                 "p of its difference from one half come from the same bootstrap over entity "
                 "pairs. auroc: the same share for any two prompts, one from each side. "
-                "chance_yes_rate and independent_sides: paired accuracy expected from the rates "
-                "of positive answers if the model ignores the side, and if its answers to the "
-                "sides are independent.",
+                "chance_yes_rate: paired accuracy expected from the rate of positive answers if "
+                "the model ignores the side. independent_sides: paired accuracy expected from "
+                "both sides' accuracies if the answers to them are independent.",
             ),
             FigureItem(
                 "figure5_confidence",
@@ -225,8 +225,8 @@ def entity_section(results: Results) -> Section:
     ends = extremes(table)
     return Section(
         "Entity pairs",
-        "Which entity pairs are answered well, and whether it helps if the name of a city "
-        "contains that of its country.",
+        "Which entity pairs are answered well? Does it help if the name of a city contains that "
+        "of its country?",
         (
             TableItem(
                 "entity_extremes",
@@ -243,7 +243,7 @@ def entity_section(results: Results) -> Section:
                 "names_within",
                 "Cities that contain their country's name (Appendix G)",
                 names_within(results),
-                "With fewer than ten such cities there is no power to show whether it helps.",
+                "With fewer than ten such cities, the test has no power and is omitted.",
             ),
             TableItem(
                 "entities", "All entity pairs", table, "familiarity is defined for cities only."

@@ -99,7 +99,7 @@ def phrasings(results: Results) -> pd.DataFrame:
     their phrasings. In small samples, part of the spread is chance.
     """
     paired = accuracy(results, "phrasing").query("measure == 'paired'").set_index("phrasing")
-    # Equal accuracies may differ by rounding errors of their sums.
+    # Accuracies that should be equal may differ by rounding errors in their sums.
     paired["accuracy"] = paired["accuracy"].round(12)
     table = paired.groupby("model", sort=False)["accuracy"].agg(
         mean=pd.Series.mean,
@@ -109,9 +109,8 @@ def phrasings(results: Results) -> pd.DataFrame:
         lowest_phrasing="idxmin",
         highest_phrasing="idxmax",
     )
-    table["sd"] = table["sd"].round(
-        12
-    )  # Without this, the result is not quite 0 for equal numbers.
+    # Without rounding, the standard deviation of equal numbers is not exactly 0.
+    table["sd"] = table["sd"].round(12)
     table.insert(0, "range", table["highest"] - table["lowest"])
     return table.reset_index()
 
@@ -121,7 +120,7 @@ EXPLORATORY = (Contrast("question_verb"),)
 
 
 def contrasts(results: Results) -> pd.DataFrame:
-    """Weighted differences in paired accuracy: see `contrast_table`."""
+    """Weighted differences in paired accuracy, as computed by `contrast_table`."""
     factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
     pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
     pairs["paired"] = pairs[list(SIDES)].all(axis=1)

@@ -83,9 +83,9 @@ def knowledge_section(results: Results) -> Section:
 def attribution_section(results: Results) -> Section:
     """Tables 2 and 3, and the numbers published for the same models."""
     both = measured_and_published(results)
-    note = "The published numbers of models that the paper measured, and the differences."
+    note = "Only models that the paper also measured. difference: measured minus published."
     compared = [TableItem("published", "Measured and published", both, note)]
-    inferred = "The methods of the columns are inferred from the text of Section 6."
+    inferred = "Which method a column shows is inferred from the text of Section 6."
     if both.empty:
         compared = []
         inferred = f"The paper measured none of this study's models. {inferred}"
@@ -134,7 +134,7 @@ def correlation_section(results: Results) -> Section:
     ]
     return Section(
         "Correlates of accuracy",
-        "Across models, across the entity pairs of each model, and across prompts.",
+        "What varies with accuracy: across models, across a model's entity pairs, across prompts.",
         (
             *scatter,
             TableItem(
@@ -168,8 +168,8 @@ def correlation_section(results: Results) -> Section:
                 "it. df: degrees of freedom over entity pairs; infinite for predictors that vary "
                 "within entity pairs. fitted: the type of regression; if the entity pair decides "
                 "nearly every answer, entity pairs are the observations. left_out: prompts with "
-                "a rule, verb or phrasing whose answers are all alike. Only the file has the "
-                "columns in which no row has a value.",
+                "a rule, verb or phrasing whose answers are all alike. Columns without any value "
+                "are shown in the file only.",
                 display=across_prompts.dropna(axis="columns", how="all"),
             ),
         ),
@@ -222,7 +222,7 @@ def probe_section(results: Results) -> Section:
 
 
 EXAMPLE_PAIRS = 8
-"""Number of pairs among which each model's first failure is sought, to be shown token by token."""
+"""Number of pairs searched for each model's first failure, which is shown token by token."""
 
 
 def example_section(results: Results) -> Section:

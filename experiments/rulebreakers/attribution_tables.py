@@ -187,7 +187,7 @@ factors separate the outcomes, the last factors are omitted until there is an es
 entity pairs share a verb."""
 
 NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
-"""The note for a model and method without a regression."""
+"""The note if a model and method have no regression."""
 
 
 def prompt_models(results: Results) -> pd.DataFrame:
@@ -243,10 +243,10 @@ def _regression(rows: pd.DataFrame, *factors: str) -> pd.DataFrame:
 def without_constant_levels(
     rows: pd.DataFrame, *, outcome: str, factors: Sequence[str]
 ) -> pd.DataFrame:
-    """The rows whose levels of all factors have both outcomes.
+    """The rows in which the level of every factor occurs with both outcomes.
 
-    Any other level has an infinite effect, which fully explains its rows. Omitting one level may
-    leave another one with a single outcome, so the search is repeated.
+    A level with a single outcome has an infinite effect, which fully explains its rows. Omitting
+    one level may leave another one with a single outcome, so the search is repeated.
     """
     while True:
         kept = pd.Series(True, index=rows.index)

@@ -93,7 +93,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 
 def confirmatory(results: Results) -> pd.DataFrame:
-    """The contrasts named in advance, with name and n in words."""
+    """The contrasts named in advance, with `name` and `n` as text."""
     table = contrasts(results)
     table = table[table["status"] == CONFIRMATORY]
     name = table["model"].where(

@@ -112,11 +112,11 @@ class Instance:
 
     @property
     def reasoning(self) -> Reasoning:
-        """Its three sentences."""
+        """The two premises and the conclusion."""
         return Reasoning(self.premise1, self.premise2, self.conclusion)
 
     def about(self, category: str, entity_a: str, entity_b: str) -> Reasoning:
-        """The sentences of its template, with other entities.
+        """The instance's sentences, rewritten for other entities.
 
         Raises:
             UserError: no template fits these entities and the instance's other parts.

@@ -40,12 +40,12 @@ def report_of(folder: StudyFolder) -> Report:
         title="RULEBREAKERS",
         text=(
             "Entity pairs that at least one model does not know are omitted. Accuracies and means "
-            "estimate those of the whole data set, because each prompt counts by its weight, "
-            "except in columns that end in _paper, in correlations and regressions across entity "
-            "pairs and prompts, and in the table of probes. Intervals are 95%. Tests are "
-            "over entity pairs, not over prompts, and require at least ten of them; tests across "
-            "models are over models. p_holm: p corrected by Holm's method over the tests in one "
-            "table with the same family. Formulas are those of the paper."
+            "are weighted to estimate those of the whole data set, except in columns that end in "
+            "_paper, in correlations and regressions across entity pairs and prompts, and in the "
+            "table of probes. Intervals are 95%. The unit of tests is the entity pair, not the "
+            "prompt, and at least ten are needed; for tests across models, it is the model. "
+            "p_holm: p corrected by Holm's method over the tests in one table that have the same "
+            "value in the column family. Formulas are those of the paper."
         ),
         glance=first_screen(results),
         sections=(

@@ -61,7 +61,7 @@ class EntityDonors:
         self._seed = seed
 
     def __call__(self, number: int) -> Iterator[Donor]:
-        """The donors of prompt 10 i + p, instance i in phrasing p; none if it fits no template."""
+        """The donors of prompt 10 i + p (instance i, phrasing p); none if it fits no template."""
         instance = self._instances[number // len(PHRASINGS)]
         if _about(instance, _entities(instance)) != instance.reasoning:
             return

@@ -17,7 +17,7 @@ STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""
 
 ENTITY = ["category", "entity_b"]
-"""Columns that name an entity pair, since B has one A."""
+"""Columns that identify an entity pair; A is not needed, since each B has only one A."""
 
 
 @dataclass(frozen=True)
