@@ -49,7 +49,7 @@ class Effects:
     familiarity: float = 0.0
     """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0
-    """Added to `sides` under the first rule. Except `direction`, all fields below also add to it."""
+    """Added to `sides` under the first rule. Every field below but `direction` also adds to it."""
     group: float = 0.0
     """For cities, relative to other entity pairs."""
     phrasing: float = 0.0
