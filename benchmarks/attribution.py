@@ -1,4 +1,4 @@
-"""Speed of attribution, side by side with inseq and with bare forward and backward passes.
+"""Speed of attribution, compared with inseq and with bare forward and backward passes.
 
     python -m benchmarks.attribution [--full]
 
@@ -10,7 +10,7 @@ attribution methods:
      alternation;
   2. peak memory as the data set grows.
 
-With --full, all 256,000 prompts of RULEBREAKERS are also measured with the default organism, on all
+With --full, the default organism is also measured on all 256,000 prompts of RULEBREAKERS, on all
 cores.
 """
 
@@ -83,7 +83,7 @@ def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPE
 
 
 def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
-    """Both attributions with forced answers, called as an inseq user would call them."""
+    """A run of both methods in inseq, with the answer given, called as a user would call inseq."""
     hf = LlamaForCausalLM(model.hf.config).eval()
     hf.load_state_dict(model.hf.state_dict())
     hf.set_attn_implementation("eager")
@@ -104,7 +104,7 @@ def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callab
 
 
 def whole_run(model: interp.Model, prompts: PromptSet, budget: int) -> None:
-    """From prompts to merged tables on disk."""
+    """Measures the prompts and writes merged tables to disk."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         Run.open(folder, prompts, Attribute()).measure(

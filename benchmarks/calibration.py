@@ -4,10 +4,10 @@ DIR is a finished study of several organisms. For each method, isotonic regressi
 violators) fits a monotone map from a segment's share of the two segments' scores to the probability
 that the segment decides. Both segments of a prompt are used, so the map favors neither position;
 the second segment has the complementary share. The deciding segment is the planted one or, if a
-card does not give it, the one with the larger Shapley value.
+card names none, the one with the larger Shapley value.
 
-The output says how well a map that was fitted on all other organisms predicts each organism and,
-with `--sealed`, how well maps fitted on all organisms of DIR predict further organisms. Compare the
+The output says how well each organism is predicted by a map fitted on all other organisms and, with
+`--sealed`, how well maps fitted on all organisms of DIR predict further organisms. Compare the
 error of a map with its floor, the error that would remain if every probability were right.
 """
 
@@ -40,7 +40,7 @@ BINS = 10
 """Number of equal-width bins for the calibration error."""
 
 DRAWS = 4999
-"""Number of draws of the deciding segments from the probabilities themselves."""
+"""Number of times that deciding segments are drawn with the predicted probabilities."""
 
 MOST_KNOTS = 32
 """Number of equal intervals of the share; a map is linear within each."""
@@ -103,8 +103,8 @@ class NoiseFloor(NamedTuple):
 def noise_floor(predictions: Sequence[Shares]) -> NoiseFloor:
     """The `calibration_error` of correct probabilities, averaged over groups of prompts.
 
-    The deciding segments are drawn from the probabilities themselves (consistency resampling,
-    Bröcker and Smith 2007, Weather and Forecasting 22), prompt by prompt.
+    For each prompt, the deciding segment is drawn with the predicted probability (consistency
+    resampling, Bröcker and Smith 2007, Weather and Forecasting 22).
 
     Args:
         predictions: for each group, such as an organism, the probabilities of its prompts.
@@ -210,7 +210,7 @@ def _known(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _predictions(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each organism, with the probability from the map fitted on all others."""
+    """The rows of each organism, with the probability from the map fitted on the others."""
     for model, part in rows.groupby("model", sort=False):
         others = MonotoneMap.fitted(*_arrays(rows[rows["model"] != model]))
         yield part.assign(probability=others(part["share"].to_numpy(float)))
@@ -225,7 +225,7 @@ def _columns(error: float, floor: NoiseFloor, auc: float) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; returns the exit code."""
+    """Print the tables and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration")
     parser.add_argument(
         "folder", type=Path, metavar="DIR", help="a study made by interp faithfulness"

@@ -8,9 +8,9 @@ that differ in one token, a third of the way in:
   1. seconds for all edges by TransformerLens's `attribution_patch(granularity="edge")` and by this
      toolkit's `gradient`, timed in alternation and starting from token ids, and the largest
      difference in a score;
-  2. the peak bytes of live tensors, without weights, in bf16 models with grouped queries: for a
-     forward and backward pass over the whole clean prompt, and for all edges; and the bytes of the
-     writers' outputs.
+  2. for bf16 models with grouped queries, the peak bytes of live tensors, not counting weights,
+     during a forward and backward pass over the whole clean prompt and during the measurement of
+     all edges; and the bytes of the writers' outputs.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def compare(config: LlamaConfig, tokens: int, *, repeats: int) -> pd.Series:
-    """The number of edges, the seconds of each toolkit, their ratio, and the largest difference."""
+    """The number of edges, each toolkit's seconds, their ratio, and the largest difference."""
     model = made(config)
     pair = made_pair(model, tokens)
     ours, theirs = estimated(model, pair), transformer_lens_edges(model, pair)
@@ -114,7 +114,7 @@ def estimated(model: interp.Model, pair: PatchingPair) -> Callable[[], EdgeValue
 
 
 def transformer_lens_edges(model: interp.Model, pair: PatchingPair) -> Callable[[], Any]:
-    """All edges, computed as a user of TransformerLens would."""
+    """The effects of all edges, computed as a user of TransformerLens would."""
     bridge = TransformerLensBackend(model)._bridge
     ids = [torch.tensor([prompt.token_ids]) for prompt in (pair.source, pair.base)]
     (positive,), (negative,) = pair.answers.positive, pair.answers.negative
@@ -173,14 +173,14 @@ def plain_backward(model: interp.Model, pair: PatchingPair) -> Callable[[], obje
 
 
 def most_alive(model: interp.Model, run: Callable[[], object]) -> float:
-    """The peak MB of live tensors, not counting those that were alive before."""
+    """The peak MB of live tensors, not counting tensors that existed before."""
     with _Alive(model) as alive:
         run()
     return alive.most / 1e6
 
 
 class _Alive(TorchDispatchMode):
-    """Counts the bytes of live storages created by operations."""
+    """Counts the bytes of live tensor storages that operations have created."""
 
     def __init__(self, model: interp.Model) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Speed of segments' Shapley values, side by side with captum, and the cost of backward rules.
+"""Speed of segments' Shapley values, compared with captum, and the cost of backward rules.
 
     python -m benchmarks.effects
 
@@ -6,9 +6,9 @@ Everything runs in one process, on one CPU thread, on a random Llama:
 
   1. the Shapley values of three segments over eight donors, by captum's ShapleyValues, with prompts
      tokenized beforehand and read in plain batches, and by `interp effects`, tokenization included.
-     Both are run with the same token budgets, and each is represented by its fastest one. The bound
-     is the number of tokens that captum reads divided by the number that remain if shared
-     beginnings are read only once;
+     Both run with the same token budgets, and the fastest budget of each is compared. The bound on
+     the speedup is the number of tokens that captum reads divided by the number that remain if
+     shared beginnings are read only once;
   2. input_gradient, input_x_gradient, frozen_norms and gim on the same prompts.
 
 Everything is timed in alternation, and medians are reported.
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def prompts_of(pairs: int) -> list[Prompt]:
-    """Both sides of some pairs from categories that are large enough for eight donors."""
+    """Both sides of some pairs, from categories with at least eight possible donors."""
     found = with_donors(interp.load_prompts(limit=4 * pairs), count=8)
     return [prompt for prompt in found if len(donors_of(prompt, "instance")) == 8][: 2 * pairs]
 
@@ -132,7 +132,7 @@ def shapley_values(captums: Sequence[Captums], budget: int) -> list[NDArray[np.f
 
 
 def with_instances(prompt: Prompt) -> Prompt:
-    """The prompt, with only the donors that come from other instances."""
+    """The prompt, with only those donors that come from other instances."""
     return replace(prompt, donors=donors_of(prompt, "instance"))
 
 
@@ -146,7 +146,7 @@ def tokens_left(model: interp.Model, prompts: Sequence[Prompt]) -> int:
 
 
 def backward(model: interp.Model, prompts: Sequence[Prompt], repeats: int) -> dict[str, float]:
-    """Seconds of each method with one backward pass, relative to those of input_gradient."""
+    """Time of each method with one backward pass, relative to that of input_gradient."""
     ways = {
         name: partial(bind(Attribute(methods=(name,), target="contrast"), model), prompts)
         for name in METHODS

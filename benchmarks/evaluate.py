@@ -1,4 +1,4 @@
-"""Speed of evaluation with shared prefixes, side by side with plain batches.
+"""Speed of evaluation with shared prefixes, compared with plain batches.
 
     python -m benchmarks.evaluate
 
@@ -6,8 +6,8 @@ Everything runs in one process, on one CPU thread, with the same model and promp
 phrasings of both sides of some pairs) and only the logits at the last position. The time from
 tokenized prompts to the rows of the answers table is measured in plain batches with several
 budgets, and as `interp.evaluate` does it. All of these are timed in alternation, and medians are
-reported. The bound is the number of the prompts' tokens divided by the number that remain if shared
-beginnings are read once.
+reported. The bound on the speedup is the number of the prompts' tokens divided by the number that
+remain if shared beginnings are read once.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from interp_experiments.rulebreakers.prompts import prompt_set
 HIDDEN, LAYERS = 256, 4
 INSTANCES = 48
 PLAIN_BUDGETS = (512, 1024, CPU_BATCH_TOKENS)
-"""Tokens per batch. The last is the default, which is not the fastest for every model."""
+"""Tokens per batch. The last is the default budget, which is not the fastest for every model."""
 REPEATS = 7
 
 

@@ -1,4 +1,4 @@
-"""Speed of generation in batches, side by side with transformers' `generate` for single prompts.
+"""Speed of generation in batches, compared with transformers' `generate` for single prompts.
 
     python -m benchmarks.generation
 
@@ -42,7 +42,7 @@ def main() -> None:
 def compare(
     hidden: int, layers: int, *, prompts: int, new_tokens: int, repeats: int
 ) -> dict[str, float]:
-    """Measure transformers' generation one by one, and this toolkit's generation in batches."""
+    """Measure transformers' generation prompt by prompt and this toolkit's in batches."""
     model = random_llama(hidden, layers)
     asked = RuleBench("few", (Setting(quantity="few"),), short_kinship_set)
     tokenized = tokenize(model, asked.prompts(seed=0, data=None).spread(prompts))

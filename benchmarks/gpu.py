@@ -3,7 +3,7 @@
     python -m benchmarks.gpu [--shape SHAPE] [--prompts N] [--sweep] [--out FILE]
 
 1. Build a model with random weights on the device, in bf16 on a GPU.
-2. Multiply large matrices; all shares are relative to the speed of the fastest product.
+2. Multiply large matrices; the speed of the fastest product is the peak for all shares.
 3. Time evaluate and attribute, from prompts to tables in memory, then plain transformers (batches
    of 128, all logits). After each measurement, print a line and write the record.
 4. With --sweep, time evaluate and attribute again with other token budgets and more prompts at a
@@ -12,8 +12,8 @@
 A hook counts the tokens that pass through the layers, without padding. A token costs two operations
 per weight in the forward pass and two more in the backward pass, whose gradient goes only to the
 inputs; each query-key pair costs four operations per head dimension in the forward pass and eight
-in the backward pass. The unembedding counts only for the last token of each prompt. Prompts use the
-tokenizer and the template of organism/llama-shallow, since no large model's tokenizer can be
+in the backward pass. The unembedding is counted only for the last token of each prompt. Prompts use
+the tokenizer and the template of organism/llama-shallow, since no large model's tokenizer can be
 packaged. The record gives the length of the prompts.
 """
 
@@ -115,7 +115,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def random_model(shape: str, device: torch.device) -> interp.Model:
-    """A random model that is created on its device, so that the weights are never held twice."""
+    """A random model that is created on its device, so that its weights are never stored twice."""
     tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
     special = {
         f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos")
@@ -222,7 +222,7 @@ class Bench:
 
     model: interp.Model
     peak: float
-    """Operations per second, to which the shares are relative."""
+    """Operations per second that count as the peak, to which the shares are relative."""
 
     def row(
         self,
@@ -255,7 +255,7 @@ class Bench:
     def shares(
         self, prompts: Sequence[Prompt], read: torch.Tensor, taken: float, *, gradient: bool
     ) -> dict[str, float]:
-        """The shares of tokens read and of the peak, and the latter as if all tokens were read."""
+        """The share of tokens read, and the share of the peak, actual and as if all were read."""
         lengths = torch.tensor([len(prompt) for prompt in tokenize(self.model, prompts)]).double()
         done, whole = (
             operations(self.model, counts, len(prompts), gradient=gradient) / taken / self.peak
@@ -304,7 +304,7 @@ def operations(model: interp.Model, counts: torch.Tensor, prompts: int, *, gradi
 
 
 def peak_memory(device: torch.device) -> int:
-    """Peak memory of the device in bytes; on a CPU, that of the process so far."""
+    """Peak memory of the device in bytes; on a CPU, the peak memory of the process so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -312,7 +312,7 @@ def peak_memory(device: torch.device) -> int:
 
 @torch.no_grad()
 def plain(model: interp.Model, prompts: Sequence[Prompt]) -> list[list[float]]:
-    """Next-token probabilities, computed as in the documentation of transformers."""
+    """Next-token probabilities, computed as the documentation of transformers shows."""
     answers = model.tokenizer(["Yes", "No"], add_special_tokens=False)["input_ids"]
     first = [ids[0] for ids in answers]
     found = []

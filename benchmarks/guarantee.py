@@ -6,13 +6,14 @@ All cells of the pairs are both patched exactly and estimated (`resid_pre`, by r
 Then checked pairs are drawn many times, and the guarantee is computed as if nothing were known
 about the other pairs. Over the draws, the columns are:
 
-- coverage: the mean share of unchecked pairs in which no cell has an effect above its bound;
+- coverage: the mean share of unchecked pairs in which no effect exceeds its bound;
 - covered_low holds: the share of draws in which at least `covered_low` of the unchecked pairs are
   covered;
-- coverage by stratum: the mean share of unchecked pairs that respect the bound of a layer and role;
-- bound: the median of the site's bound, and the median of the bound from checked pairs without
+- coverage by stratum: the mean share of unchecked pairs in which no effect exceeds the bound of its
+  layer and role;
+- bound: the median of the site's bound, and the median of the bound that checked pairs give without
   estimates;
-- strata below 1 logit: the mean share of layers and roles whose own bound is below 1 logit.
+- strata below 1 logit: the mean share of layers and roles whose separate bound is below 1 logit.
 
 With `--edges`, all edges are run and estimated instead. The bounds are for the edges into one kind
 of reader, either for all of these edges or for 20 drawn at random in each pair.
@@ -35,7 +36,7 @@ from interp.patching.pairs import is_checked
 ESTIMATES = ("gradient", "integrated")
 LEVELS = (0.8, 0.95)
 SHARE = 0.4
-"""Share of the pairs that are checked; enough for a bound at each level."""
+"""Share of the pairs that are checked, large enough for a bound at each level."""
 
 SAMPLE = 20
 """Number of sampled edges into each kind of reader."""

@@ -2,13 +2,14 @@
 
     python -m benchmarks.mediation --studies 200
 
-No model is run. The entities of a simulated study lean to yes or no with some strength. A planted
-share of them follow the thought (or each follows it to some degree; the mean degree equals that
-share). Each prompt has a donor, a prompt about another entity of the study, for which thoughts are
-drawn as well. `interp.analysis.mediation` computes the table, as in a report. The columns are:
+No model is run. The entities of a simulated study lean to yes or no with some strength. For a
+planted share of the entities, answers follow the thought (in the design "by degree", they follow it
+to some degree for every entity, and the mean degree equals that share). Each prompt has a donor, a
+prompt about another entity of the study, for which thoughts are drawn as well.
+`interp.analysis.mediation` computes the table, as in a report. The columns are:
 
 - truth: the mediated share in a study of 20,000 entities, as the mean of both orders;
-- mean: the mean of the estimates;
+- mean: the mean of the estimates over studies;
 - coverage: the share of studies whose 95% interval contains the truth, for the mean of both orders
   and for each order;
 - width: the median width of the interval;

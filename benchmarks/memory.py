@@ -4,8 +4,8 @@
 
 Weights are counted in a model of each shape that is built on PyTorch's meta device, which allocates
 nothing. Memory kept for the backward pass is measured on the CPU in bf16. It is the size of all
-tensors that autograd saves for two prompts in two layers with random weights, minus the size in one
-layer.
+tensors that autograd saves for two prompts in a random model of two layers, minus the size in a
+model of one layer.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 
 VOCABULARY = 128_256
 NF4_BYTES = 0.5 + 4 / 64
-"""Bytes of a quantized weight, including its share of its block's fp32 scale."""
+"""Bytes per quantized weight, including its share of the fp32 scale of its block."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Shape:
     heads: int
     kv_heads: int = 8
     tied: bool = False
-    """Whether embedding and unembedding are one matrix."""
+    """Whether embedding and unembedding share one matrix."""
 
     def config(self, *, layers: int, vocabulary: int) -> LlamaConfig:
         """The configuration for this number of layers and tokens."""
@@ -93,7 +93,7 @@ def needs(shape: Shape, prompts: Sequence[Prompt]) -> dict[str, float]:
 
 
 def kept_per_layer(shape: Shape, prompts: Sequence[Prompt]) -> tuple[float, float]:
-    """Bytes per token for two prompts of equal length, and for one of them next to the longest."""
+    """Bytes per token for two prompts of equal length, and for one of them with the longest."""
     kept = []
     for layers in (1, 2):
         model = random_model(shape, layers)

@@ -1,4 +1,4 @@
-"""Speed of patching, side by side with TransformerLens and nnsight.
+"""Speed of patching, compared with TransformerLens and nnsight.
 
     python -m benchmarks.patching [--grown]
 
@@ -6,8 +6,8 @@ Everything runs in one process, on one CPU thread, with the same model, pair and
 
   1. a full grid of the residual stream (4 layers x 60 tokens, first difference at token 20) by
      TransformerLens's `get_act_patch_resid_pre` under no_grad, by nnsight in batches, and by this
-     toolkit, exact and estimated; and the largest difference from the metric in TransformerLens;
-  2. with --grown, the time of the exact grid by layers, tokens and pairs.
+     toolkit, exact and estimated; and the largest difference from TransformerLens's metric;
+  2. with --grown, the time of the exact grid by numbers of layers, tokens and pairs.
 """
 
 import argparse

@@ -5,11 +5,11 @@
 Each simulated study has 60 pairs in 12 clusters, 100 edges, both directions, and ten phrasings
 (five for each pair of answer options). Over the studies, the columns are:
 
-- any finding: the share of studies in which p is below 0.05 for at least one edge that does not
-  vary;
-- power: the share of studies in which p is below 0.05 for the one further edge that has half of
-  its variance between phrasings;
-- covered: the share of 95% intervals of an edge's phrasing share that contain the planted share.
+- any finding: the share of studies in which p is below 0.05 for at least one edge whose effect does
+  not vary with the phrasing;
+- power: the share of studies in which p is below 0.05 for the one additional edge with half of its
+  variance between phrasings;
+- covered: the share of 95% intervals for an edge's phrasing share that contain the planted share.
 """
 
 import argparse

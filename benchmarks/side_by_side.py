@@ -1,4 +1,4 @@
-"""Helpers shared by the benchmarks: a line about the machine, random models, and timing."""
+"""Helpers for all benchmarks: a line about the machine, random models, and timing."""
 
 import gc
 import os
@@ -71,7 +71,7 @@ def timed(
     repeats: int,
     summary: Callable[[Sequence[float]], float],
 ) -> dict[K, float]:
-    """The seconds of each function, summarized over rounds that time every function once."""
+    """The seconds of each function, summarized over rounds in which each runs once."""
     times: dict[K, list[float]] = {way: [] for way in ways}
     for _, way in product(range(repeats), ways):
         gc.collect()

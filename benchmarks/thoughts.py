@@ -1,13 +1,13 @@
-"""Speed of reading texts of prompts and thoughts, with shared prefixes and in plain batches.
+"""Speed of reading prompts with thoughts, with shared prefixes and in plain batches.
 
     python -m benchmarks.thoughts
 
 In one process, on one CPU thread, a random Llama reads every text that `interp thoughts` reads for
 some prompts, such as parts of thoughts, exchanged sentences and exchanged premises. Thoughts are
 drawn from a few sentences. Texts are read in plain batches of whole texts and with shared prefixes,
-with the same token budgets; each of the two is represented by its fastest budget. The bound is the
-number of tokens in plain batches divided by the number that remain if shared beginnings are read
-once. Both are timed in alternation, and medians are reported.
+with the same token budgets, and the fastest budget of each way is compared. The bound on the
+speedup is the number of tokens in plain batches divided by the number that remain if shared
+beginnings are read once. Both ways are timed in alternation, and medians are reported.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def thinking_llama(hidden: int, layers: int) -> interp.Model:
 
 
 def texts_of(model: interp.Model, *, pairs: int) -> list[TokenizedPrompt]:
-    """The distinct texts that are read for several pairs of prompts."""
+    """The distinct texts that `interp thoughts` reads for several pairs of prompts."""
     prompts = with_donors(interp.load_prompts(limit=pairs), count=1)
     read: dict[tuple[str, Thought | None], Prompt] = {}
     for prompt in prompts:

@@ -67,9 +67,7 @@ _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or 
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
 _TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
-_ROLE = column(
-    "role", TEXT, "the token's label in its segment; `last` or `pooled` where the answer is read"
-)
+_ROLE = column("role", TEXT, "role in the segment; `last` or `pooled` where the answer is read")
 _LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
 
 _METHODS_SIGN = "depends on the method, as `interp methods` states"
@@ -120,7 +118,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "answer",
             TEXT,
-            "the option to which the predicted token belongs; empty if there is none",
+            "option to which the predicted token belongs; empty if none",
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
@@ -133,12 +131,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "probability that the answer begins with one of the option's first tokens",
+            "summed probability of the option's first tokens",
             "probability",
         ),
         _share(
             "relative_probability",
-            "the option's share of the probability of all options; null if there is only one",
+            "share of the options' summed probability; null if only one",
         ),
         column(
             "token_ids",
@@ -196,7 +194,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
         column(
-            "answer", TEXT, "the answer found in `completion`; empty unless `outcome` is `answered`"
+            "answer", TEXT, "answer found in `completion`; empty unless `outcome` is `answered`"
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct answer"),
         ERROR,
@@ -208,7 +206,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "perplexity",
             NUMBER,
-            "perplexity of the prompt as the model reads it, from the second token on",
+            "perplexity of the prompt as read, from the second token on",
             "exp(nats per token)",
         ),
         column("prompt_tokens", INTEGER, "length of the prompt as the model reads it", "tokens"),
@@ -233,8 +231,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "completeness_gap",
             NUMBER,
-            "sum of the scores minus the change in the target that they should explain; null if "
-            "they need not add up to any change",
+            "sum of scores minus the change they should explain; null if none",
             "the target's unit",
             sign="positive where the scores add up to more than the change they should explain",
         ),
@@ -290,7 +287,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "note",
             TEXT,
-            "a remark if no donor changes the segment, or if there are fewer donors than requested",
+            "a remark if no donor changes the segment, or too few exist",
         ),
         ERROR,
     ),
@@ -307,8 +304,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "sentence",
             INTEGER,
-            "number of sentences read; for `mistake`, number of the exchanged sentence, from 1; "
-            "otherwise null",
+            "sentences read; for `mistake`, which one is exchanged (from 1); or null",
             "sentences",
         ),
         column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
@@ -349,7 +345,10 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
     "sentence_effects": table(
         "One row per model, prompt and sentence of the first thought that ended. Effects are "
-        "changes in the logit of the correct answer minus that of the other answer.",
+        "changes in the logit of the correct answer minus that of the other answer. `exchanged` "
+        "replaces the sentence with one from the same place in another draw. `resampled` compares "
+        "thoughts that the model continues after the sentence with thoughts that it continues from "
+        "just before it.",
         *_PROMPT,
         column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
         column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
@@ -357,14 +356,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("left_out", "change when the sentence is omitted", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
-            "change when a different sentence from the same place in another draw replaces the "
-            "sentence; null if no draw has one",
+            "change when another draw's sentence replaces it; null if none differs",
             _SUPPORTS_CORRECT,
         ),
         _logits(
             "resampled",
-            "mean value if the thought is resampled after the sentence, minus the mean value if it "
-            "is resampled from the sentence on; null if either mean is missing",
+            "mean of continuations with it minus without it; null if none ended",
             _SUPPORTS_CORRECT,
         ),
         ERROR,
@@ -413,8 +410,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         _share(
             "normalized",
-            "`effect` divided by the source prompt's metric minus the base prompt's; null if this "
-            "difference is nearly 0",
+            "`effect` / (source's metric - base's); null if these nearly agree",
             _TO_SOURCE,
         ),
         column("flipped", BOOLEAN, "whether the preferred answer changes"),
@@ -516,8 +512,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("metric", "base prompt's metric with the set patched", _FOR_POSITIVE),
         _share(
             "normalized",
-            "0 for the metric of the base prompt, 1 for that of the source prompt; null if the two "
-            "are nearly equal",
+            "0: the base prompt's metric; 1: the source's; null if the two nearly agree",
             _TO_SOURCE,
         ),
     ),

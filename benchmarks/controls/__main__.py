@@ -4,15 +4,15 @@
 
 With --out, finished studies are written to that folder and are not simulated again, so a second run
 resumes. You can also simulate other ranges (--first) elsewhere, copy all files into one folder, and
-rerun this to get the tables of all studies.
+rerun the command to get the tables of all studies.
 
 No model is run. A simulated study, with or without effects, has tables like those of a real study,
-and the functions that make the report's tables are applied to them. The rates are:
+to which the functions that make the report's tables are applied. The rates are:
 
 - false positives: the share of studies without the effect in which p is at most 0.05;
-- over prompts: false positives of a test that treats prompts as independent;
-- coverage: the share of studies without the effect whose 95% interval contains the truth, which is
-  no difference;
+- over prompts: the same share for a test that treats prompts as independent;
+- coverage: the share of studies without the effect whose 95% interval contains the true difference
+  of zero;
 - power: the share of studies with the effect in which p is at most 0.05;
 - findings: the share of studies without effects in which a table has a p_holm of at most 0.05.
 """

@@ -6,16 +6,16 @@ No model is run. Each method has its own probability of finding a prompt's top s
 are correlated within prompts and clusters. The functions that make the page's tables judge the
 hits. The output gives, by setting and size, the shares of studies:
 
-- worse: in which one of the best methods is judged worse (weaker or refuted);
+- worse: in which at least one of the best methods is judged weaker or refuted;
 - above: in which at least one method that is no better than chance is shown to be above chance;
-- best: whose interval for the method with the highest value contains that method's true value;
+- best: whose interval for the method with the highest measured value contains its true value;
 - all: whose intervals for all methods contain the methods' true values;
-- ahead: whose intervals for the lead of the method with the highest value contain all true
-  differences;
+- ahead: whose intervals for the lead of the method with the highest measured value contain all true
+  differences.
 
-the mean bias of that method's value and of its corrected value; the mean number of methods that
-may be the best; and the shares of methods worse than the best, or above chance, that are shown to
-be so.
+It also gives the mean bias of that method's value and of its corrected value; the mean number of
+methods that may be the best; and, among the methods that are truly worse than the best (or above
+chance), the share that is shown to be worse (or above chance).
 """
 
 import argparse
@@ -51,11 +51,11 @@ class Setting(NamedTuple):
 
     name: str
     values: tuple[float, ...]
-    """Repeated until every method has a value."""
+    """True values; repeated in turn until every method has one."""
     prompt: float = 0.3
-    """Share of the variance that is common to all methods within a prompt."""
+    """Share of a hit's variance that all methods have in common within a prompt."""
     cluster: tuple[float, ...] = (0.2,)
-    """Each method's share of the variance that is common to a cluster; repeated like `values`."""
+    """Each method's share of variance that a cluster has in common; repeated like `values`."""
 
 
 SETTINGS = (
@@ -83,7 +83,7 @@ def hits(
 
 
 def trials_of_hits(found: Float[np.ndarray, "methods clusters prompts"]) -> Trials:
-    """Scores with these hits for two-segment prompts, whose first segment has the larger effect."""
+    """Scores that give these hits on prompts of two segments, the first with the larger effect."""
     methods, clusters, prompts = found.shape
     number = clusters * prompts
     flat = found.reshape(methods, number)
@@ -112,7 +112,7 @@ def study(
     trials = trials_of_hits(hits(rng, setting, methods, clusters, prompts))
     judgements = judge([trials], METRICS[:1])
     differences = difference_table(judgements)
-    # Whether the metric ranks the controls correctly is another question.
+    # Whether the metric ranks the controls correctly is not tested here.
     checks = check_table(judgements).assign(used=True)
     found = verdict_table(metric_table(judgements), checks, differences)
     values = np.resize(setting.values, methods)

@@ -26,7 +26,7 @@ from interp_experiments.logical_forms.results import CLUSTER
 from interp_experiments.logical_forms.tables import rank_correlation
 
 RAW = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
-"""Without perplexity, like the confirmatory contrasts."""
+"""The model without perplexity, as for the confirmatory contrasts."""
 
 WIDER = MixedFormula(SHOWN, (*FACTORS, "modality:argument_form"), "model", varying=FACTORS)
 
@@ -37,12 +37,12 @@ MEAN, SD = 0.6, float(np.hypot(0.05, 0.15))
 """Mean and standard deviation of a form's soft accuracy, for one model without effects."""
 
 SKEWED = (2.2, 8.0)
-"""Skewed scores are expit(a + b (score - `MEAN`)) for these a and b; most are near 1."""
+"""The a and b of skewed scores, expit(a + b (score - `MEAN`)); most such scores are near 1."""
 
 MODELS = (2, 3, 4, 6, 10, 20)
 
 SPREADS = (0.0, 0.5, 1.0, 2.0, 5.0)
-"""Standard deviations of the models' true values, in units of the mean error."""
+"""Standard deviations of the models' true values, in units of the mean standard error."""
 
 ERRORS = (0.01, 0.06)
 """Smallest and largest standard error of a model's contrast."""
@@ -151,7 +151,7 @@ def _of_models(rng: np.random.Generator, count: int, planted: bool) -> list[Test
 
 
 SHOWN_PAIRS = ("box - none", "none - box", "mp - mt")
-"""Pairs of levels that represent the others of their factor."""
+"""Pairs of levels that are shown as examples of all pairs of their factor."""
 
 
 def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) -> Iterator[Tested]:
@@ -179,7 +179,7 @@ def _of_pairs(tests: pd.DataFrame, name: str, rows: pd.DataFrame | None = None) 
 
 
 def _of_a_mean(rows: pd.DataFrame, name: str, mean: float) -> Tested:
-    """The interval of the mean for the first modality, minus its true value without effects."""
+    """The interval of the mean of the first modality, minus the true mean without effects."""
     first = level_means(rows, SHOWN).iloc[0]
     return Tested(
         f"{name}, mean of a modality", np.nan, low=first["low"] - mean, high=first["high"] - mean

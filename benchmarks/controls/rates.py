@@ -46,10 +46,10 @@ def table_of(null: pd.DataFrame, planted: pd.DataFrame) -> str:
 
 
 def rates(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per test of the first model, with shares of the studies.
+    """One row per test of the first model.
 
-    The shares are those in which the test rejects, in which the test over prompts rejects, and in
-    which the interval contains the truth.
+    The columns are the shares of studies in which the test rejects, in which the test that treats
+    prompts as independent rejects, and in which the interval contains the truth.
     """
     name, model = (found["test"].str.partition("@")[part] for part in (0, 2))
     rows = found[model.isin(["", "first"])].assign(test=name)
@@ -71,7 +71,7 @@ def _at_most(p: pd.Series) -> pd.Series:
 
 
 def families_of(null: pd.DataFrame) -> str:
-    """One line per family of corrected tests, and one for all, in studies without effects."""
+    """One line per family of corrected tests, and one for all families, without effects."""
     shares = findings(null)
     lines = ["| corrected together | studies with a finding |", "|---|---|"]
     return "\n".join([*lines, *(f"| {name} | {share:.3f} |" for name, share in shares.items())])

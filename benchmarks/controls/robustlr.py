@@ -34,7 +34,7 @@ POPULATION = 20_000
 """Number of theories from which true scores are computed."""
 
 LEVEL, LEVELLED = 0.4, "level"
-"""The third model's weighted F1 on every contrast set, and the model's name."""
+"""Weighted F1 of the third model on every contrast set, and the name of this model."""
 
 EFFECT = 0.7
 """The planted effect, in log-odds of a right answer."""
@@ -72,7 +72,7 @@ def _of_comparisons(table: pd.DataFrame) -> Iterator[Tested]:
 
 
 def _of_scores(rows: pd.DataFrame) -> Iterator[Tested]:
-    """Intervals of the first model's scores, minus the true values."""
+    """Intervals of the first model's scores, minus the true scores."""
     own = rows[rows["model"] == "first"]
     means, consistent = _truth()
     for row in score_table(own, ["set"]).to_dict("records"):
@@ -91,7 +91,7 @@ def _interval(test: str, low: float, high: float) -> Tested:
 
 
 def _prompts(rng: np.random.Generator, theories: int) -> pd.DataFrame:
-    """The labels of the theories of each set; half of the bases are True, half False."""
+    """The labels of each set's theories; half of the base theories are True, half False."""
     parts = []
     for name in (*CONTRAST_SETS, *EQUIVALENCE_SETS):
         for number in range(theories):

@@ -21,7 +21,7 @@ QUESTIONS, RULES = 160, 60
 """Numbers of questions and of rules; earlier rules are drawn more often."""
 
 OF_RULE, OF_SETTING, OF_QUESTION = 1.5, 1.0, 0.7
-"""Standard deviations of ease, in log-odds: of rules, of rules under a setting, and of
+"""Standard deviations of ease, in log-odds, over rules, over rules within a setting, and over
 questions."""
 
 EFFECT = 1.0
@@ -70,7 +70,7 @@ def _of_comparisons(results: Results) -> Iterator[Tested]:
 
 
 def _of_accuracy(results: Results) -> Iterator[Tested]:
-    """Intervals of the accuracy, minus its true value: clustered, and Wilson's over questions."""
+    """Two intervals of the accuracy, minus the true accuracy: clustered, and Wilson's."""
     truth, own = _truth(), results.texts[results.texts["model"] == "a"]
     naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
     both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}
@@ -81,7 +81,7 @@ def _of_accuracy(results: Results) -> Iterator[Tested]:
 
 
 def _truth() -> float:
-    """The accuracy over all the rules and questions that could have been drawn."""
+    """The expected accuracy over all rules and questions that could have been drawn."""
     spread = np.sqrt(OF_RULE**2 + OF_SETTING**2 + OF_QUESTION**2)
     return float(expit(np.random.default_rng(0).normal(0, spread, POPULATION)).mean())
 

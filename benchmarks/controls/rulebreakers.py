@@ -48,7 +48,7 @@ def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
 
 
 def _prompt_models(results: Results) -> pd.DataFrame:
-    """The regression for one model and method; each takes as long as all other tests combined."""
+    """The regression for one model and method, which takes as long as all other tests combined."""
     answers, ratios = results.answers, results.ratios
     return prompt_models(
         replace(
@@ -134,7 +134,7 @@ def _of_probes(results: Results) -> Iterator[Tested]:
 
 
 def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
-    """The intervals from which the report's sentences conclude what is excluded."""
+    """The intervals on which the report bases its sentences about excluded differences."""
     above = table["paired_low"] > table["chance_yes_rate"]
     ends = accuracy(results).set_index(["measure", "model"])[["low", "high"]]
     lower = ends.loc[SIDES[0], "high"] < ends.loc[SIDES[1], "low"]
@@ -144,7 +144,7 @@ def _of_sentences(results: Results, table: pd.DataFrame) -> Iterator[Tested]:
 
 
 def across_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """Rank correlations over six models, and naive rank correlations over prompts."""
+    """Rank correlations over six models, and naive ones that treat prompts as independent."""
     x = rng.normal(size=6)
     y = rng.normal(size=6) + 2.5 * x * planted
     found = spearman(pd.Series(x), pd.Series(y))

@@ -29,7 +29,7 @@ from interp_experiments.rulebreakers import entity_tables
 from interp_probes import linear
 
 RESAMPLES = 199
-"""Number of resamples of each test. Reports use up to 9,999, which changes the rates little."""
+"""Number of resamples per test. Reports use up to 9,999, which changes the rates only a little."""
 
 
 BLOCK = 20
@@ -47,7 +47,7 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RobustLR": of_robustlr,
     "RuleBench": of_rulebench,
 }
-"""What is simulated, by name."""
+"""The function that simulates and tests a study of each kind, by name."""
 
 
 def kept(
@@ -55,8 +55,8 @@ def kept(
 ) -> pd.DataFrame:
     """The rows of `simulated` for these studies and for all other studies in the folder.
 
-    Studies that are in the folder are not simulated again; the others are simulated and written
-    there, `BLOCK` at a time.
+    Studies that are in the folder are not simulated again; all others are simulated and written to
+    the folder, `BLOCK` at a time.
     """
     effects = "effects" if planted else "nothing"
     stem = f"{re.sub('[^a-z]+', '-', kind.lower())}-{effects}-{seed}"
@@ -69,7 +69,7 @@ def kept(
         file = folder / f"{stem}-{block[0]:06}-{block[-1]:06}.parquet"
         write_whole(file, partial(parts[-1].to_parquet, index=False))
     whole = pd.concat(parts).sort_values("study", kind="stable", ignore_index=True)
-    # Overlapping ranges give the same studies, because a study's draws depend on its number.
+    # Files with overlapping ranges agree, because a study's draws depend only on its number.
     return whole.drop_duplicates(["study", "test"], ignore_index=True)
 
 
@@ -89,7 +89,7 @@ def simulated(
     if jobs == 1:
         parts = map(measure, studies)
         return pd.concat(parts, ignore_index=True)
-    # statsmodels collects garbage at every correction; imported modules need no inspection.
+    # statsmodels runs the garbage collector at every correction; skip the imported modules.
     with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
         return pd.concat(pool.map(measure, studies, chunksize=5), ignore_index=True)
 

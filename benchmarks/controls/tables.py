@@ -1,8 +1,8 @@
 """The tables of simulated studies, with or without effects, made without a model.
 
 Answers are correlated as in real studies: for each entity pair, a model has a separate inclination
-to accept, and a separate ability to distinguish the sides, in either direction. Without effects
-these are symmetrical around zero.
+to accept, and a separate ability to distinguish the sides, which may be negative. Without effects
+both are distributed symmetrically around zero.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ CITIES, KINDS = 32, 20
 """Number of entity pairs in each group."""
 
 NAMED_WITHIN = 12
-"""Number of cities whose name contains their country's."""
+"""Number of cities whose name contains the name of their country."""
 
 ASKED = tuple(phrasing.id for phrasing in PHRASINGS)[:3]
 """The phrasings of each instance, all to be answered with Yes or No."""
 
 WEIGHTS = {"geographical": 6.0, "categorical": 1.0}
-"""The data set has this many pairs for each pair that is drawn."""
+"""Number of pairs in the data set that each drawn pair represents, by group."""
 
 DIMENSIONS = 8
 """Width of the residual stream."""
@@ -49,7 +49,7 @@ class Effects:
     familiarity: float = 0.0
     """Added to `sides`, per standard deviation of a city's familiarity."""
     rule: float = 0.0
-    """Added to `sides` under the first rule, like the fields below, except `direction`."""
+    """Added to `sides` under the first rule. Every field below but `direction` also adds to it."""
     group: float = 0.0
     """For cities, relative to other entity pairs."""
     phrasing: float = 0.0
@@ -57,7 +57,7 @@ class Effects:
     model: float = 0.0
     """For the second model, relative to the first."""
     named_within: float = 0.0
-    """For cities whose name contains their country's."""
+    """For cities whose name contains the name of their country."""
     entity_ratio: float = 0.0
     """Per standard deviation of an entity pair's mean ratio of attention scores."""
     prompt_ratio: float = 0.0
@@ -87,7 +87,7 @@ EVERYTHING = Effects(
 def _prompts() -> pd.DataFrame:
     """The prompts of every study; the two sides of a pair are adjacent.
 
-    The non-rulebreaker names the A of another entity pair.
+    The non-rulebreaker has the entity A of a different entity pair.
     """
     entities = [("geographical", f"Land{n}", f"Town{n}") for n in range(CITIES)]
     entities[:NAMED_WITHIN] = [(g, a, f"{b} {a}") for g, a, b in entities[:NAMED_WITHIN]]
@@ -205,7 +205,7 @@ def _of_model(rng: np.random.Generator, effects: Effects, place: int) -> tuple[p
 def _residuals(
     rng: np.random.Generator, effects: Effects, prompts: pd.DataFrame, file: Path
 ) -> Path:
-    """Vectors of the first model in two layers; each entity pair has its own shift."""
+    """Vectors of the first model in two layers, shifted differently for each entity pair."""
     sign = np.where(prompts["side"] == SIDES[0], 1.0, -1.0)[:, None]
     parts = []
     for layer in (0, 1):

@@ -19,14 +19,14 @@ GROUPS = {
 """For each group: number of clusters, trials per cluster and intraclass correlation."""
 
 SHARE, EFFECT = 0.3, 0.2
-"""Share of hits, and the amount that an effect adds to the first group's share."""
+"""Share of hits, and how much an effect adds to the first group's share."""
 
 MEANS = {"normal": False, "skewed": False, "skewed, of unequal clusters": True}
 """Distribution of the cluster means, and whether clusters have 1 to 30 trials with two weights."""
 
 
 def of_unlike(rng: np.random.Generator, planted: bool) -> list[Tested]:
-    """One result of each test."""
+    """The result of each test on one study."""
     return [*_of_groups(rng, planted), *_of_means(rng, planted), *_of_limits(rng, planted)]
 
 
@@ -63,7 +63,7 @@ def _of_means(rng: np.random.Generator, planted: bool) -> Iterator[Tested]:
 
 
 def _of_limits(rng: np.random.Generator, planted: bool) -> Iterator[Tested]:
-    """Whether a difference of interest is excluded: wrongly if it exists, and rightly if not."""
+    """Whether a difference of interest is excluded: wrongly if it is real, rightly if it is not."""
     for clusters in (12, 36, 150):
         a = _clusters(rng, clusters, 5, 0.5, share=1e-6 if planted else SMALLEST)
         b = _clusters(rng, clusters, 5, 0.5, share=1e-6)

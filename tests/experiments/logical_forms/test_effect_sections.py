@@ -69,4 +69,4 @@ def test_means_are_averaged_over_another_factor_only_if_there_is_one():
     both = effect_items(mixed_model(rows, "soft_accuracy"), name="both")
     alone = effect_items(mixed_model(rows, "soft_accuracy", factors=("modality",)), name="one")
     assert "the other factor" in both[0].note
-    assert alone[0].note.startswith("Filled: at mean perplexity")
+    assert alone[0].note.startswith("Filled: means at mean perplexity")
