@@ -63,18 +63,20 @@ def first_screen(results: Results) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
         f"{entities:,} entity pairs."
     )
-    drawn = list(map(str, numbers["number"].unique()[:3]))
-    return glance(asked, numbers, sentences, drawn=drawn)
+    return glance(asked, numbers, sentences, drawn=list(_ACCURACIES.values()))
+
+
+_ACCURACIES = {
+    "paired": "paired accuracy",
+    SIDES[0]: "rulebreakers rejected",
+    SIDES[1]: "non-rulebreakers accepted",
+}
+"""Names of the headline accuracies, by measure."""
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Paired accuracy, accuracy on each side, and concordance."""
     by_measure = accuracy(results)
-    names = {
-        "paired": "paired accuracy",
-        SIDES[0]: "rulebreakers rejected",
-        SIDES[1]: "non-rulebreakers accepted",
-    }
     parts = [
         headline(
             by_measure[by_measure["measure"] == measure].drop(columns="note"),
@@ -83,7 +85,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
             n="pairs",
             unit="pairs",
         )
-        for measure, name in names.items()
+        for measure, name in _ACCURACIES.items()
     ]
     table = sensitivity(results)
     parts.append(

@@ -162,7 +162,9 @@ def find_model(
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
 ) -> FoundModel:
-    """Find a model and read its configuration and tokenizer, which needs little time and memory.
+    """Find a model and read its configuration and tokenizer, but not its weights.
+
+    The weights of an adapter's base are read once, to compute their checksum.
 
     Args:
         name: as for `load_model`.
