@@ -366,8 +366,8 @@ def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
 def _check_inline(execution: ExecutionOptions) -> None:
     if execution != ExecutionOptions():
         raise UserError(
-            "without out, results stay in memory and everything is measured in this process; set "
-            "out to a folder to use workers or to retry errors"
+            "without a folder (out=...), results stay in memory and everything is measured in this "
+            "process; pass out=FOLDER to use workers or to retry errors"
         )
 
 

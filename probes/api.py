@@ -22,7 +22,10 @@ def probe_linear(
 def probe_familiarity(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> FactFamiliarity:
-    """The probability that a model starts to state each fact; `prompts` must be facts."""
+    """The probability that a model's completion of each fact begins with the answer.
+
+    `prompts` must be facts.
+    """
     return measured(FactFamiliarity, Familiarity(**options), model, prompts, batch_tokens)
 
 

@@ -133,7 +133,7 @@ def _walks(neighbors: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
 
 
 def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half of each entity if a walk is cut after half of its pairs."""
+    """The half (0 or 1) of each entity if the walk is cut where half of the pairs lie before."""
     passed = list(accumulate(weights[entity] for entity in walk))
     return {
         entity: int(2 * now - weights[entity] > passed[-1])

@@ -47,10 +47,10 @@ class OfFacts(Spec):
 
 
 class Familiarity(OfFacts):
-    """The probability that a model starts to state each fact."""
+    """The probability that a model's completion of each fact begins with the answer."""
 
     name: ClassVar[str] = "probe-familiarity"
-    help: ClassVar[str] = "probability that a model starts to state each fact"
+    help: ClassVar[str] = "probability that each fact's completion begins with the answer"
     examples: ClassVar[tuple[str, ...]] = (
         "probe familiarity --model organism/llama-shallow organism/gemma2",
     )
@@ -75,7 +75,7 @@ class Knowledge(OfFacts):
 
 
 class Residuals(Spec):
-    """Answers, and the residual stream at selected positions for training linear probes."""
+    """Answers, and the residual stream at some positions, on which linear probes are trained."""
 
     name: ClassVar[str] = "probe-linear"
     group: ClassVar[str] = "probe"

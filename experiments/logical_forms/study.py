@@ -23,7 +23,7 @@ class LogicalFormsStudy(Study):
 
     name: ClassVar[str] = "logical-forms"
     default_limit: ClassVar[int] = 480
-    """Default number of pairs: the 24 forms under 40 interpretations."""
+    """Default number of pairs: the 24 forms make 12 pairs, each under 40 interpretations."""
     organisms: ClassVar[tuple[str, ...]] = ("logical-forms",)
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:

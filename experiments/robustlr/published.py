@@ -183,7 +183,7 @@ def _name(theory: Theory, place: int) -> str:
 def _theory_id(instance: Instance) -> str:
     operator, row = instance.version[:-1], instance.version[-1]
     if instance.set in CONTRAST_SETS:
-        # In N-CS, the authors' evaluation names edits of True and of False bases alike.
+        # Outside N-CS, the authors' evaluation adds "neg" to the names of edits of False bases.
         denied = instance.base_label is Verdict.FALSE and operator != "neg"
         return f"{instance.theory_id}_{operator}{'neg' if denied else ''}{row}"
     if instance.group == "paraphrase":

@@ -212,9 +212,9 @@ def outliers(table: pd.DataFrame) -> list[str]:
     large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
     kept = table[table["ratio"] == "ratio"]
     return [
-        f"One prompt accounts for more than {LARGE_SHARE:.0%} of the sum of score ratios in "
-        f"{len(large)} of {len(kept)} combinations of model and method (table Score ratios); for "
-        "these, use the median or the geometric mean instead of the mean."
+        f"In {len(large)} of {len(kept)} combinations of model and method, a single prompt "
+        f"accounts for more than {LARGE_SHARE:.0%} of the sum of score ratios (table Score "
+        "ratios); for these, use the median or the geometric mean instead of the mean."
     ] * bool(len(large))
 
 

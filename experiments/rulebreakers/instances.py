@@ -216,6 +216,6 @@ def may_contain(country: str, pair: EntityPair) -> bool:
 
 
 def shuffled(items: Sequence[T], rng: random.Random) -> list[T]:
-    """The items in an order drawn with `rng.random` only, whose sequence Python guarantees."""
+    """The items in random order; Python keeps the sequence of `rng.random` the same for a seed."""
     keys = [rng.random() for _ in items]
     return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]

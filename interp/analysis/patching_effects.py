@@ -222,7 +222,7 @@ def _why_no_share(gaps: pd.Series) -> str:
     """
     spread = float(gaps.std()) if len(gaps) > 1 else 0.0
     small = abs(float(gaps.mean())) < max(spread, NO_GAP)
-    return "no recovered share: the mean difference is below its standard deviation" * small
+    return "no recovered share: the mean difference is below one standard deviation" * small
 
 
 def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:

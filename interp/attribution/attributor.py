@@ -204,7 +204,8 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     """Group the methods by pass; the pass that leaves the model unchanged comes first, if any."""
     alike: dict[tuple[BackwardRules, bool], dict[str, SharedPass]] = {}
     for name, method in methods.items():
-        # Explicit attention rounds differently, so it is used only for methods that require it.
+        # Attention that computes its weights explicitly rounds differently from the model's own, so
+        # it is used only for methods that need the weights.
         alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]

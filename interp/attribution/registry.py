@@ -123,7 +123,7 @@ _OWN = (
     Method(
         "attention_rollout",
         "attention through all layers, averaged with the residual stream in each layer",
-        "last row of the product over layers of (A + I) / 2; A of all tokens, averaged over heads",
+        "last row of the product over layers of (A + I) / 2, A: all tokens, mean over heads",
         "Abnar and Zuidema 2020",
         "never negative: a weight",
         "1 forward",

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     config = options_in(arguments, kinds, others=("task",), without=SETTLED)
     made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
     spec, loading, kept, options = made
-    # Importing torch takes seconds, so mistakes in the options have been reported before this.
+    # Importing torch takes seconds, so mistakes in the options are reported before it.
     sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
     from interp.report.console import print_table

@@ -42,8 +42,8 @@ def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
     found = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
     if not found:
         raise UserError(
-            f"{', '.join(runs) or 'the study'} has no answers; expected a folder of evaluate, "
-            "attribute, generate or a study"
+            f"no answers in {', '.join(runs) or 'the study'}; expected the folder of a study, or "
+            "of a run of evaluate, attribute or generate"
         )
     return found
 

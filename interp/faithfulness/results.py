@@ -171,7 +171,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
 
 
 def described(judgement: Judgement, cluster: str, asked: int) -> str:
-    """The prompts in which a metric is defined, and why it is undefined in others.
+    """Text: for how many prompts a metric is defined, and why it is undefined for the others.
 
     Args:
         judgement: the metric.

@@ -148,8 +148,8 @@ class _Edges:
         }
         checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
         if checked or "exact" in spec.methods:
-            # Means require the same edges in all pairs; a bound requires a separate draw for each
-            # pair.
+            # Means over pairs require the same edges in all of them; the bound of a guarantee
+            # requires edges drawn separately for each pair.
             only = self._sampled(pair_id if checked else "")
             effects["exact"] = self._exact.effects(streams, only=only), only
         key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}

@@ -449,8 +449,8 @@ class Circuits(Spec):
 
     name: ClassVar[str] = "circuits"
     help: ClassVar[str] = (
-        "choose circuits by the effects of edges, run the model with only these edges, and print "
-        "how much of its answer it keeps"
+        "choose circuits by the effects of edges, run the model with only a circuit's edges, and "
+        "print how much of its answer remains"
     )
     examples: ClassVar[tuple[str, ...]] = (
         "circuits --model organism/llama-shallow --limit 24",

@@ -187,7 +187,7 @@ class Model:
 
     @cached_property
     def _positions_before_first(self) -> int:
-        """Number of unused positions at the start: RoBERTa counts from its padding's index."""
+        """Number of unused positions at the start: RoBERTa begins at `padding_idx` + 1."""
         paddings = (
             module.padding_idx
             for path, module in self.hf.named_modules()

@@ -18,7 +18,7 @@ from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; the head axis has size 1 if the site has no heads.
-Attention weights, (row, head, query, key), are left as they are.
+Attention weights, with axes (row, head, query, key), are left as they are.
 """
 
 

@@ -40,7 +40,7 @@ class Alignment:
     counterpart.
     """
     bases: tuple[tuple[int, ...], ...]
-    """For each source token, the base tokens among which the attention to it is divided equally."""
+    """For each source token, the base tokens that receive equal shares of the attention to it."""
 
 
 def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> Alignment | None:

@@ -36,7 +36,7 @@ class Decisive(NamedTuple):
     """How a prompt names the segments that decide its answer."""
 
     factor: str
-    """The factor that names these segments, separated by spaces, such as "golden_rule"."""
+    """The factor, such as "golden_rule", whose value names these segments, separated by spaces."""
     among: tuple[str, ...]
     """Prefixes of the names of all candidate segments, including those that decide the answer."""
 
@@ -78,8 +78,8 @@ class PromptSet(Sequence[Prompt]):
     a whole. Without such factors, each group is a unit.
     """
     clusters: tuple[str, ...] = ()
-    """Factors whose values units share, such as their entities: `spread` returns to a value only
-    after using all other values in the stratum equally often.
+    """Factors whose values units share, such as their entities: from each combination of strata,
+    `spread` takes next the unit whose values it has used least often.
     """
     turns: int = 1
     """Number of units per combination of strata with which `spread` starts; it takes one group of

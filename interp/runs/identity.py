@@ -224,7 +224,7 @@ def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> N
     for name in dict.fromkeys([*earlier.parameters, *now.parameters]):
         if earlier.parameters.get(name) != now.parameters.get(name):
             there, here = _option(name, earlier.parameters), _option(name, now.parameters)
-            raise _different(folder, f"it was run {there}, but this run is {here}")
+            raise _different(folder, f"that run was made {there}, this one {here}")
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:

@@ -267,7 +267,7 @@ class Run(RunFolder):
         return shards
 
     def _claims_of(self, model: str) -> Claims:
-        # Keep the claims, which record when each file was first seen.
+        # One object per model, which remembers when this process first saw each claim.
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: Model) -> None:

@@ -41,7 +41,7 @@ MANIFEST = "manifest.json"
 Filters = list[tuple[str, str, Any]]
 """Column, operator and value that select the rows to read, in pyarrow's form."""
 
-_RERUN = "rerun the command that wrote it to measure it again"
+_RERUN = "rerun the command that wrote it, which measures this shard again"
 
 
 @dataclass(frozen=True, slots=True)

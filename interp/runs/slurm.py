@@ -136,7 +136,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
-    # submitit prints sbatch's message, which its error also contains.
+    # If sbatch fails, submitit prints its message and also raises it: print only on success.
     said = StringIO()
     try:
         with redirect_stderr(said):

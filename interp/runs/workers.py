@@ -225,7 +225,7 @@ def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-    from joblib import cpu_count  # this import is slow too
+    from joblib import cpu_count  # a slow import
 
     threads = max(1, cpu_count() // workers)
     return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}

@@ -104,7 +104,7 @@ def _read_prefixes(
     own = functional.pad(places[prefixes.prefix], (0, missing))
     found, stored = [states], len(states[0][0])
     for part in prefixes.parts:
-        if not part.read:  # this prefix is the beginning of other prefixes and was read with them
+        if not part.read:  # these prefixes are themselves shared beginnings, read above
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)

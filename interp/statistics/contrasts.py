@@ -308,7 +308,7 @@ def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]
 
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:
-    """The two-sided p-value of McNemar's exact test, for two judgments of each independent item."""
+    """The two-sided p-value of McNemar's exact test for two judgments of the same items."""
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((first & ~second).sum()), int((~first & second).sum())
     return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0

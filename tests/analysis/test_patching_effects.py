@@ -157,7 +157,7 @@ def test_what_is_undefined_is_said():
     table = effect_table(patches_of([1.0, 2.0] * 6), pairs_of([1.0, -1.0] * 6))
     row = only(table, "yes")
     assert np.isnan(row["recovered"])
-    note = "no recovered share: the mean difference is below its standard deviation"
+    note = "no recovered share: the mean difference is below one standard deviation"
     assert row["note"] == note
     assert only(table, "no")["note"] == "no such pairs"
     assert only(table, "no")["pairs"] == 0

@@ -108,5 +108,5 @@ def test_what_cannot_be_exported_is_refused(arguments, message, run, tmp_path, c
 
 
 def test_a_run_without_answers_is_refused():
-    with pytest.raises(UserError, match="has no answers"):
+    with pytest.raises(UserError, match="no answers in the study"):
         answered_runs({})

@@ -145,7 +145,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
         ({"prompts": "other"}, "holds 24 prompts, but this run would have 10"),
         (
             {"spec": Attribute(target="gold")},
-            "it was run with --target predicted, but this run is with --target gold",
+            "that run was made with --target predicted, this one with --target gold",
         ),
     ],
 )

@@ -38,7 +38,9 @@ class ProfiledFit:
     random_covariance: Float[np.ndarray, "effects effects"]
     residual_variance: float
     random_effects: Float[np.ndarray, "groups effects"]
-    """The most probable deviations of each group; no columns if there are no random effects."""
+    """Conditional modes (BLUPs): each group's deviations from the fixed effects; no columns if
+    there are no random effects.
+    """
     deviance: float
     """Minus twice the log-likelihood or the restricted log-likelihood."""
     singular: bool

@@ -36,5 +36,5 @@ def test_familiarity_counts_what_was_found_and_what_was_not_tested():
 def test_means_that_depend_on_one_prompt_are_counted():
     table = pd.DataFrame({"largest_share": [0.2, 0.01, 0.9], "ratio": ["ratio", "ratio", "other"]})
     (sentence,) = outliers(table)
-    assert "in 1 of 2 combinations of model and method" in sentence
+    assert "In 1 of 2 combinations of model and method" in sentence
     assert outliers(table[1:]) == []
