@@ -276,13 +276,11 @@ def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
     options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
     assert main(["attribute", *options]) == 0
     assert main(["attribute", "--keep-tokens", *options]) == 2
-    assert (
-        "was run without --keep-tokens, but this run is with --keep-tokens"
-        in capsys.readouterr().err
-    )
+    told = "that run was made without --keep-tokens, this one with --keep-tokens"
+    assert told in capsys.readouterr().err
     assert main(["attribute", "--target", "gold", *options]) == 2
     assert (
-        "run with --target predicted, but this run is with --target gold" in capsys.readouterr().err
+        "was made with --target predicted, this one with --target gold" in capsys.readouterr().err
     )
 
 
