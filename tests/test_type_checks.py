@@ -1,4 +1,4 @@
-"""`make test-all` checks the types and shapes of every package."""
+"""`make test-types` checks the types and shapes of every package."""
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,6 @@ from interp_probes.linear import linear_probes
 )
 def test_a_wrong_type_is_refused(call, request):
     if not request.config.pluginmanager.has_plugin("tests.support.checked_types"):
-        pytest.skip("types are checked by make test-all")
+        pytest.skip("types are checked by make test-types")
     with pytest.raises(TypeCheckError):
         call()
