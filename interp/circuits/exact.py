@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +18,7 @@ from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, stream_read
 from interp.models.architectures import layers_of
 from interp.models.model import Model
-from interp.models.sites import Activation, Edit, edited, locate, recorded, skipped
+from interp.models.sites import Activation, Edit, edited, locate, recorded, skipped, watched
 from interp.patching.passes import entrance, forward, logit_difference
 from interp.reading.budget import TokenBudget, in_chunks
 
@@ -26,6 +27,10 @@ Streams = Float[Tensor, "row token size"]
 
 
 ATTENDED = ("q", "k", "v")
+
+
+class _Ended(Exception):
+    """A pass has computed everything that is needed of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,23 @@ class LayerRuns:
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        """The tensors at the given sites when a layer is run on these streams."""
+        """The tensors at the given sites when a layer is run on these streams.
+
+        The pass ends at the last of them, since what follows would cost several times as much.
+        """
         others = [own for index, own in enumerate(self._layers) if index != layer]
-        with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
-            self._run(layer, streams, edits)
+        located = {site: locate(self._model, site, layer) for site in sites}
+        waiting = len(located)
+
+        def end(unused: Tensor) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                raise _Ended
+
+        with skipped(others), recorded(located) as values, watched(located.values(), end):
+            with suppress(_Ended):
+                self._run(layer, streams, edits)
         return values
 
     def metrics_from(
