@@ -29,7 +29,7 @@ Streams = Float[Tensor, "row token size"]
 ATTENDED = ("q", "k", "v")
 
 
-class _Ended(Exception):
+class _EndedError(Exception):
     """A pass has computed everything that is needed of it."""
 
 
@@ -73,11 +73,15 @@ class LayerRuns:
             nonlocal waiting
             waiting -= 1
             if not waiting:
-                raise _Ended
+                raise _EndedError
 
-        with skipped(others), recorded(located) as values, watched(located.values(), end):
-            with suppress(_Ended):
-                self._run(layer, streams, edits)
+        with (
+            suppress(_EndedError),
+            skipped(others),
+            recorded(located) as values,
+            watched(located.values(), end),
+        ):
+            self._run(layer, streams, edits)
         return values
 
     def metrics_from(

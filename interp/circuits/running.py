@@ -16,6 +16,7 @@ from interp.circuits.choice import Circuit
 from interp.circuits.exact import ATTENDED, LayerRuns
 from interp.circuits.graph import Graph
 from interp.circuits.streams import PairStreams, Writers, stream_read
+from interp.console import passed
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
 from interp.reading.budget import TokenBudget, in_chunks
@@ -48,7 +49,10 @@ class CircuitRuns:
         chunks = in_chunks(
             list(distinct.values()), run, tokens=lambda unused: per_layer, budget=self._budget
         )
-        metrics = [metric for _, own in chunks for metric in own]
+        metrics: list[float] = []
+        for _, own in chunks:
+            metrics += own
+            passed(len(metrics) / len(distinct))
         found = dict(zip(distinct, metrics, strict=True))
         return [found[key] for key in keys]
 
