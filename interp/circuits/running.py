@@ -6,7 +6,7 @@ from this run for writers with an edge to the reader, and from the source prompt
 source prompt's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +15,7 @@ from torch import Tensor
 from interp.circuits.choice import Circuit
 from interp.circuits.exact import ATTENDED, LayerRuns
 from interp.circuits.graph import Graph
-from interp.circuits.streams import PairStreams, Writers, stream_read
+from interp.circuits.streams import PairStreams, Writers, input_by_output, stream_read
 from interp.console import passed
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
@@ -103,23 +103,32 @@ class _Run:
         return source + kept.to(stream)
 
     def _write_heads(self, layer: int, read: Float[Tensor, "row reader token size"]) -> None:
-        model, graph = self._model, self._graph
-        flat = self._layers.alone(layer, read.flatten(0, 1), ATTENDED)
-        first = 0
-        edits = []
-        for site in ATTENDED:
-            view = locate(model, site, layer).view
-            found = view(flat[site])
-            by_reader = found.view(*read.shape[:2], *found.shape[1:])
-            heads = torch.arange(by_reader.shape[3], device=read.device)
-            read_by_own = by_reader[:, first + heads, :, heads].permute(1, 2, 0, 3)
-            edits.append((site, _writing(view, read_by_own)))
-            first += len(heads)
+        graph = self._graph
+        edits = [
+            (site, _writing(view, values)) for site, view, values in self._attended(layer, read)
+        ]
         base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
         z = self._layers.alone(layer, base, ["z"], edits)["z"]
         own = graph.heads_of(layer)
         before = self._writers.of_heads(layer, self._streams.at("z", layer))
         self._keep(own, self._writers.of_heads(layer, z) - before)
+
+    def _attended(
+        self, layer: int, read: Float[Tensor, "row reader token size"]
+    ) -> Iterator[tuple[str, View, Float[Tensor, "row token head size"]]]:
+        """Queries, keys and values, each head's computed only from its own reader's stream."""
+        located = {site: locate(self._model, site, layer) for site in ATTENDED}
+        inputs = self._layers.inputs(layer, read.flatten(0, 1), located)
+        first = 0
+        for site, own in located.items():
+            weight = own.view(input_by_output(own.module)[None])[0]
+            last = first + weight.shape[1]
+            streams = inputs[site].unflatten(0, read.shape[:2])[:, first:last]
+            values = torch.einsum("rhti,ihs->rths", streams, weight)
+            if (bias := own.module.bias) is not None:
+                values = values + own.view(bias[None, None])
+            yield site, own.view, values
+            first = last
 
     def _write_mlp(self, layer: int, read: Float[Tensor, "row token size"], site: str) -> None:
         base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
