@@ -125,7 +125,8 @@ class _Run:
             last = first + weight.shape[1]
             streams = inputs[site].unflatten(0, read.shape[:2])[:, first:last]
             values = torch.einsum("rhti,ihs->rths", streams, weight)
-            if (bias := own.module.bias) is not None:
+            bias = getattr(own.module, "bias", None)
+            if bias is not None:
                 values = values + own.view(bias[None, None])
             yield site, own.view, values
             first = last
