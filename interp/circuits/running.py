@@ -73,13 +73,11 @@ class _Run:
         self._layers = LayerRuns(self._model, self._graph, streams)
         self._circuits = circuits.to(streams.differences)
         # Each writer's output in this run, minus its output in the source prompt.
-        self._kept = streams.differences.new_zeros(
-            (len(self._graph.writers), len(circuits), *streams.differences.shape[1:])
-        )
+        self._kept = streams.differences.new_zeros((len(circuits), *streams.differences.shape))
 
     def metrics(self) -> Float[Tensor, " row"]:
         graph = self._graph
-        self._kept[0] = -self._streams.differences[0]
+        self._kept[:, 0] = -self._streams.differences[0]
         for layer in range(graph.layers):
             rows = graph.attention_readers(layer)
             mlp = graph.mlp_reader(layer)
@@ -99,7 +97,7 @@ class _Run:
         stream = self._streams.at(*stream_read(self._graph, reader))
         source = stream[0] + self._streams.differences[:before].sum(0).to(stream)
         chosen = self._circuits[:, rows, :before]
-        kept = torch.einsum("crw,wcts->crts", chosen, self._kept[:before])
+        kept = torch.einsum("crw,cwts->crts", chosen, self._kept[:, :before])
         return source + kept.to(stream)
 
     def _write_heads(self, layer: int, read: Float[Tensor, "row reader token size"]) -> None:
@@ -141,7 +139,8 @@ class _Run:
 
     def _keep(self, own: slice, change: Float[Tensor, "writer row token size"]) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
-        self._kept[own] = change.to(self._kept) - self._streams.differences[own][:, None]
+        kept = change.to(self._kept) - self._streams.differences[own][:, None]
+        self._kept[:, own] = kept.transpose(0, 1)
 
 
 def _writing(view: View, values: Tensor) -> Edit:

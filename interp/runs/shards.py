@@ -62,11 +62,15 @@ class Shard:
         return is_folder(self.folder)
 
 
-def cut(measurement: "Measurement", prompts: PromptSet, folder: Path, *, size: int) -> list[Shard]:
+def cut(
+    measurement: "Measurement", prompts: PromptSet, folder: Path, *, size: int | None = None
+) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has `size` prompts, plus those needed to complete its last group.
+    A shard has `size` prompts (default: those of `Measurement.shard_prompts`), plus those needed to
+    complete its last group.
     """
+    size = size or measurement.shard_prompts
     model, spec = measurement.model, measurement.spec
     origin = [
         code_version(tuple(spec.modules())),

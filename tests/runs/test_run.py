@@ -131,7 +131,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
     one = bind(Attribute(), tiny_model("llama"))
     other = bind(Attribute(), tiny_model("qwen2"))
     ids = [
-        {shard.id for shard in cut(m, some_prompts(12), tmp_path, size=8)}
+        {shard.id for shard in cut(m, some_prompts(12), tmp_path)}
         for m in (one, other, bind(Attribute(target="gold"), tiny_model("llama")))
     ]
     assert not ids[0] & ids[1]
