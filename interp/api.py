@@ -45,7 +45,6 @@ from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
-from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec
 
 P = ParamSpec("P")
@@ -192,6 +191,10 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
             f"got {described(spec, 60)} and the model {described(model, 60)}; expected a training "
             "task, such as interp.training.spec.find_training('irft')(), and the name of a model"
         )
+    from interp.training.run import (
+        Training,
+    )  # imports Hugging Face's Trainer, peft and bitsandbytes
+
     loading, kept = _parted(options, Loading, CheckpointOptions)
     return Training(spec, model, loading).run(kept)
 

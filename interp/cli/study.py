@@ -90,6 +90,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
     echo(f"{study.name}: {taken}")
     plan, runs = job.run(execution, command=arguments.command_line)
+    echo("everything is measured; writing the tables and the report")
     finish_study(plan, runs)
     report = _write(plan.folder)
     if report.answer:

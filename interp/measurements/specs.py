@@ -248,6 +248,7 @@ class Thoughts(Spec):
     fills: ClassVar[tuple[str, ...]] = ("thought_answers", "thought_effects", "sentence_effects")
     shard_prompts: ClassVar[int] = 12
     reads_thoughts: ClassVar[bool] = False
+    studies_thoughts: ClassVar[bool] = True
     result: ClassVar[str] = "interp.results.thoughts:ThoughtEffects"
 
     draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4

@@ -69,12 +69,6 @@ class Model:
     def __post_init__(self) -> None:
         check_tokenizer(self.name, self.tokenizer, self.hf.config, self.chat)
         _ = self.kind
-        if self.chat.thinks and self.thought_marks is None:
-            raise UserError(
-                f"thinking is on, but {self.name} does not seem to think: neither its chat "
-                "template nor its vocabulary names a mark that ends a thought, such as </think>. "
-                "Turn thinking off, or pass the mark with --end-of-thought"
-            )
 
     def __repr__(self) -> str:
         parameters = self.hf.num_parameters()
@@ -393,9 +387,11 @@ def gives_offsets(tokenizer: Any) -> bool:
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: ChatFormat) -> None:
     """Check that a tokenizer has offsets, an embedding for every id, and one default chat template.
 
+    If thinking is on, it must also have marks around thoughts.
+
     Raises:
-        UserError: the tokenizer provides no offsets, has ids without embeddings, or has several
-            chat templates but no default.
+        UserError: the tokenizer provides no offsets, has ids without embeddings, has several chat
+            templates but no default, or has no marks although thinking is on.
     """
     if not gives_offsets(tokenizer):
         raise UserError(
@@ -412,3 +408,9 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: C
             f"{vocabulary} embeddings; the tokenizer belongs to another model"
         )
     check_templates(name, tokenizer, chat)
+    if chat.thinks and find_marks(tokenizer, chat) is None:
+        raise UserError(
+            f"thinking is on, but {one_line(name)} does not seem to think: neither its chat "
+            "template nor its vocabulary names a mark that ends a thought, such as </think>. "
+            "Turn thinking off, or pass the mark with --end-of-thought"
+        )

@@ -123,6 +123,7 @@ def model_record(
     origin: Mapping[str, object],
     data_hash: str,
     shards: list[str],
+    shard_prompts: int,
 ) -> ModelRecord:
     """A run's record of a model and of its tables."""
     model = measurement.model
@@ -147,6 +148,7 @@ def model_record(
             "origin": dict(origin),
             "data_hash": data_hash,
             "shards": shards,
+            "shard_prompts": shard_prompts,
         }
     )
 

@@ -246,14 +246,17 @@ class Run(RunFolder):
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
         """Record a model in the folder; return its shards."""
         name = measurement.model.name
-        shards = cut(measurement, self.prompts, self.shard_folder(name))
+        earlier = self.model_record(name)
+        # Another device may suggest another size, but finished shards must remain the same.
+        size = measurement.shard_prompts if earlier is None else earlier.shard_prompts
+        shards = cut(measurement, self.prompts, self.shard_folder(name), size=size)
         record = model_record(
             measurement,
             origin=origin,
             data_hash=self.record.run.data_hash,
             shards=[shard.id for shard in shards],
+            shard_prompts=size,
         )
-        earlier = self.model_record(name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
         make_folder(self.folder, "shards", self.shard_folder(name).name)
