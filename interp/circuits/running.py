@@ -121,7 +121,7 @@ class _Run:
         for site, own in located.items():
             weight = own.view(input_by_output(own.module)[None])[0]
             last = first + weight.shape[1]
-            streams = inputs[site].unflatten(0, read.shape[:2])[:, first:last]
+            streams = inputs[site].view(*read.shape)[:, first:last]
             values = torch.einsum("rhti,ihs->rths", streams, weight)
             bias = getattr(own.module, "bias", None)
             if bias is not None:

@@ -172,8 +172,10 @@ class ModelRecord(Record):
     """The source and loading options of the model, which let later calls recognize it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
-    shard_prompts: Annotated[int, Field(ge=1)]
-    """Number of prompts of a shard when the model was begun, which later calls keep."""
+    shard_prompts: Annotated[int, Field(ge=1)] | None = None
+    """Number of prompts of a shard when the model was begun, which later calls keep; None in
+    records of older versions.
+    """
 
 
 class Manifest(Record):

@@ -248,7 +248,7 @@ class Run(RunFolder):
         name = measurement.model.name
         earlier = self.model_record(name)
         # Another device may suggest another size, but finished shards must remain the same.
-        size = measurement.shard_prompts if earlier is None else earlier.shard_prompts
+        size = (earlier and earlier.shard_prompts) or measurement.shard_prompts
         shards = cut(measurement, self.prompts, self.shard_folder(name), size=size)
         record = model_record(
             measurement,

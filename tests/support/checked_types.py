@@ -17,11 +17,8 @@ import pytest
 from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
 
-from tests.support.functions import all_functions, written
+from tests.support.functions import CHOSEN, ELSEWHERE, all_functions
 
-TESTS = Path(__file__).parents[1]
-CHOSEN = TESTS / "typed.txt"
-ELSEWHERE = TESTS / "typed_elsewhere.txt"
 RECORD = os.environ.get("INTERP_RECORD")
 """A folder for what each test enters and how long it takes; types are not checked then."""
 
@@ -75,7 +72,7 @@ def pytest_sessionfinish(session):
         name = os.environ.get("PYTEST_XDIST_WORKER", "main")
         Path(RECORD, f"{name}.json").write_text(json.dumps(_record))
     if worker is None and session.config.getoption("every_function"):
-        missed = sorted(all_functions() - _all_entered - set(written(ELSEWHERE)))
+        missed = sorted(all_functions() - _all_entered - set(ELSEWHERE.read_text().splitlines()))
         if missed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             session.config.stash[_MISSED] = missed

@@ -9,8 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.support.checked_types import CHOSEN, ELSEWHERE
-from tests.support.functions import all_functions
+from tests.support.functions import CHOSEN, ELSEWHERE, all_functions
 
 LEAST = 0.5
 
@@ -35,9 +34,8 @@ def main(folder: Path) -> None:
     functions = all_functions()
     chosen = choose(record, functions)
     entered = {name for _, names in record.values() for name in names}
-    for file, lines in ((CHOSEN, chosen), (ELSEWHERE, functions - entered)):
-        first = file.read_text(encoding="utf-8").split("\n", 1)[0]
-        file.write_text("\n".join([first, *sorted(lines)]) + "\n", encoding="utf-8")
+    CHOSEN.write_text("\n".join(sorted(chosen)) + "\n", encoding="utf-8")
+    ELSEWHERE.write_text("\n".join(sorted(functions - entered)) + "\n", encoding="utf-8")
     seconds = sum(record[test][0] for test in chosen)
     sys.stdout.write(f"{len(chosen)} of {len(record)} tests, {seconds:.0f} s untyped\n")
 

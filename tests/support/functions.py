@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+CHOSEN = ROOT / "tests" / "typed.txt"
+ELSEWHERE = ROOT / "tests" / "typed_elsewhere.txt"
 FOLDERS = {"interp": "interp", "interp_probes": "probes", "interp_experiments": "experiments"}
 
 
@@ -17,12 +19,6 @@ def all_functions() -> set[str]:
         for module in [_module(package, file.relative_to(ROOT / folder))]
         for name in _functions(ast.parse(file.read_text(encoding="utf-8")).body, "")
     }
-
-
-def written(file: Path) -> list[str]:
-    """The lines of a file that are neither empty nor comments."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
 
 
 def _module(package: str, file: Path) -> str:
