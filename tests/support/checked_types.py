@@ -22,6 +22,9 @@ from tests.support.functions import CHOSEN, ELSEWHERE, all_functions
 RECORD = os.environ.get("INTERP_RECORD")
 """A folder for what each test enters and how long it takes; types are not checked then."""
 
+_NOT_CHOSEN = ("organisms", "release")
+"""Marks of tests that do not run each time."""
+
 _entered: set[str] = set()
 _all_entered: set[str] = set()
 _record: dict[str, tuple[float, list[str]]] = {}
@@ -58,7 +61,8 @@ def pytest_addoption(parser):
 def pytest_runtest_protocol(item):
     began = time.process_time()
     result = yield
-    _record[item.nodeid] = (time.process_time() - began, sorted(_entered))
+    if not any(map(item.get_closest_marker, _NOT_CHOSEN)):
+        _record[item.nodeid] = (time.process_time() - began, sorted(_entered))
     _all_entered.update(_entered)
     _entered.clear()
     return result
