@@ -13,7 +13,7 @@ from functools import lru_cache
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』"
 _CLOSING = f"{_QUOTES}*_)]}}>$）】〉》"
 _SLASH = "/∕⁄／"
-_HYPHEN = "-‐‑−﹣－"
+_HYPHEN = r"\-‐‑−﹣－"
 _DASH = f"{_HYPHEN}‒–—―"
 _WORDS = (
     "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven"
@@ -21,8 +21,8 @@ _WORDS = (
 )
 _BEFORE = rf"""(?:
     [\s{_QUOTES}*_#:：=¡(\[{{（【〈《]
-  | [.,;?…]+(?=\s) | (?:\.\.+|…)(?!\d)
-  | (?:[{_DASH}•·‣◦▪●+>]|\|)(?=\s+[^\s\d])
+  | [.,;?…]++(?=\s) | (?:\.{(2,)}+|…)(?!\d)
+  | [\-–—•·‣◦▪●+>|](?=\s+[\W_]*[^\W\d_])   # a list mark; "- 5" may be a number below zero
   | <(?=[^<>\n]*>) | \$(?=[^$\n]*\$)
   | [✅✔✓☑👉]\ufe0f?
 )*?"""
@@ -39,11 +39,12 @@ _BEHIND = re.compile(
     rf"""
     \s*(?:[{_SLASH}÷×∧∨⊕⊻⇒⇔→↔≠≤≥≡∩∪⊂⊃∖] | <?->|<?=>|&&|\|\||!=|== | <[\s\d])   # a formula
   | ,?\s+n?or\b
-  | \s+(?:{_AUXILIARY})(?:n['’]?t\b|\s+(?:\w+ly\s+)?(?:not|never)\b) | \s+(?:cannot|can['’]t|won['’]t)\b
+  | \s+(?:{_AUXILIARY})(?:n['’]?t\b|\s+(?:\w+ly\s+)?(?:not|never)\b)
+  | \s+(?:cannot|can['’]t|won['’]t)\b
   | \s+(?:is|was|would\s+be|must\s+be|seems|looks)\s+(?:\w+ly\s+)?
     (?:wrong|incorrect|false|untrue|invalid|impossible|mistaken|inaccurate|ruled\s+out)\b
   | \s+not(?=\s*(?:$|[.,;!?])|\s+(?:really|at\s+all|quite|correct|true|right)\b)
-  | [\s-]+(?:hundred|thousand|million|billion|trillion|dozen|per\s?cent|point\s+\w+
+  | (?:\s+|-)(?:hundred|thousand|million|billion|trillion|dozen|per\s?cent|point\s+\w+
             |and\s+an?\s+(?:half|third|quarter)|hal(?:f|ves)|thirds?|quarters?)\b
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -52,8 +53,9 @@ _BEHIND_NUMBER = re.compile(
     rf"""
     [.,٫٬:'’·*^]\d | ! | [^\S\n]?[%‰％€£¥°] | [^\S\n]?\$(?!\$) | [^\S\n]+\d
   | \s*[{_DASH}+*×·^<>~〜～]\s*[\d(]
-  | \s+(?:to|through|minus|plus|times|over|by|of|in|out\s+of|and|x|divided\s+by)\s+(?:\d|(?:{_WORDS})\b)
-  | [\s-]+(?:(?:{_WORDS})\b|squared\b|cubed\b|factorial\b)
+  | \s+(?:to|through|minus|plus|times|over|by|of|in|out\s+of|and|x|divided\s+by)\s+
+    (?:\d|(?:{_WORDS})\b)
+  | (?:\s+|-)(?:(?:{_WORDS})\b|squared\b|cubed\b|factorial\b)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -80,11 +82,13 @@ def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
     found = begins.match(text)
     if found is None:
         return None
-    form, rest = _spaced(found["form"]), text[found.end() :]
+    form, rest = _spaced(found["form"]), _after(found, text[found.end() :])
+    if _goes_on(form, rest):
+        return None
     behind = rest.lstrip(_CLOSING)
     if other := joined.match(behind):
         return options[form] if options[_spaced(other["form"])] == options[form] else None
-    return None if _changes(form, rest, behind, found) else options[form]
+    return None if _is_changed(form, behind) else options[form]
 
 
 def _visible(text: str) -> str:
@@ -106,25 +110,26 @@ def _patterns(forms: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
     return re.compile(form), re.compile(f"{joined}{form}{apart}")
 
 
-def _changes(form: str, rest: str, behind: str, found: re.Match[str]) -> bool:
-    """Whether the text behind a form makes it a part of another answer.
+def _after(found: re.Match[str], rest: str) -> str:
+    """The text behind a form, without marks that belong to the form itself, as in "$5$"."""
+    if rest.startswith("\ufe0f\u20e3"):  # a digit in a box
+        return rest[2:]
+    opened = found[0].removesuffix(found["form"])
+    return rest.lstrip(_CLOSING) if rest[:1] in tuple("$_") and rest[0] in opened else rest
 
-    Args:
-        form: the form.
-        rest: the text right behind it.
-        behind: the same text without closing quotation marks, brackets and markup.
-        found: the match of the form, whose beginning holds what was opened before it.
-    """
-    if rest[:1] == "\ufe0f":  # a keycap, such as 1 in a box
-        rest = rest.lstrip("\ufe0f\u20e3")
-    opened = found[0][: -len(found["form"])]
-    if rest[:1] and rest[0] in "$_" and rest[0] in opened:
-        rest = behind = rest.lstrip(_CLOSING)
-    if unicodedata.category(rest[:1] or " ").startswith("M"):
+
+def _goes_on(form: str, rest: str) -> bool:
+    """Whether the form is only the beginning of a longer word, number or formula."""
+    if rest and unicodedata.category(rest[0]).startswith("M"):
         return True
-    patterns = [(_ATTACHED, rest), (_BEHIND, behind)]
+    return bool(_ATTACHED.match(rest) or (_NUMBER.search(form) and _BEHIND_NUMBER.match(rest)))
+
+
+def _is_changed(form: str, behind: str) -> bool:
+    """Whether the text behind the form and its closing marks denies it or makes it a part."""
+    patterns = [_BEHIND]
     if _NUMBER.search(form):
-        patterns += [(_BEHIND_NUMBER, rest), (_BEHIND_NUMBER, behind)]
+        patterns.append(_BEHIND_NUMBER)
     if len(form) == 1 and form.isalpha():
-        patterns.append((_BEHIND_LETTER, behind))
-    return any(pattern.match(part) for pattern, part in patterns)
+        patterns.append(_BEHIND_LETTER)
+    return any(pattern.match(behind) for pattern in patterns)
