@@ -1,0 +1,100 @@
+"""Tells which of the answers that a text mentions it gives: not those denied, withdrawn or joined.
+
+Every parser finds candidates, such as "true" in "It is not true."; the functions here sort out
+those that the words around them turn into something else.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from interp.prompts.answers import Unanswered
+
+Found = str | Unanswered | None
+"""An answer, or the reason why there is none; None if neither has been found yet."""
+
+Value = Callable[[re.Match[str]], str]
+
+_DENIED_BEFORE = re.compile(
+    r"""
+    (?: \b(?:not|never|neither|nor|cannot|nothing\s+but|anything\s+but|far\s+from|rather\s+than
+          |instead\s+of|other\s+than|except(?:\s+for)?|apart\s+from|unlike|un-?|non-?
+          |(?:false|wrong|incorrect|untrue|impossible|unlikely)\s+(?:that|to\s+say)
+          |(?:rul|exclud|eliminat|reject|discard|den|doubt)(?:e|es|y|ies|s|ed|ing)?(?:\s+out)?)
+      | n['’]t | [¬~!]
+    )
+    (?:[\s-]+(?:the|an?|his|her|their|its|my|is|be|being|been|to|of|that|it|about|in|as|for|by|either
+        |option|choice|answer|category|rule|say|saying|said|mean|true|case|considered|called|named
+        |equal|equals|necessarily|quite|exactly|just|simply|correct|right|an\s+answer|statement
+        |\w+ly|\w+['’]s?))*
+    [\s\-]*[("'\[]*\Z
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_VERDICT = (
+    r"(?:\w+ly\s+)?(?:not\b|wrong|incorrect|false|untrue|invalid|impossible|mistaken|inaccurate|a\s+"
+    r"mistake|an\s+error|ruled\s+out|excluded|eliminated|rejected|unlikely|out\s+of\s+the\s+question)"
+)
+_DENIED_AFTER = re.compile(
+    rf"""
+    [)\]"']* \s*
+    (?: (?:of\s+\w+\s+|to\s+\w+\s+)?
+        (?:(?:is|was|would\s+be|must\s+be|can\s+be|should\s+be|seems|looks)\s+{_VERDICT}
+          |(?:is|was|does|do|can|could|would|should|must|will)(?:n['’]?t\b|\s+(?:\w+ly\s+)?(?:not|never)\b)
+          |cannot\b|can['’]t\b|won['’]t\b)
+      | (?:[^.!?\n]*[.!?,;:—–-])?\s*(?:(?:no|but|however|wait|actually|hmm|oh)[,!.]*\s+)*
+        (?:that|this|it|which)(?:\s+(?:is|was|would\s+be)|['’]s)\s+
+        (?:\w+ly\s+)?(?:not\s+(?:right|correct|true|it)|wrong|incorrect|false|mistaken|a\s+mistake)\b
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_LINKS = r"(?:the|an?|his|her|option|choice|category|rule|answer|either|both|maybe|perhaps|possibly|rather|even|also|else)"
+_OR = re.compile(rf"[)\]\"'.]*\s*[,(]?\s*(?:or\b|nor\b|and/or\b|/|\||&|(?:vs|versus)\b)", re.IGNORECASE)
+_JOINS = re.compile(
+    rf"[)\]\"'.]*\s*[,(]?\s*(?:or|nor|and|and/or|/|\||&|\+|,|;|-|–|to|vs\.?|versus)"
+    rf"(?:\s+{_LINKS}\b)*\s*[(\[\"']*",
+    re.IGNORECASE,
+)
+_LIST_ENDS = re.compile(r"[)\]\"'.]*\s*(?:\Z|\n|[.,;!?/)]|(?:or|and)\b)", re.IGNORECASE)
+
+
+def is_denied(text: str, found: re.Match[str]) -> bool:
+    """Whether a text denies or withdraws what it says at this place."""
+    sentence = re.split(r"[.!?;]\s|\n", text[: found.start()])[-1]
+    return bool(_DENIED_BEFORE.search(sentence) or _DENIED_AFTER.match(text, found.end()))
+
+
+def given(text: str, matches: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """The candidates that a text does not deny."""
+    return [match for match in matches if not is_denied(text, match)]
+
+
+def first_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Found:
+    """The value of the first candidate that a text does not deny.
+
+    Unparsed if another value is joined to it, or if a text denies all its candidates; None if it
+    has no candidates.
+    """
+    left = given(text, matches)
+    if not left:
+        return Unanswered.UNPARSED if matches else None
+    return Unanswered.UNPARSED if has_alternative(text, left, 0, value) else value(left[0])
+
+
+def last_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Found:
+    """The value of the last candidate that a text does not deny; unparsed if two are joined."""
+    left = given(text, matches)
+    if not left:
+        return None
+    joined = any(has_alternative(text, left, at, value) for at in range(len(left))[-2:])
+    return Unanswered.UNPARSED if joined else value(left[-1])
+
+
+def has_alternative(text: str, left: Sequence[re.Match[str]], at: int, value: Value) -> bool:
+    """Whether a candidate is joined to the next by "or", a slash or a comma, or "or" follows it."""
+    end = left[at].end()
+    for other in left[at + 1 : at + 2]:
+        if _JOINS.fullmatch(text, end, other.start()):
+            listed = "," not in text[end : other.start()] or _LIST_ENDS.match(text, other.end())
+            return bool(listed) and value(other) != value(left[at])
+    return bool(_OR.match(text, end))
