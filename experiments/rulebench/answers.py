@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from interp.prompts.answers import Parser, Unanswered
+from interp_experiments.rulebench.denials import Found, first_given, given, last_given
 from interp_experiments.rulebench.items import (
     CAIL,
     CATEGORIES,
@@ -17,7 +18,8 @@ from interp_experiments.rulebench.items import (
     Item,
     Kind,
 )
-from interp_experiments.rulebench.reading import Found, Ways, known_as, nothing, one_of, read
+from interp_experiments.rulebench.numbers import is_part, numbers_in, with_minus, written
+from interp_experiments.rulebench.reading import Ways, known_as, nothing, one_of, read
 
 
 def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
@@ -148,44 +150,50 @@ def number(text: str) -> str | Unanswered:
     return read(text, Ways(_stated_number, _opening_number, nothing, _loose_number))
 
 
-_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
-    *("nineteen", "twenty"),
+_RULE_NUMBER = re.compile(
+    r"\brules? #?\d+|^\s*\d+[.)]\s|\b\d+(?:st|nd|rd|th)\b", re.IGNORECASE | re.MULTILINE
 )
-_NUMBER = r"\b(?:\d+(?:\.\d+)?|" + "|".join(_WORDS) + r")\b"
-_FIRST_NUMBER = re.compile(_NUMBER, re.IGNORECASE)
-_OPENING_NUMBER = re.compile(rf"({_NUMBER})(?=\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$))", re.IGNORECASE)
-_EITHER_NUMBER = re.compile(rf"{_NUMBER}(?: or |/){_NUMBER}", re.IGNORECASE)
-_GIVEN_NUMBER = re.compile(
-    r"(?:\bis|=|\bgives|\bequals|\boutputs?|\breturns)\s*:?\s*(\d+(?:\.\d+)?)\b", re.IGNORECASE
+_GIVEN = re.compile(
+    r"(?:\bis|=|\bgives|\bequals|\boutputs?|\breturns)\s*:?\s*(?=[-+]?\.?\d|[a-z])", re.IGNORECASE
 )
-_RULE_NUMBER = re.compile(r"\brules? #?\d+|^\s*\d+[.)]\s", re.IGNORECASE | re.MULTILINE)
-
-
-def _number_of(word: str) -> str:
-    if word.lower() in _WORDS:
-        return str(_WORDS.index(word.lower()))
-    whole, _, fraction = word.partition(".")
-    return word if fraction.strip("0") else str(int(whole))
 
 
 def _stated_number(segment: str) -> Found:
-    if _EITHER_NUMBER.search(segment):
-        return Unanswered.UNPARSED
-    found = _FIRST_NUMBER.search(segment.rpartition("=")[2])
-    return _number_of(found[0]) if found else None
+    text = _RULE_NUMBER.sub("", with_minus(segment)).rpartition("=")[2]
+    found = numbers_in(text)
+    if any(map(str.isdigit, text[: found[0].start()] if found else text)):
+        return Unanswered.UNPARSED  # digits that are no number, such as "1,0"
+    return _whole_number(text, found)
 
 
 def _opening_number(text: str) -> Found:
-    found = _OPENING_NUMBER.match(text)
-    return _number_of(found[1]) if found else None
+    text = with_minus(text)
+    found = numbers_in(text)
+    if not found or found[0].start() or not _OPENING_END.match(text, found[0].end()):
+        return None
+    return _whole_number(text, found)
+
+
+_OPENING_END = re.compile(r"\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$)")
 
 
 def _loose_number(text: str) -> Found:
-    text = _RULE_NUMBER.sub("", text)
-    given = _GIVEN_NUMBER.findall(text)
-    return _number_of(given[-1]) if given else None
+    text = _RULE_NUMBER.sub("", with_minus(text))
+    found = {match.start(): match for match in numbers_in(text)}
+    places = [match.end() for match in _GIVEN.finditer(text)]
+    places = [at for at in places if at in found or not text[at].isalpha()]
+    if not places:
+        return None
+    following = [match for at, match in found.items() if at >= places[-1]]
+    return _whole_number(text, following) if places[-1] in found else Unanswered.UNPARSED
+
+
+def _whole_number(text: str, found: Sequence[re.Match[str]]) -> Found:
+    """The first number that is neither denied nor a part, such as of a sum or a range."""
+    left = given(text, found)
+    if left and is_part(text, left[0]):
+        return Unanswered.UNPARSED
+    return first_given(text, found, written)
 
 
 @known_as("letters.letter")
@@ -194,28 +202,50 @@ def letter(text: str) -> str | Unanswered:
     return read(text, Ways(_stated_letter, _opening_letter, nothing, _loose_letter))
 
 
-_STATED_LETTER = re.compile(
-    r"(?:option |choice )?\(?(?:([B-D])\b|([a-dA])(?=\s*(?:[).:,;]|$|because\b|since\b|as\b)))",
+_LETTER = re.compile(
+    r"(?:\b(?i:option|choice) )?\(?\b(?:([B-D])\b(?![+#^]|-\w|'s)"
+    r"|([a-dA])(?=\s*(?:[).:,;/|&]|$|\n|(?:or|and|because|since|as|is|isn't|cannot|can't)\b)))"
+)
+_LEAD = re.compile(
+    r"(?:\b(?:the|option|choice|letter|answer|either|both|not|neither|none|of|any|all|but|only|\w+ly)\b"
+    r"|[\s(¬~!:])*",
+    re.IGNORECASE,
 )
 _OPENING_LETTER = re.compile(r"\(?([a-d])(?=[).:,]|\s*$|\s*\n)", re.IGNORECASE)
-_LOOSE_LETTER = re.compile(r"\b(?i:option|choice) ([a-dA-D])\b|(?<!\w)\(?([A-D])[).](?=\s|$)")
-_EITHER_LETTER = re.compile(r"\(?\b[a-d]\b\)?(?: or | and |/)(?:option )?\(?[a-d]\b", re.IGNORECASE)
+_LOOSE_LETTER = re.compile(
+    r"\b(?i:option|choice) ([a-dA-D])\b(?![+#^]|-\w)|(?<!\w)\(?([A-D])[).](?=[\s,;/]|$)"
+)
+_ALSO_LETTER = re.compile(
+    r"[).]?\s*(?:(?:,|and|&|\+)\s*(?:option |choice )?\(?[b-dB-D]\b|n?or\b|/|\|)", re.IGNORECASE
+)
+
+
+def _letter_of(found: re.Match[str]) -> str:
+    return str(found[1] or found[2]).lower()
 
 
 def _stated_letter(segment: str) -> Found:
-    if _EITHER_LETTER.match(segment):
-        return Unanswered.UNPARSED
-    found = _STATED_LETTER.match(segment)
-    return (found[1] or found[2]).lower() if found else None
+    found = list(_LETTER.finditer(segment))
+    if not found or not _LEAD.fullmatch(segment, 0, found[0].start()):
+        return None
+    return first_given(segment, found, _letter_of)
 
 
 def _opening_letter(text: str) -> Found:
     found = _OPENING_LETTER.match(text)
-    return _loose_letter(text) or found[1].lower() if found else None
+    if not found:
+        return None
+    line = text.partition("\n")[0]
+    first = _LETTER.match(line)
+    return _loose_letter(text) or (first and first_given(line, [first], _letter_of))
 
 
 def _loose_letter(text: str) -> Found:
-    return one_of([(one or other).lower() for one, other in _LOOSE_LETTER.findall(text)])
+    found = list(_LOOSE_LETTER.finditer(text))
+    left = given(text, found)
+    if any(_ALSO_LETTER.match(text, one.end()) for one in left):
+        return Unanswered.UNPARSED
+    return one_of([_letter_of(one) for one in left]) or (Unanswered.UNPARSED if found else None)
 
 
 @known_as("truths.truth")
@@ -227,37 +257,42 @@ def truth(text: str) -> str | Unanswered:
 _ABSTENTION = (
     r"can ?not ?judge|not ?sure|can ?not ?entail|lack ?of ?evidence|need ?more ?info(?:rmation)?"
 )
-_TRUTH = re.compile(rf"\b(true|false|yes|no|{_ABSTENTION})\b", re.IGNORECASE)
-_OPENING_TRUTH = re.compile(
-    rf"(?:true|false|yes|no|{_ABSTENTION})(?=\s*(?:[.,;:!/\n]|$|or\b))", re.IGNORECASE
+_NO_ANSWER = r"(?! (?:doubt|question|reason|longer|matter|wonder|problem|way|one|such|evidence)\b)"
+_TRUTH = re.compile(
+    rf"\b(true|false|yes\b(?! and no\b)|no\b{_NO_ANSWER}|{_ABSTENTION})\b", re.IGNORECASE
 )
-_LOOSE_TRUTH = re.compile(r"(?<!not )\b(true|false)\b", re.IGNORECASE)
-_EITHER_TRUTH = re.compile(r"\b(?:true|yes) ?(?:n?or|/) ?(?:false|no)\b", re.IGNORECASE)
+_LATER_NO = re.compile(r"no\b(?! *(?:[.,;:!/]|$|or\b|because\b|since\b))", re.IGNORECASE)
+_OPENING_TRUTH = re.compile(
+    rf"(?:true|false|yes|no|{_ABSTENTION})(?=\s*(?:[.,;:!/|&\n]|$|(?:or|and)\b))", re.IGNORECASE
+)
+_LOOSE_TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|whether|unless|might|may|could|suppos\w+|assum\w+|either)\b[^.;\n]*\Z", re.IGNORECASE
+)
 
 
-def _truth_of(word: str) -> str:
-    return {"yes": "true", "no": "false"}.get(word.lower(), re.sub(r"\s", "", word.lower()))
+def _truth_of(found: re.Match[str]) -> str:
+    word = re.sub(r"\s", "", found[0].lower())
+    return {"yes": "true", "no": "false"}.get(word, word)
 
 
 def _stated_truth(segment: str) -> Found:
-    if _EITHER_TRUTH.search(segment):
-        return Unanswered.UNPARSED
-    found = _TRUTH.search(segment)
-    return _truth_of(found[0]) if found else None
+    found = list(_TRUTH.finditer(segment))
+    # "no" within a sentence is an article, as in "there is no such rule".
+    own = [one for one in found if not (one.start() and _LATER_NO.match(segment, one.start()))]
+    return first_given(segment, own, _truth_of)
 
 
 def _opening_truth(text: str) -> Found:
-    if _EITHER_TRUTH.match(text):
-        return Unanswered.UNPARSED
-    found = _OPENING_TRUTH.match(text)
-    return _truth_of(found[0]) if found else None
+    if not _OPENING_TRUTH.match(text):
+        return None
+    return first_given(text, list(_TRUTH.finditer(text)), _truth_of)
 
 
 def _loose_truth(text: str) -> Found:
-    found = _LOOSE_TRUTH.findall(text)
-    if _EITHER_TRUTH.search(text):
-        return Unanswered.UNPARSED
-    return str(found[-1]).lower() if found else None
+    found = list(_LOOSE_TRUTH.finditer(text))
+    sure = [one for one in found if not _HYPOTHETICAL.search(text[: one.start()])]
+    return last_given(text, sure, _truth_of)
 
 
 @known_as("categories.category")
@@ -272,24 +307,18 @@ _CATEGORY = re.compile(
 )
 
 
-def _categories(text: str) -> list[str]:
+def _category_of(found: re.Match[str]) -> str:
     names = {name.lower(): id_ for id_, name in CATEGORIES.items()}
-    return [
-        f"o{found[1]}" if found[1] else names[found[0].lower()]
-        for found in _CATEGORY.finditer(text)
-    ]
+    return f"o{found[1]}" if found[1] else names[found[0].lower()]
 
 
 def _stated_category(segment: str) -> Found:
-    found = _categories(segment)
-    if re.search(r"\bor\b|/", segment, re.IGNORECASE):
-        return one_of(found)
-    return found[0] if found else None
+    return first_given(segment, list(_CATEGORY.finditer(segment)), _category_of)
 
 
 def _last_category(text: str) -> Found:
-    found = _categories(text)
-    return found[-1] if found else None
+    """The last category, as in the authors' parser."""
+    return last_given(text, list(_CATEGORY.finditer(text)), _category_of)
 
 
 def charge(labels: tuple[str, ...]) -> Parser:

@@ -30,11 +30,13 @@ _PART_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _PART_AFTER = re.compile(
-    r"\s*(?:[%‰°^!½⅓¼¾}]|per\s?cent\b|[/×÷*+-]\s*[\d(]|(?:to|times|plus|minus|over|divided\s+by"
-    r"|out\s+of)\s+\d|(?:million|billion|trillion|dozen|point)\b|and\s+an?\s+(?:half|quarter|third)"
-    r"|hal(?:f|ves)\b|thirds?\b|quarters?\b|[eE][+-]?\d|\d)",
+    r"[^\S\n]*(?:[%‰°^½⅓¼¾}]|per\s?cent\b|[/×÷*+-][^\S\n]*[\d(]|(?:to|times|plus|minus|over|divided"
+    r"\s+by|out\s+of)\s+\d|(?:million|billion|trillion|dozen|point)\b|and\s+an?\s+(?:half|quarter"
+    r"|third)|hal(?:f|ves)\b|thirds?\b|quarters?\b|\d)",
+    re.IGNORECASE,
 )
-_UNCLEAR = re.compile(r"(?<![\w.])\d[\d.,:'’]*[.,:'’]\d|\d[a-zA-Z]|\\frac|\\sqrt|-(?=\s*\Z)")
+_PRONOUN = re.compile(r"\s+(?:of|can|must|should|has|which|that|we|to|who|in|from|such|rule)\b")
+"""Words behind "one" where it is no number."""
 
 
 def with_minus(text: str) -> str:
@@ -44,8 +46,15 @@ def with_minus(text: str) -> str:
 
 def numbers_in(text: str) -> list[re.Match[str]]:
     """All numbers in a text, in digits or words, as long as they can be read."""
-    found = _NUMBER.finditer(text)
-    return [one for one in found if one["digits"] or _in_words(one["words"]) is not None]
+    return [
+        one
+        for one in _NUMBER.finditer(text)
+        if one["digits"]
+        or (
+            _in_words(one["words"]) is not None
+            and not (one["words"].lower() == "one" and _PRONOUN.match(text, one.end()))
+        )
+    ]
 
 
 def is_part(text: str, number: re.Match[str]) -> bool:
@@ -53,11 +62,6 @@ def is_part(text: str, number: re.Match[str]) -> bool:
     return bool(
         _PART_BEFORE.search(text[: number.start()]) or _PART_AFTER.match(text, number.end())
     )
-
-
-def is_unclear(text: str) -> bool:
-    """Whether a text has digits that are no number that can be read, such as "1,0" or "3rd"."""
-    return any(not _NUMBER.match(text, one.start()) for one in _UNCLEAR.finditer(text))
 
 
 def written(number: re.Match[str]) -> str:
