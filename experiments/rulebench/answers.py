@@ -49,16 +49,16 @@ def kinship(relative: str, person: str) -> Parser:
 
     def declared(text: str) -> Found:
         found = list(_statements(relative, person).finditer(text)) if relative else []
-        return _kin(next(filter(None, found[-1].groups()))) if found else None
+        said = [one for one in given(text, found) if not _SUPPOSED.search(text[: one.start()])]
+        return _kin(next(filter(None, said[-1].groups()))) if said else None
 
     def stated(segment: str) -> Found:
         return declared(segment) or _first_kin(segment)
 
     def opening(text: str) -> Found:
-        found = _FIRST_KIN.match(text)
-        if found and _ALTERNATIVES.match(text, found.start(1)):
-            return Unanswered.UNPARSED
-        return _kin(found[1]) if found else None
+        if not _FIRST_KIN.match(text):
+            return None
+        return first_given(text, list(_KIN.finditer(text)), _kin_of)
 
     ways = Ways(stated, opening, declared, _loose_kin)
 
@@ -71,15 +71,24 @@ def kinship(relative: str, person: str) -> Parser:
 
 _KIN_WORD = (
     r"\b(?:(?:great|half|step|grand|god)[- ]?)*(?:father|mother|brother|sister|son|daughter|uncle"
-    r"|aunt|nephew|niece|cousin|husband|wife|mom|mum|dad|daddy|ma|pa)(?:[- ]in[- ]law)?\b(?!\()"
+    r"|aunt|nephew|niece|cousin|husband|wife|mom|mum|dad|daddy|ma|pa)(?:[- ]in[- ]law)?\b"
+    r"(?!\(|-|[ ]in\s*\Z)"  # a predicate, or a word that was cut off
 )
 _KIN = re.compile(_KIN_WORD, re.IGNORECASE)
 _FIRST_KIN = re.compile(
     rf"(?:(?:the|an?|his|her|their|\w+'s) )?({_KIN_WORD})(?=\W*$|\s*[.,;:!/\n]| (?:of|to|or)\b)",
     re.IGNORECASE,
 )
-_ALTERNATIVES = re.compile(
-    rf"{_KIN_WORD}(?: or |/)(?:the |an? |his |her )?{_KIN_WORD}", re.IGNORECASE
+_THROUGH = re.compile(
+    rf"{_KIN_WORD}(?:'s| (?:of|to) (?:the|his|her|their|\w+'s)) (?:\w+ )?{_KIN_WORD}"
+    r"|\b(?:ex|foster|adoptive|adopted|former)[- ]" + _KIN_WORD,
+    re.IGNORECASE,
+)
+"""A kinship through another person, such as "his father's brother", or one that is no kinship."""
+
+_SUPPOSED = re.compile(
+    r"\b(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|even though) (?:that )?\Z",
+    re.IGNORECASE,
 )
 _ALIASES = {
     "mom": "mother",
@@ -100,18 +109,19 @@ _ELSEWHERE = re.compile(
 )
 """Kinships that do not count: facts from the story, parts of a rule, and denied kinships."""
 
-_CUT_OFF = re.compile(r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)$")
-
 
 @lru_cache(maxsize=4096)
 def _statements(relative: str, person: str) -> re.Pattern[str]:
     """Sentences that say what `relative` is to `person`."""
     x, y, kin = rf"\b{re.escape(relative)}\b", rf"\b{re.escape(person)}\b", f"({_KIN_WORD})"
-    between = r"(?:(?!\b(?:might|may|could|either|not|if)\b)[^.\n,;:]){0,40}?"
+    between = (
+        r"(?:(?!\b(?:might|may|could|either|neither|not|never|cannot|hardly|unlikely|if)\b|n't\b)"
+        r"[^.\n,;:]){0,40}?"
+    )
     a = r"(?:(?:also|therefore|thus|indeed|then) )?(?:(?:the|an?|his|her) )?"
     return re.compile(
-        rf"{x}{between}\b(?:is|be|becomes) {a}{kin} (?:of|to|for) {y}"
-        rf"|{x}{between}\b(?:is|be|becomes) {y}'s {kin}"
+        rf"{x}{between}\b(?:is|be|becomes) {a}{kin} (?:of|to|for) {y}(?!'s)"
+        rf"|{x}{between}\b(?:is|be|becomes) {y}'s {kin}(?!'s)"
         rf"|{y}'s {kin} is {x}|\bthe {kin} of {y} is {x}"
         rf"|{y} has (?:an? )?{kin},? (?:(?:named|called) )?{x}",
         re.IGNORECASE,
@@ -125,23 +135,28 @@ def _kin(word: str) -> str:
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
 
 
+def _kin_of(found: re.Match[str]) -> str:
+    return _kin(found[0])
+
+
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is not a story fact; None if none is left or the text was cut off."""
+    """The last kinship that is neither denied nor a story fact; None if none is left."""
     rest = _ELSEWHERE.sub("", text)
     found = list(_KIN.finditer(rest))
-    if not found or _CUT_OFF.search(text.rstrip(" .")):
-        return None
-    pairs = [pair for pair in _ALTERNATIVES.finditer(rest) if pair.end() >= found[-1].end()]
-    return Unanswered.UNPARSED if pairs else _kin(found[-1][0])
+    last = last_given(rest, found, _kin_of)
+    left = given(rest, found)
+    passed = [one for one in _THROUGH.finditer(rest) if left and one.end() >= left[-1].end()]
+    return Unanswered.UNPARSED if passed else last
 
 
 def _first_kin(segment: str) -> Found:
     """A segment's first kinship that is not denied; unparsed if the segment offers alternatives."""
     rest = _ELSEWHERE.sub("", segment)
-    if _ALTERNATIVES.search(rest):
+    if _THROUGH.search(rest):
         return Unanswered.UNPARSED
-    match = _KIN.search(rest)
-    return _kin(match[0]) if match else None
+    if rest == segment or _KIN.search(rest):
+        return first_given(rest, list(_KIN.finditer(rest)), _kin_of)
+    return Unanswered.UNPARSED if re.search(r"\bnot\b", segment) else None
 
 
 @known_as("numbers.number")
@@ -321,13 +336,32 @@ def _last_category(text: str) -> Found:
     return last_given(text, list(_CATEGORY.finditer(text)), _category_of)
 
 
+_CHARGE_DENIED = "".join(
+    f"(?<!{words}{link})"
+    for words in (
+        "不构成",
+        "不是",
+        "不属于",
+        "并非",
+        "而非",
+        "不能认定为",
+        "不应认定为",
+        "不成立",
+        "未犯",
+        "没有犯",
+        "不能定",
+    )
+    for link in ("", "“", "犯")
+)
+
+
 def charge(labels: tuple[str, ...]) -> Parser:
     """The parser for CAIL2018; it returns one of the set's charges.
 
     Neither a charge within the name of a longer charge nor a denied charge counts.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
-    names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")
+    names = re.compile(rf"{_CHARGE_DENIED}({'|'.join(map(re.escape, longest_first))})")
 
     def one(text: str) -> Found:
         return one_of(names.findall(text))

@@ -48,13 +48,19 @@ _DENIED_AFTER = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_LINKS = r"(?:the|an?|his|her|option|choice|category|rule|answer|either|both|maybe|perhaps|possibly|rather|even|also|else)"
-_OR = re.compile(rf"[)\]\"'.]*\s*[,(]?\s*(?:or\b|nor\b|and/or\b|/|\||&|(?:vs|versus)\b)", re.IGNORECASE)
+_LINKS = (
+    r"(?:the|an?|his|her|option|choice|category|rule|answer|either|both|maybe|perhaps|possibly|rather"
+    r"|even|also|else)"
+)
+_OR = re.compile(
+    r"[)\]\"'.]*\s*[,(]?\s*(?:or\b|nor\b|and/or\b|/|\||&|(?:vs|versus)\b)", re.IGNORECASE
+)
 _JOINS = re.compile(
-    rf"[)\]\"'.]*\s*[,(]?\s*(?:or|nor|and|and/or|/|\||&|\+|,|;|-|–|to|vs\.?|versus)"
+    r"[)\]\"'.]*\s*[,(]?\s*(?:or|nor|and|and/or|/|\||&|\+|-|–|to|vs\.?|versus)"
     rf"(?:\s+{_LINKS}\b)*\s*[(\[\"']*",
     re.IGNORECASE,
 )
+_LISTS = re.compile(rf"[)\]\"'.]*\s*[,;](?:\s*{_LINKS}\b)*\s*[(\[\"']*", re.IGNORECASE)
 _LIST_ENDS = re.compile(r"[)\]\"'.]*\s*(?:\Z|\n|[.,;!?/)]|(?:or|and)\b)", re.IGNORECASE)
 
 
@@ -82,19 +88,35 @@ def first_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Fo
 
 
 def last_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Found:
-    """The value of the last candidate that a text does not deny; unparsed if two are joined."""
+    """The value of the last candidate that a text does not deny; unparsed if "or" joins two.
+
+    As in the authors' parsers, the last one in a list counts.
+    """
     left = given(text, matches)
     if not left:
         return None
-    joined = any(has_alternative(text, left, at, value) for at in range(len(left))[-2:])
+    last = range(len(left))[-2:]
+    joined = any(has_alternative(text, left, at, value, lists=False) for at in last)
     return Unanswered.UNPARSED if joined else value(left[-1])
 
 
-def has_alternative(text: str, left: Sequence[re.Match[str]], at: int, value: Value) -> bool:
-    """Whether a candidate is joined to the next by "or", a slash or a comma, or "or" follows it."""
+def has_alternative(
+    text: str, left: Sequence[re.Match[str]], at: int, value: Value, *, lists: bool = True
+) -> bool:
+    """Whether a candidate is joined to the next, such as by "or" or a slash, or "or" follows it.
+
+    Args:
+        text: the text.
+        left: the candidates.
+        at: the place of the candidate among them.
+        value: the value of a candidate; two with one value are no alternatives.
+        lists: whether a comma joins them, too, if nothing but the list follows.
+    """
     end = left[at].end()
     for other in left[at + 1 : at + 2]:
-        if _JOINS.fullmatch(text, end, other.start()):
-            listed = "," not in text[end : other.start()] or _LIST_ENDS.match(text, other.end())
-            return bool(listed) and value(other) != value(left[at])
+        listed = lists and _LISTS.fullmatch(text, end, other.start())
+        if _JOINS.fullmatch(text, end, other.start()) or (
+            listed and _LIST_ENDS.match(text, other.end())
+        ):
+            return value(other) != value(left[at])
     return bool(_OR.match(text, end))
