@@ -105,9 +105,8 @@ _ELSEWHERE = re.compile(
     rf"|\b{_PERSON} is (?:the |an? )?(?i:{_KIN_WORD}) (?:of|to) {_PERSON}"
     rf"|\b{_PERSON} is {_PERSON}'s (?i:{_KIN_WORD})"
     rf"|\b{_PERSON}'s (?i:{_KIN_WORD})(?:,? {_PERSON}| is {_PERSON})"
-    rf"|\bnot (?:the |an? |his |her )?(?i:{_KIN_WORD})"
 )
-"""Kinships that do not count: facts from the story, parts of a rule, and denied kinships."""
+"""Kinships that do not count: facts from the story, and parts of a rule."""
 
 
 @lru_cache(maxsize=4096)
@@ -142,11 +141,10 @@ def _kin_of(found: re.Match[str]) -> str:
 def _loose_kin(text: str) -> Found:
     """The last kinship that is neither denied nor a story fact; None if none is left."""
     rest = _ELSEWHERE.sub("", text)
-    found = list(_KIN.finditer(rest))
-    last = last_given(rest, found, _kin_of)
-    left = given(rest, found)
-    passed = [one for one in _THROUGH.finditer(rest) if left and one.end() >= left[-1].end()]
-    return Unanswered.UNPARSED if passed else last
+    found, passed = list(_KIN.finditer(text)), list(_THROUGH.finditer(text))
+    if passed and passed[-1].end() >= found[-1].end():
+        return Unanswered.UNPARSED
+    return last_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
 def _first_kin(segment: str) -> Found:
@@ -154,9 +152,7 @@ def _first_kin(segment: str) -> Found:
     rest = _ELSEWHERE.sub("", segment)
     if _THROUGH.search(rest):
         return Unanswered.UNPARSED
-    if rest == segment or _KIN.search(rest):
-        return first_given(rest, list(_KIN.finditer(rest)), _kin_of)
-    return Unanswered.UNPARSED if re.search(r"\bnot\b", segment) else None
+    return first_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
 @known_as("numbers.number")
@@ -184,12 +180,12 @@ def _stated_number(segment: str) -> Found:
 def _opening_number(text: str) -> Found:
     text = with_minus(text)
     found = numbers_in(text)
-    if not found or found[0].start() or not _OPENING_END.match(text, found[0].end()):
+    if not found or text[: found[0].start()].strip("(") or not _OPENING_END.match(text, found[0].end()):
         return None
     return _whole_number(text, found)
 
 
-_OPENING_END = re.compile(r"\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$)")
+_OPENING_END = re.compile(r"\)?\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$)")
 
 
 def _loose_number(text: str) -> Found:
@@ -251,8 +247,7 @@ def _opening_letter(text: str) -> Found:
     if not found:
         return None
     line = text.partition("\n")[0]
-    first = _LETTER.match(line)
-    return _loose_letter(text) or (first and first_given(line, [first], _letter_of))
+    return _loose_letter(text) or first_given(line, list(_LETTER.finditer(line)), _letter_of)
 
 
 def _loose_letter(text: str) -> Found:
@@ -274,7 +269,7 @@ _ABSTENTION = (
 )
 _NO_ANSWER = r"(?! (?:doubt|question|reason|longer|matter|wonder|problem|way|one|such|evidence)\b)"
 _TRUTH = re.compile(
-    rf"\b(true|false|yes\b(?! and no\b)|no\b{_NO_ANSWER}|{_ABSTENTION})\b", re.IGNORECASE
+    rf"\b(true|false|yes|no\b{_NO_ANSWER}|{_ABSTENTION})\b", re.IGNORECASE
 )
 _LATER_NO = re.compile(r"no\b(?! *(?:[.,;:!/]|$|or\b|because\b|since\b))", re.IGNORECASE)
 _OPENING_TRUTH = re.compile(

@@ -16,13 +16,16 @@ Value = Callable[[re.Match[str]], str]
 
 _DENIED_BEFORE = re.compile(
     r"""
-    (?: \b(?:not|never|neither|nor|cannot|nothing\s+but|anything\s+but|far\s+from|rather\s+than
+    (?: \b(?:not|never|neither|nor|no(?:\s+longer)?|cannot|hardly|barely|scarcely|by\s+no\s+means
+          |(?:all|none|any|every|any(?:thing|one)|every(?:thing|one))\s+but|far\s+from|rather\s+than
           |instead\s+of|other\s+than|except(?:\s+for)?|apart\s+from|unlike|un-?|non-?
           |(?:false|wrong|incorrect|untrue|impossible|unlikely)\s+(?:that|to\s+say)
-          |(?:rul|exclud|eliminat|reject|discard|den|doubt)(?:e|es|y|ies|s|ed|ing)?(?:\s+out)?)
+          |(?<!no\s)(?<!not\s)doubt(?:s|ed|ing)?
+          |(?:rul|exclud|eliminat|reject|discard|den)(?:e|es|y|ies|s|ed|ing)?(?:\s+out)?)
       | n['’]t | [¬~!]
     )
-    (?:[\s-]+(?:the|an?|his|her|their|its|my|is|be|being|been|to|of|that|it|about|in|as|for|by|either
+    (?:[\s-]+(?:the|an?|his|her|their|its|my|is|be|being|been|to|of|that|it|this
+        |he|she|they|choose|pick|select|take|go|with|about|in|as|for|by|either
         |option|choice|answer|category|rule|say|saying|said|mean|true|case|considered|called|named
         |equal|equals|necessarily|quite|exactly|just|simply|correct|right|an\s+answer|statement
         |\w+ly|\w+['’]s?))*
@@ -42,7 +45,7 @@ _DENIED_AFTER = re.compile(
           |(?:is|was|does|do|can|could|would|should|must|will)(?:n['’]?t\b|\s+(?:\w+ly\s+)?(?:not|never)\b)
           |cannot\b|can['’]t\b|won['’]t\b)
       | (?:[^.!?\n]*[.!?,;:—–-])?\s*(?:(?:no|but|however|wait|actually|hmm|oh)[,!.]*\s+)*
-        (?:that|this|it|which)(?:\s+(?:is|was|would\s+be)|['’]s)\s+
+        (?:that|this|which)(?:\s+(?:is|was|would\s+be)|['’]s)\s+
         (?:\w+ly\s+)?(?:not\s+(?:right|correct|true|it)|wrong|incorrect|false|mistaken|a\s+mistake)\b
     )
     """,
@@ -55,6 +58,7 @@ _LINKS = (
 _OR = re.compile(
     r"[)\]\"'.]*\s*[,(]?\s*(?:or\b|nor\b|and/or\b|/|\||&|(?:vs|versus)\b)", re.IGNORECASE
 )
+_OR_ALSO = re.compile(rf",?\s*n?or(?:\s+{_LINKS}\b)*\s*[(\[\"']*", re.IGNORECASE)
 _JOINS = re.compile(
     r"[)\]\"'.]*\s*[,(]?\s*(?:or|nor|and|and/or|/|\||&|\+|-|–|to|vs\.?|versus)"
     rf"(?:\s+{_LINKS}\b)*\s*[(\[\"']*",
@@ -65,14 +69,27 @@ _LIST_ENDS = re.compile(r"[)\]\"'.]*\s*(?:\Z|\n|[.,;!?/)]|(?:or|and)\b)", re.IGN
 
 
 def is_denied(text: str, found: re.Match[str]) -> bool:
-    """Whether a text denies or withdraws what it says at this place."""
+    """Whether a text denies or withdraws what it says at this place; "no" is itself a denial."""
+    if found[0].lower() == "no":
+        return False
     sentence = re.split(r"[.!?;]\s|\n", text[: found.start()])[-1]
     return bool(_DENIED_BEFORE.search(sentence) or _DENIED_AFTER.match(text, found.end()))
 
 
 def given(text: str, matches: Sequence[re.Match[str]]) -> list[re.Match[str]]:
-    """The candidates that a text does not deny."""
-    return [match for match in matches if not is_denied(text, match)]
+    """The candidates that a text does not deny, such as neither in "not B or C"."""
+    left: list[re.Match[str]] = []
+    denied: re.Match[str] | None = None
+    for match in matches:
+        if is_denied(text, match) or (
+            denied
+            and _DENIED_BEFORE.search(text[: denied.start()])
+            and _OR_ALSO.fullmatch(text, denied.end(), match.start())
+        ):
+            denied = match
+        else:
+            left.append(match)
+    return left
 
 
 def first_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Found:

@@ -24,13 +24,13 @@ _NUMBER = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _PART_BEFORE = re.compile(
-    r"(?:[/×÷*^√<>≤≥±≠{]|[\d)]\s*\+|[\d)]\s*-|(?:^|[\d):])\s*-\s|\b(?:more|less|fewer|greater|larger"
+    r"(?:[/×÷*^√<>≤≥±≠]|\\(?:frac|sqrt)\{|[\d)]\s*\+|[\d)]\s*-|(?:^|[\d):])\s*-\s|\b(?:more|less|fewer|greater|larger"
     r"|smaller|higher|lower)\s+than|\bat\s+(?:least|most)|\bup\s+to|\b(?:over|under|above|below"
     r"|between|minus|negative|plus|times))\s*\Z",
     re.IGNORECASE,
 )
 _PART_AFTER = re.compile(
-    r"[^\S\n]*(?:[%‰°^½⅓¼¾}]|per\s?cent\b|[/×÷*+-][^\S\n]*[\d(]|(?:to|times|plus|minus|over|divided"
+    r"[^\S\n]*(?:[%‰°^½⅓¼¾]|\}\{|per\s?cent\b|[/×÷*+-][^\S\n]*[\d(]|(?:to|times|plus|minus|over|divided"
     r"\s+by|out\s+of)\s+\d|(?:million|billion|trillion|dozen|point)\b|and\s+an?\s+(?:half|quarter"
     r"|third)|hal(?:f|ves)\b|thirds?\b|quarters?\b|\d)",
     re.IGNORECASE,

@@ -4,7 +4,8 @@ Every parser looks at the words after the last "Answer:" or "the answer is", the
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
 that a truncated text merely mentions, or that the text denies or withdraws. A text that declines to
 answer is a refusal, unless it also gives an answer. If the model invents another question, the text
-from there on is ignored. The authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words that look like an answer.
+from there on is ignored. The authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words that
+look like an answer.
 
 Failures are those in Section 4.6 of the paper, plus a third class: a text that names no rule. The
 authors' parser counts such a text as a wrong application of the first rule.
@@ -53,7 +54,7 @@ def read(text: str, ways: Ways) -> str | Unanswered:
         found = ways.declared(text)
     if found is None and _REFUSAL.search(text):
         return Unanswered.REFUSED
-    if found is None and (_CUT_OFF.search(text.rstrip(" .")) or (markers and not last)):
+    if found is None and (_CUT_OFF.search(text) or (markers and not last)):
         return Unanswered.UNPARSED
     return found or ways.loose(text) or Unanswered.UNPARSED
 
@@ -91,13 +92,13 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 _CUT_OFF = re.compile(
-    r"\b(?:is|are|be|the|an?|and|or|nor|not|so|that|if|then|but|his|her|has|therefore|because"
-    r"|which|whether|when|while|since)$",
+    r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)[ .]*$"
+    r"|\b(?:be|or|nor|not|that|if|then|but|whether|when|while|since)$",
     re.IGNORECASE,
 )
 _WITHDRAWN = re.compile(
     r"\A[^.!?\n]*[.!?;,\n]\s*(?:(?:no|but|however|wait|actually|hmm|oh)[,!.]*\s+)*"
-    r"(?:that|this|it|which)(?:\s+(?:is|was|would be)|'s)\s+"
+    r"(?:that|this|which)(?:\s+(?:is|was|would be)|'s)\s+"
     r"(?:\w+ly\s+)?(?:not\s+(?:right|correct|true)|wrong|incorrect|false|mistaken|a\s+mistake)\b",
     re.IGNORECASE,
 )
