@@ -72,7 +72,7 @@ def kinship(relative: str, person: str) -> Parser:
 _KIN_WORD = (
     r"\b(?:(?:great|half|step|grand|god)[- ]?)*(?:father|mother|brother|sister|son|daughter|uncle"
     r"|aunt|nephew|niece|cousin|husband|wife|mom|mum|dad|daddy|ma|pa)(?:[- ]in[- ]law)?\b"
-    r"(?!\(|-|[ ]in\s*\Z)"  # a predicate, or a word that was cut off
+    r"(?!\(|-|'s\s*\Z|[ ]in\s*\Z)"  # a predicate, or a word that was cut off
 )
 _KIN = re.compile(_KIN_WORD, re.IGNORECASE)
 _FIRST_KIN = re.compile(
@@ -180,7 +180,11 @@ def _stated_number(segment: str) -> Found:
 def _opening_number(text: str) -> Found:
     text = with_minus(text)
     found = numbers_in(text)
-    if not found or text[: found[0].start()].strip("(") or not _OPENING_END.match(text, found[0].end()):
+    if (
+        not found
+        or text[: found[0].start()].strip("(")
+        or not _OPENING_END.match(text, found[0].end())
+    ):
         return None
     return _whole_number(text, found)
 
@@ -229,6 +233,7 @@ _LOOSE_LETTER = re.compile(
 _ALSO_LETTER = re.compile(
     r"[).]?\s*(?:(?:,|and|&|\+)\s*(?:option |choice )?\(?[b-dB-D]\b|n?or\b|/|\|)", re.IGNORECASE
 )
+_LETTER_OR = re.compile(r"\b[A-D][).]? ?(?:,? ?(?:n?or|and) (?:option |choice )?|[/|&] ?)\Z")
 
 
 def _letter_of(found: re.Match[str]) -> str:
@@ -253,7 +258,10 @@ def _opening_letter(text: str) -> Found:
 def _loose_letter(text: str) -> Found:
     found = list(_LOOSE_LETTER.finditer(text))
     left = given(text, found)
-    if any(_ALSO_LETTER.match(text, one.end()) for one in left):
+    if any(
+        _ALSO_LETTER.match(text, one.end()) or _LETTER_OR.search(text[: one.start()])
+        for one in left
+    ):
         return Unanswered.UNPARSED
     return one_of([_letter_of(one) for one in left]) or (Unanswered.UNPARSED if found else None)
 
@@ -268,9 +276,7 @@ _ABSTENTION = (
     r"can ?not ?judge|not ?sure|can ?not ?entail|lack ?of ?evidence|need ?more ?info(?:rmation)?"
 )
 _NO_ANSWER = r"(?! (?:doubt|question|reason|longer|matter|wonder|problem|way|one|such|evidence)\b)"
-_TRUTH = re.compile(
-    rf"\b(true|false|yes|no\b{_NO_ANSWER}|{_ABSTENTION})\b", re.IGNORECASE
-)
+_TRUTH = re.compile(rf"\b(true|false|yes|no\b{_NO_ANSWER}|{_ABSTENTION})\b", re.IGNORECASE)
 _LATER_NO = re.compile(r"no\b(?! *(?:[.,;:!/]|$|or\b|because\b|since\b))", re.IGNORECASE)
 _OPENING_TRUTH = re.compile(
     rf"(?:true|false|yes|no|{_ABSTENTION})(?=\s*(?:[.,;:!/|&\n]|$|(?:or|and)\b))", re.IGNORECASE

@@ -17,6 +17,7 @@ Value = Callable[[re.Match[str]], str]
 _DENIED_BEFORE = re.compile(
     r"""
     (?: \b(?:not|never|neither|nor|no(?:\s+longer)?|cannot|hardly|barely|scarcely|by\s+no\s+means
+          |none|nothing|opposite
           |(?:all|none|any|every|any(?:thing|one)|every(?:thing|one))\s+but|far\s+from|rather\s+than
           |instead\s+of|other\s+than|except(?:\s+for)?|apart\s+from|unlike|un-?|non-?
           |(?:false|wrong|incorrect|untrue|impossible|unlikely)\s+(?:that|to\s+say)
@@ -24,7 +25,7 @@ _DENIED_BEFORE = re.compile(
           |(?:rul|exclud|eliminat|reject|discard|den)(?:e|es|y|ies|s|ed|ing)?(?:\s+out)?)
       | n['’]t | [¬~!]
     )
-    (?:[\s-]+(?:the|an?|his|her|their|its|my|is|be|being|been|to|of|that|it|this
+    (?:[\s-]+(?:the|an?|his|her|their|its|my|is|be|being|been|to|of|that|it|this|here|there
         |he|she|they|choose|pick|select|take|go|with|about|in|as|for|by|either
         |option|choice|answer|category|rule|say|saying|said|mean|true|case|considered|called|named
         |equal|equals|necessarily|quite|exactly|just|simply|correct|right|an\s+answer|statement
@@ -56,11 +57,12 @@ _LINKS = (
     r"|even|also|else)"
 )
 _OR = re.compile(
-    r"[)\]\"'.]*\s*[,(]?\s*(?:or\b|nor\b|and/or\b|/|\||&|(?:vs|versus)\b)", re.IGNORECASE
+    r"[)\]\"'.]*\s*[,(]?\s*(?:or\b|nor\b|and/or\b|/|\||&|∨|(?:vs|versus)\b)", re.IGNORECASE
 )
 _OR_ALSO = re.compile(rf",?\s*n?or(?:\s+{_LINKS}\b)*\s*[(\[\"']*", re.IGNORECASE)
 _JOINS = re.compile(
-    r"[)\]\"'.]*\s*[,(]?\s*(?:or|nor|and|and/or|/|\||&|\+|-|–|to|vs\.?|versus)"
+    r"[)\]\"'.]*\s*[,(]?\s*(?:or|nor|and|and/or|/|\||&|\+|-|–|∨|∧|to|vs\.?|versus|plus"
+    r"|as well as|along with|together with)"
     rf"(?:\s+{_LINKS}\b)*\s*[(\[\"']*",
     re.IGNORECASE,
 )
