@@ -65,7 +65,7 @@ YES_NO = {
 }
 SET_OFF = ["Answer:", "Yes or no?", "It is", 'Is it "so"', "(so)", "the dogs'", "**Answer:**"]
 ATTACHED = ["Answer:\n", "Answer:\n\n", "Answer: ", "Answer:  ", "Answer:\t", "It is (", 'It is "']
-ATTACHED += ['{"q":"5" wide","answer":"']
+ATTACHED += ['{"q":"5\" wide","answer":"']
 ATTACHED += ["It is [", "It is '", 'It is ("', "It is “", "It is «", "Answer: **", '{"answer":"']
 
 
@@ -155,13 +155,14 @@ def test_prompt_and_answer_spell_one_text(before, end, form):
 
 
 TAIL = " so that nobody who reads the end of this question can see how it began. "
-LINES = st.tuples(st.text('"*$`a ', max_size=4), st.sampled_from(["", TAIL, "x" * 90]), ENDS)
+CLOSED = st.sampled_from(["*Answer:*", '"Answer:"', "`Answer:`", '"Answer":"', "It is ("])
+LINES = st.builds(lambda one, other: one + TAIL + other, st.text('"*`a', max_size=2), CLOSED)
 
 
-@given(st.lists(LINES.map("".join), min_size=2, max_size=4, unique=True), st.randoms())
+@given(st.lists(LINES, min_size=3, max_size=6, unique=True), st.randoms())
 def test_no_other_prompt_changes_the_tokens_of_an_answer(texts, random):
     model = make_tiny("llama", byte_level(None))
-    alone = {text: answers_of(model, **YES_NO, text=text) for text in texts if text}
+    alone = {text: answers_of(model, **YES_NO, text=text) for text in texts}
     shared, order = AnswerTokenizer(model), list(alone)
     random.shuffle(order)
     for text in order:
