@@ -5,7 +5,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
-from interp.circuits.effects import read_effects
 from interp.errors import UserError, described, shortened, unknown
 from interp.jobs import Job, finish, finish_study
 from interp.measurements.circuits import circuits_by
@@ -40,6 +39,7 @@ from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
 from interp.results.thoughts import ThoughtEffects
+from interp.runs.edge_effects import EdgesRun
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
@@ -111,12 +111,13 @@ def run(
     plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
-    from interp.report.write import write_report  # importing matplotlib is slow
+    from interp.report.write import files_of, write_report  # importing matplotlib is slow
 
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
-    write_report(what.report(study), plan.folder)
-    study.note_report()
+    report = what.report(study)
+    write_report(report, plan.folder)
+    study.note_report(files_of(report))
     return StudyFolder.read(plan.folder)
 
 
@@ -266,7 +267,7 @@ def find_circuits(
         found = effects or measured(EdgeEffects, spec.first(), model, prompts, batch_tokens)
         chosen_by = found.of_model(model.name, factor=spec.split)
     else:
-        chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
+        chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
     return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
 

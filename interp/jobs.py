@@ -215,7 +215,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
     with merging(folder) as merged:
         result = result_class(spec).of(merged.run)
         merged.summary = result.noted()
-        write_files(merged.run, result)
+        merged.figures = write_files(merged.run, result)
     return result
 
 
