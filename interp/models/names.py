@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interp.errors import UserError, printable, shortened
-from interp.models.loading import canonical_name, model_name, names_folder
+from interp.models.loading import canonical_name, is_name, model_name, names_folder
 from interp.models.organisms import PREFIX
 from interp.options import Options
 
@@ -39,7 +39,7 @@ def model_choice(text: str) -> ModelChoice:
     name, sign, place = text.partition("=")
     if not sign or "/" in name or os.path.lexists(text):
         return ModelChoice(place=model_name(text))
-    if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME or not place:
+    if not is_name(name) or len(name) > LONGEST_NAME or not place:
         raise ValueError(
             f"got {shortened(repr(text))}, expected NAME=PATH with a printable name of at most "
             f"{LONGEST_NAME} characters, such as tuned=models/tuned"
