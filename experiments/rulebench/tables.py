@@ -222,7 +222,8 @@ def dimensions(results: Results) -> pd.DataFrame:
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
-    rows = rows.assign(weight=1 / sizes, setting=rows[list(SETTING)].agg(" ".join, axis=1))
+    setting = pd.Series(map(" ".join, rows[list(SETTING)].to_numpy()), rows.index, dtype=object)
+    rows = rows.assign(weight=1 / sizes, setting=setting)
     both = pd.concat([_of_dimension(rows, name).assign(dimension=name) for name in DIMENSIONS])
     keys = ["model", "dimension"]
     shares = proportions(both, values=["correct"], by=keys, cluster=RULE, weight="weight")

@@ -162,6 +162,12 @@ def test_dimensions_are_means_over_settings_not_over_texts():
     }
 
 
+def test_without_texts_there_are_no_dimensions():
+    texts = pd.DataFrame([text("")])
+    results = Results(texts.iloc[:0], texts.assign(error="it is too long"))
+    assert tables.dimensions(results).empty
+
+
 def test_thoughts_compare_the_factual_settings_with_demonstrations():
     cells = tables.accuracy(
         results_of(
