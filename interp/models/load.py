@@ -38,6 +38,7 @@ from interp.models.checkpoint import (
 )
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
+from interp.models.names import absolute, chosen, short_name
 from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.weights import (
     check_blocks,
@@ -61,7 +62,8 @@ def load_model(name: str, **options: Any) -> Model:
 
     Args:
         name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
-            organism.
+            organism. A folder's model is named by the last part of its path; "NAME=PATH" names it
+            otherwise.
         **options: the fields of `Loading`.
 
     Raises:
@@ -74,7 +76,7 @@ def load_model(name: str, **options: Any) -> Model:
             "'organism/llama-shallow'"
         )
     loading = Loading(**options)
-    return load_found(find_model(name, loading), loading)
+    return load_found(find_named(name, loading), loading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ class FoundModel:
     """An existing model whose weights are not yet loaded."""
 
     name: str
-    """Canonical name."""
+    """Name of the model in tables."""
+    place: str
+    """The user's canonical name of its location: a folder, a hub name or organism/NAME."""
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
@@ -114,7 +118,7 @@ class FoundModel:
         """A hash of the configuration and weights, or the commit on the hub."""
         if isinstance(self.location, Path):
             return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
-        return f"{self.name}@{self.source.get('commit', self.source['revision'])}"
+        return f"{self.place}@{self.source.get('commit', self.source['revision'])}"
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
@@ -157,20 +161,29 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     return model
 
 
+def find_named(text: str, loading: Loading) -> FoundModel:
+    """Find a model from its location or NAME=PATH (`find_model`)."""
+    choice = chosen(text)
+    return find_model(choice.place, loading, named=choice.name)
+
+
 def find_model(
     name: str,
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
+    *,
+    named: str = "",
 ) -> FoundModel:
     """Find a model and read its configuration and tokenizer, but not its weights.
 
     The weights of an adapter's base are read once, to compute their checksum.
 
     Args:
-        name: as for `load_model`.
+        name: hub name, local folder or organism/NAME.
         loading: options for loading.
         kind_in: function that determines the kind from the configuration and the class names in
             it.
+        named: the name of the model in tables; by default, `short_name` of its location.
 
     Raises:
         UserError: the model cannot be found, or is damaged or incomplete.
@@ -184,7 +197,7 @@ def find_model(
     stored = None
     if isinstance(location, Path):
         if is_adapter(location):
-            return _adapted(name, location, loading, kind_in)
+            return _adapted(name, location, loading, kind_in, named or short_name(name))
         with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
@@ -208,7 +221,10 @@ def find_model(
     with as_user_error("its folder", name):
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
-    return FoundModel(name, location, source, fingerprint, tokenizer, config, kind, stored, options)
+    shown = named or short_name(name)
+    return FoundModel(
+        shown, name, location, source, fingerprint, tokenizer, config, kind, stored, options
+    )
 
 
 def _adapted(
@@ -216,6 +232,7 @@ def _adapted(
     folder: Path,
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
+    named: str,
 ) -> FoundModel:
     """An adapter's base, together with the adapter to merge into it."""
     if loading.trust_remote_code:
@@ -242,12 +259,13 @@ def _adapted(
         fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"
     return replace(
         base,
-        name=name,
+        name=named,
+        place=name,
         source={
             "kind": "adapter",
-            "name": name,
+            "name": absolute(name),
             "adapter": adapter.checksum(),
-            "base": base.name,
+            "base": base.source["name"],
             "base_checksum": checksum,
         },
         fingerprint=fingerprint,
@@ -258,7 +276,7 @@ def _adapted(
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
     """Check that an adapter can be merged into a base, and that it was trained on this base."""
-    shown, of = one_line(adapter.name), one_line(base.name)
+    shown, of = one_line(adapter.name), one_line(base.place)
     if base.adapter is not None:
         raise UserError(
             f"the base {of} of the adapter {shown} is an adapter itself; merge it first"
@@ -315,11 +333,11 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
 def _stored(found: FoundModel) -> Stored | None:
     """Download the tensors of a model on the hub; None if the model has none."""
     revision, allow_pickle = found.options["revision"], found.allow_pickle
-    folder = downloaded_weights(found.name, revision, allow_pickle=allow_pickle)
+    folder = downloaded_weights(found.place, revision, allow_pickle=allow_pickle)
     if folder is None:
         return None
-    stored = stored_tensors(found.name, folder, allow_pickle=allow_pickle)
-    check_counts(found.name, read_configuration(found.name, folder), stored)
+    stored = stored_tensors(found.place, folder, allow_pickle=allow_pickle)
+    check_counts(found.place, read_configuration(found.place, folder), stored)
     return stored
 
 

@@ -20,7 +20,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError, one_line, shortened
+from interp.errors import UserError, described, one_line, shortened
 from interp.models.architectures import (
     CAUSAL,
     CLASSIFIER,
@@ -31,7 +31,7 @@ from interp.models.architectures import (
     kind_of,
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
-from interp.models.loading import ChatFormat
+from interp.models.loading import ChatFormat, is_name
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.weights import device_of, quantization_of, weights_of
 from interp.prompts.thought import Thought
@@ -47,8 +47,8 @@ class Model:
     Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer provides no character offsets or has token ids without embeddings,
-            or the model cannot answer.
+        UserError: the name is not printable text, the tokenizer provides no character offsets or
+            has token ids without embeddings, or the model cannot answer.
     """
 
     name: str
@@ -67,6 +67,10 @@ class Model:
     """The model's own thoughts for each prompt id, one per draw; used only if `chat.thinks`."""
 
     def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise UserError(
+                f"the name of a model is {described(self.name)}; expected printable text"
+            )
         check_tokenizer(self.name, self.tokenizer, self.hf.config, self.chat)
         _ = self.kind
 

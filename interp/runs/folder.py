@@ -83,6 +83,11 @@ class RunFolder:
             and record.data_hash == self.record.run.data_hash
         }
 
+    def places(self) -> dict[str, str]:
+        """Where each model on record was found, by name: an absolute path, or its hub name."""
+        records = map(self.model_record, self.record.models)
+        return {record.name: record.source.get("name", "") for record in records if record}
+
     def model_record(self, model: str) -> ModelRecord | None:
         """The record of a model, for any prompts; None if the model was never begun.
 

@@ -182,7 +182,8 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         if before != after:
             raise UserError(
                 f"{folder} holds another model named {earlier.name}: its {key} is {before}, but "
-                f"this model's {key} is {after}; use another --out"
+                f"this model's {key} is {after}; name it otherwise (NAME=PATH), or use another "
+                "--out"
             )
     for key in ("thinking", "options", "end_of_thought"):
         before, after = earlier.chat.get(key), now.chat.get(key)

@@ -42,6 +42,10 @@ class StudyFolder:
         begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
+    def places(self) -> dict[str, str]:
+        """Where each model on record was found, by name, as in `RunFolder.places`."""
+        return {name: place for run in self.runs.values() for name, place in run.places().items()}
+
     def table(self, name: str) -> "pd.DataFrame":
         """A table of the study's report, from `tables/NAME.csv`.
 

@@ -142,11 +142,11 @@ def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], s
         _name_classes(found.config, classes)
         load = partial(_with_new_head, found, loading, seed)
     return Start(
-        found.name,
+        found.place,
         found.kind,
         found.config,
         found.tokenizer,
-        {**loading.identity(), **found.source, "files": found.fingerprint},
+        {**loading.identity(), **found.source, "name": found.place, "files": found.fingerprint},
         load,
         found.source,
         loading.chat(),
@@ -207,7 +207,8 @@ def _from_scratch(
         with as_user_error("its tokenizer", name):
             tokenizer = load_tokenizer(place.location, **options)
             check_tokenizer(name, tokenizer, config, loading.chat())
-        origin, source = {**loading.identity(), **place.source}, place.source
+        source = place.source
+        origin = {**loading.identity(), **source, "name": canonical_name(name)}
         chat = loading.chat()
     if kind is CLASSIFIER:
         _name_classes(config, classes)
