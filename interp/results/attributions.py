@@ -239,7 +239,7 @@ class Attributions(Answered):
             rows = first.merge(clusters, on="prompt_id")
             by = ["model", "segment"]
             # As in `segment_table`, each prompt counts once.
-            table = proportions(rows, values=["share"], by=by, cluster=cluster)
+            table = proportions(rows, values=["share"], by=by, cluster=cluster, continuous=True)
             largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
             parts = [
                 headline(
