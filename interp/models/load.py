@@ -38,16 +38,20 @@ from interp.models.checkpoint import (
 )
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
+from interp.models.quantized import (
+    check_blocks,
+    check_quantization,
+    quantization_config,
+    quantization_of,
+    quantized_weights,
+)
 from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.weights import (
-    check_blocks,
     check_complete,
     check_counts,
     check_device,
     check_sizes,
     check_windows,
-    quantization_config,
-    quantization_of,
     quiet_report,
 )
 from interp.options import with_options_of
@@ -132,16 +136,14 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
-    with as_user_error("config.json", found.name):
-        quantizing = _quantizing(found, loading.quantization, dtype)
     hf, notes = _load_weights(
         found,
         dtype=dtype,
         # Load the model directly onto its device, since a quantized model cannot be moved
         # afterwards.
         device_map=loading.device_map or device,
-        quantization_config=quantizing,
         attn_implementation=loading.attn_implementation,
+        **_quantizing(found, loading.quantization, dtype),
     )
     if found.adapter is not None:
         hf = merged(found.adapter, hf)
@@ -188,13 +190,16 @@ def find_model(
         with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
-        check_counts(name, read_configuration(name, location), stored)
+        raw = read_configuration(name, location)
+        check_counts(name, raw, stored)
         folder, revision = location, loading.revision
     else:
         _check_no_adapter(name, loading.revision)
         folder, revision = pinned(name, loading.revision)
         source = {**source, "commit": revision}
-        check_counts(name, read_configuration(name, folder))
+        raw = read_configuration(name, folder)
+        check_counts(name, raw)
+    check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
     with as_user_error("config.json", name):
@@ -298,7 +303,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         trusted: bool = found.options["trust_remote_code"]
         with as_user_error("config.json", found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
-    with as_user_error("its weights", found.name), quiet_report():
+    method = quantization_of(found.config)
+    with quantized_weights(found.name, method), quiet_report():
         # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
@@ -309,7 +315,10 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
             **options,
         )
     hf, info = loaded
-    return hf.train(False), check_complete(found.name, hf, info)
+    notes = check_complete(found.name, hf, info)
+    if method is not None and quantization_of(hf.config) is None:
+        notes += (f"the weights of {one_line(found.name)} are dequantized from {method}",)
+    return hf.train(False), notes
 
 
 def _stored(found: FoundModel) -> Stored | None:
@@ -337,9 +346,10 @@ def _fingerprint(location: Path | str) -> str | None:
 
 def _quantizing(
     found: FoundModel, quantization: Quantization | None, dtype: str
-) -> BitsAndBytesConfig | None:
+) -> dict[str, BitsAndBytesConfig]:
+    """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
     if quantization is None:
-        return None
+        return {}
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(
@@ -347,7 +357,9 @@ def _quantizing(
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
-    return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
+    with as_user_error("config.json", found.name):
+        compute_dtype = getattr(torch, compute.removeprefix("torch."))
+    return {"quantization_config": quantization_config(quantization, compute=compute_dtype)}
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
