@@ -52,6 +52,7 @@ from interp.models.weights import (
     check_device,
     check_sizes,
     check_windows,
+    device_of,
     quiet_report,
 )
 from interp.options import with_options_of
@@ -151,7 +152,11 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
-    model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
+    source = dict(found.source)
+    if (method := _dequantized(found, hf)) is not None:
+        source["dequantized"] = method
+        notes += (f"the weights of {found.name} are dequantized from {method}",)
+    model = Model(found.name, hf, found.tokenizer, source, loading.chat(), notes)
     if model.thinking_note:
         model = replace(model, notes=(*notes, model.thinking_note))
     for note in model.notes:
@@ -315,10 +320,32 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
             **options,
         )
     hf, info = loaded
+    hf.train(False)
     notes = check_complete(found.name, hf, info)
-    if method is not None and quantization_of(hf.config) is None:
-        notes += (f"the weights of {one_line(found.name)} are dequantized from {method}",)
-    return hf.train(False), notes
+    if method is not None:
+        with quantized_weights(found.name, method):
+            _run_first_pass(hf)
+    return hf, notes
+
+
+def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
+    """The format of stored weights that are ordinary numbers once they are loaded."""
+    return None if quantization_of(hf.config) else quantization_of(found.config)
+
+
+@torch.no_grad()
+def _run_first_pass(hf: PreTrainedModel) -> None:
+    """Read one token, since some formats unpack their weights or compile kernels in the first pass.
+
+    Afterwards the weights, and hence the model's identity, stay the same.
+    """
+    # transformers does not annotate this function.
+    device = device_of(hf.get_input_embeddings())  # type: ignore[no-untyped-call]
+    token = torch.zeros(1, 1, dtype=torch.long, device=device)
+    inputs = {"input_ids": token}
+    if hf.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = token
+    hf(**inputs)
 
 
 def _stored(found: FoundModel) -> Stored | None:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from accelerate.utils import align_module_device
 from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from interp.errors import UserError, one_line
@@ -49,8 +50,15 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and values of a model's state; offloaded tensors are read one at a time."""
+    """Names and values of a model's state; offloaded tensors are read one at a time.
+
+    A quantized tensor of torchao consists of several tensors.
+    """
     for name, tensor in model.state_dict().items():
+        if is_traceable_wrapper_subclass(tensor):
+            for part in tensor.__tensor_flatten__()[0]:
+                yield f"{name}.{part}", getattr(tensor, part)
+            continue
         if not tensor.is_meta:
             yield name, tensor
             continue
