@@ -39,16 +39,21 @@ from interp.models.checkpoint import (
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
 from interp.models.names import absolute, chosen, short_name
+from interp.models.quantized import (
+    check_blocks,
+    check_quantization,
+    quantization_config,
+    quantization_of,
+    quantized_weights,
+)
 from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.weights import (
-    check_blocks,
     check_complete,
     check_counts,
     check_device,
     check_sizes,
     check_windows,
-    quantization_config,
-    quantization_of,
+    device_of,
     quiet_report,
 )
 from interp.options import with_options_of
@@ -136,16 +141,14 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
-    with as_user_error("config.json", found.name):
-        quantizing = _quantizing(found, loading.quantization, dtype)
     hf, notes = _load_weights(
         found,
         dtype=dtype,
         # Load the model directly onto its device, since a quantized model cannot be moved
         # afterwards.
         device_map=loading.device_map or device,
-        quantization_config=quantizing,
         attn_implementation=loading.attn_implementation,
+        **_quantizing(found, loading.quantization, dtype),
     )
     if found.adapter is not None:
         hf = merged(found.adapter, hf)
@@ -153,7 +156,11 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
-    model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
+    source = dict(found.source)
+    if (method := _dequantized(found, hf)) is not None:
+        source["dequantized"] = method
+        notes += (f"the weights of {found.name} are dequantized from {method}",)
+    model = Model(found.name, hf, found.tokenizer, source, loading.chat(), notes)
     if model.thinking_note:
         model = replace(model, notes=(*notes, model.thinking_note))
     for note in model.notes:
@@ -201,13 +208,16 @@ def find_model(
         with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
-        check_counts(name, read_configuration(name, location), stored)
+        raw = read_configuration(name, location)
+        check_counts(name, raw, stored)
         folder, revision = location, loading.revision
     else:
         _check_no_adapter(name, loading.revision)
         folder, revision = pinned(name, loading.revision)
         source = {**source, "commit": revision}
-        check_counts(name, read_configuration(name, folder))
+        raw = read_configuration(name, folder)
+        check_counts(name, raw)
+    check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
     with as_user_error("config.json", name):
@@ -316,7 +326,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         trusted: bool = found.options["trust_remote_code"]
         with as_user_error("config.json", found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
-    with as_user_error("its weights", found.name), quiet_report():
+    method = quantization_of(found.config)
+    with quantized_weights(found.name, method), quiet_report():
         # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
@@ -327,7 +338,32 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
             **options,
         )
     hf, info = loaded
-    return hf.train(False), check_complete(found.name, hf, info)
+    hf.train(False)
+    notes = check_complete(found.name, hf, info)
+    if method is not None:
+        with quantized_weights(found.name, method):
+            _run_first_pass(hf)
+    return hf, notes
+
+
+def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
+    """The format of stored weights that are ordinary numbers once they are loaded."""
+    return None if quantization_of(hf.config) else quantization_of(found.config)
+
+
+@torch.no_grad()
+def _run_first_pass(hf: PreTrainedModel) -> None:
+    """Read one token, since some formats unpack their weights or compile kernels in the first pass.
+
+    Afterwards the weights, and hence the model's identity, stay the same.
+    """
+    # transformers does not annotate this function.
+    device = device_of(hf.get_input_embeddings())  # type: ignore[no-untyped-call]
+    token = torch.zeros(1, 1, dtype=torch.long, device=device)
+    inputs = {"input_ids": token}
+    if hf.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = token
+    hf(**inputs)
 
 
 def _stored(found: FoundModel) -> Stored | None:
@@ -355,9 +391,10 @@ def _fingerprint(location: Path | str) -> str | None:
 
 def _quantizing(
     found: FoundModel, quantization: Quantization | None, dtype: str
-) -> BitsAndBytesConfig | None:
+) -> dict[str, BitsAndBytesConfig]:
+    """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
     if quantization is None:
-        return None
+        return {}
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(
@@ -365,7 +402,9 @@ def _quantizing(
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
-    return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
+    with as_user_error("config.json", found.name):
+        compute_dtype = getattr(torch, compute.removeprefix("torch."))
+    return {"quantization_config": quantization_config(quantization, compute=compute_dtype)}
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:

@@ -33,7 +33,8 @@ from interp.models.architectures import (
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.loading import ChatFormat, is_name
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
-from interp.models.weights import device_of, quantization_of, weights_of
+from interp.models.quantized import check_differentiable, quantization_of
+from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
@@ -132,6 +133,14 @@ class Model:
     def quantization(self) -> str | None:
         """Quantization of the weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
         return quantization_of(self.hf.config)
+
+    def check_differentiable(self, what: str) -> None:
+        """Check that gradients pass through the weights; `what` needs them.
+
+        Raises:
+            UserError: transformers has no backward pass for the format of the weights.
+        """
+        check_differentiable(self.name, self.hf, what)
 
     @property
     def attn_implementation(self) -> str:

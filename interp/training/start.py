@@ -31,6 +31,7 @@ from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
+from interp.models.quantized import quantization_of
 from interp.models.resolve import resolve
 from interp.models.weights import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
@@ -97,7 +98,7 @@ def start(
         prompts: the training prompts; the first prompt's options become a classifier's classes.
 
     Raises:
-        UserError: the model cannot be found, or cannot learn the prompts' answers.
+        UserError: the model cannot be found, cannot learn the prompts' answers, or is quantized.
     """
     classes = tuple(option.name for option in prompts[0].answer.options)
     if name in SMALL and not from_scratch:
@@ -137,6 +138,11 @@ def check_low_rank(begun: Start) -> None:
 
 
 def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], seed: int) -> Start:
+    if (method := quantization_of(found.config)) is not None:
+        raise UserError(
+            f"the weights of {found.name} are quantized ({method}) and cannot be trained; start "
+            "from the model with ordinary weights"
+        )
     load = partial(_loaded, found, loading)
     if found.kind is CLASSIFIER and set((found.config.id2label or {}).values()) != set(classes):
         _name_classes(found.config, classes)
