@@ -166,8 +166,8 @@ def _sites(model: Model, layers: Sequence[int]) -> list[tuple[str, int]]:
     whole = isinstance(layers, Sequence) and all(isinstance(layer, Integral) for layer in layers)
     if not layers or not whole or sorted(set(layers) & set(range(most + 1))) != list(layers):
         raise UserError(
-            f"got the layer ids {described(layers)}; expected increasing numbers from 0 (the embedding) "
-            f"to {most} (after the last layer of {model.name})"
+            f"got the layer ids {described(layers)}; expected increasing numbers from 0 "
+            f"(the embedding) to {most} (after the last layer of {model.name})"
         )
     return [("resid_post", layer - 1) if layer else ("resid_pre", 0) for layer in layers]
 

@@ -32,9 +32,9 @@ from interp.models.architectures import (
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.loading import ChatFormat, is_name
+from interp.models.quantized import check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer_limits import check_limits
-from interp.models.quantized import check_differentiable, quantization_of
 from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
 

@@ -8,6 +8,7 @@ shown on pages and in notebooks.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -118,12 +119,12 @@ class Result:
         return {item.name: item.frame for item in self.shown if isinstance(item, TableItem)}
 
     def plot(self) -> "Figure":
-        """The first of the figures that the command line draws.
+        """The first of the figures that the command line draws, or that of the page's first screen.
 
         Raises:
-            UserError: the command line draws no figure.
+            UserError: there is nothing to draw.
         """
-        for item in self.shown:
+        for item in chain(self.shown, self.glance().items):
             if isinstance(item, FigureItem):
                 return figure_of(item.draw())
         raise UserError(

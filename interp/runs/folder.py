@@ -325,8 +325,9 @@ def evaluating(*folders: Path) -> Iterator[None]:
         raise
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
+        where = " and ".join(map(str, folders))
         raise UserError(
-            f"the tables in {' and '.join(map(str, folders))} do not fit together: {type(error).__name__}, "
+            f"the tables in {where} do not fit together: {type(error).__name__}, "
             f"{one_line(str(error), 160)} ({Path(place.filename).name}, line {place.lineno}). "
             "Rerun the command that wrote them with another --out; if that does not help, this is "
             "a fault of interp: please report it"

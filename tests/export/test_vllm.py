@@ -129,7 +129,7 @@ def twice(prompts, states, tmp_path):
 @pytest.mark.parametrize("change", [lambda x: x + 7, lambda x: -x, lambda x: x.flip(0)])
 def test_two_runs_in_one_folder_are_refused(organism, twice, change):
     folder, one = twice(change)
-    with pytest.raises(UserError, match="a.safetensors and .*b.safetensors"):
+    with pytest.raises(UserError, match=r"a\.safetensors and .*b\.safetensors"):
         read_hidden_states(folder, organism, one, layers=LAYERS)
 
 

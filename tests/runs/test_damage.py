@@ -75,7 +75,7 @@ def test_tables_of_other_prompts_with_right_checksums_are_refused(run, change):
 def test_tables_that_do_not_fit_together_give_one_message(tmp_path):
     with pytest.raises(UserError, match=f"{tmp_path}.*KeyError"), evaluating(tmp_path):
         {}["p1"]
-    with pytest.raises(UserError, match="^own$"), evaluating(tmp_path):
+    with pytest.raises(UserError, match=r"^own$"), evaluating(tmp_path):
         raise UserError("own")
 
 
