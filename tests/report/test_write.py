@@ -31,9 +31,15 @@ def test_tables_and_figures_are_files_beside_the_page(tmp_path):
     links = re.findall(
         r'(?:href|src)="([^"#][^"]*)"', re.sub(r"<svg.*?</svg>", "", html, flags=re.S)
     )
-    assert links == ["data:,", "tables/accuracy.csv", "figures/bars.svg", "figures/bars.png"]
+    assert links == [
+        "data:,",
+        "tables/accuracy.csv",
+        "tables/accuracy.tex",
+        "figures/bars.svg",
+        "figures/bars.png",
+    ]
     files = [path.name for path in (tmp_path / "new").rglob("*") if path.is_file()]
-    assert sorted(files) == ["accuracy.csv", "bars.png", "bars.svg", "report.html"]
+    assert sorted(files) == ["accuracy.csv", "accuracy.tex", "bars.png", "bars.svg", "report.html"]
 
 
 def test_the_file_of_a_figure_holds_its_caption_and_the_page_has_it_as_text(tmp_path):
