@@ -140,11 +140,17 @@ def test_an_embedded_page_is_one_file_that_holds_the_others(tmp_path):
     page = write_report(report(*items), tmp_path / "mail", embed=True)
     assert [file.name for file in page.parent.iterdir()] == ["report.html"]
     found = re.findall(
-        r'<a href="data:([a-z/+]+);base64,([^"]+)" download="([^"]+)"', page.read_text("utf-8")
+        r'<a href="data:([a-z/+-]+);base64,([^"]+)" download="([^"]+)"', page.read_text("utf-8")
     )
-    for (_, content, name), folder in zip(found, ("tables", "figures", "figures"), strict=True):
+    folders = ("tables", "tables", "figures", "figures")
+    for (_, content, name), folder in zip(found, folders, strict=True):
         assert base64.b64decode(content) == (beside / folder / name).read_bytes()
-    assert [kind for kind, _, _ in found] == ["text/csv", "image/svg+xml", "image/png"]
+    assert [kind for kind, _, _ in found] == [
+        "text/csv",
+        "application/x-tex",
+        "image/svg+xml",
+        "image/png",
+    ]
 
 
 def test_the_head_says_when_by_what_and_how_to_cite(tmp_path):
