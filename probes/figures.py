@@ -2,10 +2,9 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from interp.report.figures.lines import lines
-from interp.report.figures.style import QUIET, house_style, legend_beside, new_axes
+from interp.report.figures.style import QUIET, Picture, house_style, legend_beside, new_axes
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 2 * FEWEST
@@ -55,7 +54,7 @@ def _grid(table: pd.DataFrame) -> Axes:
         for start in range(0, len(models), columns)
         for position in positions
     ]
-    figure = Figure(figsize=(2.9 * columns, 2.3 * len(rows) + 0.6))
+    figure = Picture(figsize=(2.9 * columns, 2.3 * len(rows) + 0.6))
     panels = figure.subplots(len(rows), columns, squeeze=False, sharey=True)
     for (shown, position), row in zip(rows, panels, strict=True):
         for model, ax in zip(shown, row, strict=False):

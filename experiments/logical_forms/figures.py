@@ -5,13 +5,12 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import offset_copy
 
 from interp.report.figures.points import labeled_points
-from interp.report.figures.style import QUIET, house_style, look, new_axes, panel_a_model
+from interp.report.figures.style import QUIET, Picture, house_style, look, new_axes, panel_a_model
 from interp.report.formatting import number_text
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
@@ -130,7 +129,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
     `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
     with house_style():
-        ax = Figure(figsize=(6.4, 5.0)).add_subplot()
+        ax = Picture(figsize=(6.4, 5.0)).add_subplot()
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
         for row in table.to_dict("records"):
             style = look(MODALITIES.index(row["modality"]))

@@ -2,11 +2,11 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.style import (
+    Picture,
     distinct,
     house_style,
     legend_beside,
@@ -92,7 +92,7 @@ def features(table: pd.DataFrame) -> Axes:
     names = table["feature"].drop_duplicates().tolist()
     rows = -(-len(names) // _COLUMNS)
     with house_style():
-        figure = Figure(figsize=(3.0 * _COLUMNS, 2.6 * rows + 0.4))
+        figure = Picture(figsize=(3.0 * _COLUMNS, 2.6 * rows + 0.4))
         panels = figure.subplots(rows, _COLUMNS, squeeze=False, sharey=True)
         for name, ax in zip(names, panels.flat, strict=False):
             _feature(table[table["feature"] == name], name, ax)

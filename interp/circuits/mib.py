@@ -74,6 +74,14 @@ def write_importances(file: str | Path, model: Model, edges: pd.DataFrame) -> No
             directions or methods, or the file cannot be written.
     """
     graph = graph_of(model)
+    if lacking := sorted({"writer", "reader", "effect"} - set(edges)):
+        raise UserError(
+            f"the edges have no column {shortened(lacking[0])}; expected writer, reader and effect"
+        )
+    if edges["effect"].dtype.kind not in "if":
+        raise UserError(
+            f"the effects have the type {edges['effect'].dtype}; expected a column of numbers"
+        )
     for column in ("model", "direction", "method"):
         if column in edges and edges[column].nunique() > 1:
             found = ", ".join(map(str, edges[column].unique()))

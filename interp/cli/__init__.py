@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -113,12 +114,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.errno == errno.ENOSPC and error.filename is None:
+            sys.stderr.write("error: cannot write to standard output: no space left\n")
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        elif _lacks_temporary_folder():
+            sys.stderr.write(
+                "error: there is no folder for temporary files, which libraries need; set TMPDIR "
+                "to a folder in which files can be written\n"
+            )
+        else:
             raise
-        sys.stderr.write("error: cannot write to standard output: no space left\n")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return USER_ERROR
     return 0
+
+
+def _lacks_temporary_folder() -> bool:
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 class _TerminatedError(KeyboardInterrupt):

@@ -43,6 +43,12 @@ class Compare(OptionsCommand):
     """
 
     def _execute(self) -> None:
+        from interp.runs.folder import evaluating
+
+        with evaluating(*self.folders):
+            self._print()
+
+    def _print(self) -> None:
         runs = [answers_run(folder) for folder in self.folders]
         if len({one.record.run.seed for one in runs}) > 1:
             _print_seeds(runs, self.models)

@@ -88,11 +88,12 @@ class Export(PromptSource, OptionsCommand):
         from interp.cli.folders import runs_in
         from interp.console import counted, echo
         from interp.export.inspect_log import answered_runs, write_logs
+        from interp.runs.folder import evaluating
 
         if given := self.model_fields_set & PromptSource.model_fields.keys():
             named = ", ".join(sorted(map(flag, given)))
             raise UserError(f"a run has its own prompts; omit {named}")
-        files = [
-            file for found in answered_runs(runs_in(run)) for file in write_logs(found, self.out)
-        ]
+        with evaluating(run):
+            found = answered_runs(runs_in(run))
+            files = [file for each in found for file in write_logs(each, self.out)]
         echo(f"{counted(len(files), 'log')} written to {self.out}; inspect view opens them")

@@ -114,7 +114,10 @@ class Report(OptionsCommand):
     """write a single file that can be mailed, with tables and figures embedded"""
 
     def _execute(self) -> None:
-        _write(self.folder, self.out, embed=self.embed)
+        from interp.runs.folder import evaluating
+
+        with evaluating(self.folder):
+            _write(self.folder, self.out, embed=self.embed)
 
 
 def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Page":

@@ -10,6 +10,7 @@ the tokenizer of the model are loaded, never its weights.
 """
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from interp.console import counted
-from interp.errors import UserError, one_line
+from interp.errors import UserError, described, one_line, shortened
 from interp.files import inside, is_plain, names_in, reading
 from interp.measurements.activations import place_rows, places_of
 from interp.measurements.specs import Activations
@@ -37,6 +38,18 @@ from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp.tables import Row
 
 SUFFIX = ".safetensors"
+
+OPTIONS = frozenset({"roles", "tokens"})
+"""The options of `activations` that apply to files; their sites and layers are given."""
+
+TYPES = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+"""Types of hidden states; vLLM writes those of the model's computation."""
+
+ROUNDING = 0.02
+"""Largest norm of the difference between two files of the same tokens, relative to the states.
+
+bfloat16, with relative errors of 2^-9, rounds differently in batches of other sizes.
+"""
 
 
 def unloaded(name: str, **options: Any) -> Model:
@@ -88,8 +101,14 @@ def read_hidden_states(
 
     Raises:
         UserError: a file is damaged, has unexpected shapes, or holds numbers that are not finite; a
-        prompt has no file; or the model has no such layer ids.
+        prompt has no file, or two that differ; the model has no such layer ids; or an option does
+        not apply.
     """
+    if not_taken := sorted(options.keys() - OPTIONS):
+        raise UserError(
+            f"got the option {shortened(not_taken[0])}, which does not apply to vLLM's files; "
+            f"expected {' or '.join(sorted(OPTIONS))}"
+        )
     spec = Activations(**options)
     spec.arranged(prompts)
     keys = _sites(model, layers)
@@ -98,12 +117,20 @@ def read_hidden_states(
     for prompt in tokenize(model, prompts):
         waiting.setdefault(prompt.token_ids, []).append(prompt)
     lengths = sorted(set(map(len, waiting)), reverse=True)
+    known = set(waiting)
+    taken: dict[tuple[int, ...], Path] = {}
     rows: list[Row] = []
     for file in _files(Path(folder)):
         ids, states = _read(file, layers=len(keys), size=size)
         begun = (ids[:length] for length in lengths)
-        own = next((begin for begin in begun if begin in waiting), None)
-        for prompt in waiting.pop(own, []) if own else []:
+        own = next((begin for begin in begun if begin in known), None)
+        if own is None:
+            continue
+        if own in taken:
+            earlier = _read(taken[own], layers=len(keys), size=size)[1]
+            _check_same(taken[own], file, earlier[: len(own)], states[: len(own)])
+        taken.setdefault(own, file)
+        for prompt in waiting.pop(own, []):
             places = list(places_of(prompt, spec))
             means = [states[list(place.positions)].mean(0) for place in places]
             found = {key: _of_layer(means, number) for number, key in enumerate(keys)}
@@ -118,13 +145,29 @@ def read_hidden_states(
     return pd.DataFrame(rows)
 
 
+def _check_same(
+    first: Path,
+    second: Path,
+    states: Float32[Tensor, "token layer size"],
+    others: Float32[Tensor, "token layer size"],
+) -> None:
+    """Check that two files of the same tokens hold the same states, up to rounding."""
+    apart = (states - others).norm(dim=(0, 2)) > ROUNDING * states.norm(dim=(0, 2))
+    if apart.any():
+        raise UserError(
+            f"{first} and {second} hold other hidden states for the same tokens; expected the "
+            "files of one run of vLLM: empty its folder before it runs again"
+        )
+
+
 def _sites(model: Model, layers: Sequence[int]) -> list[tuple[str, int]]:
     """The site and layer of each layer id of vLLM."""
     most = layer_count(model)
-    if not layers or sorted(set(layers) & set(range(most + 1))) != list(layers):
+    whole = isinstance(layers, Sequence) and all(isinstance(layer, Integral) for layer in layers)
+    if not layers or not whole or sorted(set(layers) & set(range(most + 1))) != list(layers):
         raise UserError(
-            f"got the layer ids {list(layers)}; expected increasing numbers from 0 (the embedding) "
-            f"to {most} (after the last layer of {model.name})"
+            f"got the layer ids {described(layers)}; expected increasing numbers from 0 "
+            f"(the embedding) to {most} (after the last layer of {model.name})"
         )
     return [("resid_post", layer - 1) if layer else ("resid_pre", 0) for layer in layers]
 
@@ -150,7 +193,7 @@ def _read(
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {one_line(str(error), 160)}") from error
     ids, states = tensors.get("token_ids"), tensors.get("hidden_states")
-    if ids is None or states is None or ids.is_floating_point() or ids.ndim != 1:
+    if ids is None or states is None or not _are_ids(ids):
         raise UserError(
             f"{file} holds {', '.join(sorted(tensors)) or 'nothing'}; expected token_ids (token,) "
             "and hidden_states (token, layer, size), as vLLM writes them"
@@ -160,9 +203,19 @@ def _read(
             f"{file} holds hidden states of the shape {tuple(states.shape)}; expected "
             f"{(len(ids), layers, size)}, given its tokens, the layer ids and the model"
         )
+    if states.dtype not in TYPES:
+        raise UserError(
+            f"{file} holds hidden states of the type {str(states.dtype).removeprefix('torch.')}; "
+            "expected floating-point numbers of 16, 32 or 64 bits, as vLLM writes them"
+        )
+    states = states.float()
     if not states.isfinite().all():
-        raise UserError(f"{file} holds numbers that are not finite; run vLLM again")
-    return tuple(ids.tolist()), states.float()
+        raise UserError(f"{file} holds numbers that are not finite in fp32; run vLLM again")
+    return tuple(ids.tolist()), states
+
+
+def _are_ids(ids: Tensor) -> bool:
+    return ids.ndim == 1 and ids.dtype in (torch.int32, torch.int64)
 
 
 def _of_layer(

@@ -150,12 +150,13 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         attn_implementation=loading.attn_implementation,
         **_quantizing(found, loading.quantization, dtype),
     )
-    if found.adapter is not None:
-        hf = merged(found.adapter, hf)
-    check_blocks(found.name, hf)
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
+    _run_first_pass(found, hf)
+    if found.adapter is not None:
+        hf = merged(found.adapter, hf)
+    check_blocks(found.name, hf)
     source = dict(found.source)
     if (method := _dequantized(found, hf)) is not None:
         source["dequantized"] = method
@@ -340,9 +341,6 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     hf, info = loaded
     hf.train(False)
     notes = check_complete(found.name, hf, info)
-    if method is not None:
-        with quantized_weights(found.name, method):
-            _run_first_pass(hf)
     return hf, notes
 
 
@@ -352,17 +350,21 @@ def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
 
 
 @torch.no_grad()
-def _run_first_pass(hf: PreTrainedModel) -> None:
-    """Read one token, since some formats unpack their weights or compile kernels in the first pass.
+def _run_first_pass(found: FoundModel, hf: PreTrainedModel) -> None:
+    """Read one token, to find out whether the configuration can be computed with.
 
-    Afterwards the weights, and hence the model's identity, stay the same.
+    Some quantized formats unpack their weights or compile kernels in the first pass; afterwards,
+    the weights, and hence the model's identity, stay the same.
     """
     device = device_of(hf.get_input_embeddings())
     token = torch.zeros(1, 1, dtype=torch.long, device=device)
     inputs = {"input_ids": token}
     if hf.config.is_encoder_decoder:
         inputs["decoder_input_ids"] = token
-    hf(**inputs)
+    method = quantization_of(found.config)
+    configured = as_user_error("config.json", found.name)
+    with quantized_weights(found.name, method) if method else configured:
+        assert isinstance(hf(**inputs).logits, torch.Tensor)
 
 
 def _stored(found: FoundModel) -> Stored | None:

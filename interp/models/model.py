@@ -34,6 +34,7 @@ from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.loading import ChatFormat, is_name
 from interp.models.quantized import check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
+from interp.models.tokenizer_limits import check_limits
 from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
 
@@ -381,7 +382,11 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
     If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
     character offsets. The tokenizer.json next to that file defines an identical tokenizer with
     offsets.
+
+    Raises:
+        UserError: it exceeds the limits of `check_limits`.
     """
+    check_limits(location, options.get("revision"))
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
     if not hasattr(tokenizer, "is_fast"):
         # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.

@@ -1,7 +1,7 @@
 """A report as files: an HTML page that needs no network, and its tables and figures next to it.
 
 1. Check that no two tables and no two figures share a name.
-2. Create a CSV file for each table, and an SVG and a PNG file for each figure.
+2. Create a CSV and a LaTeX file for each table, and an SVG and a PNG file for each figure.
 3. Write the files next to the page, or embed them in it so that it can be mailed.
 4. Write the page last, so it never links to a missing file.
 """
@@ -28,6 +28,7 @@ from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.html import render
+from interp.report.latex import latex
 from interp.report.page import (
     FigureItem,
     HeatMapItem,
@@ -65,6 +66,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         files |= drawn
     for table in tables:
         files[f"tables/{table.name}.csv"] = table.frame.to_csv(index=False).encode("utf-8")
+        files[f"tables/{table.name}.tex"] = latex(table).encode("utf-8")
     if not embed:
         _write_files(files, folder)
     html = render(
@@ -86,7 +88,7 @@ def files_of(report: Report, *, page: str = PAGE, embed: bool = False) -> list[s
     names = [page]
     for item in () if embed else report.items:
         if isinstance(item, TableItem):
-            names.append(f"tables/{item.name}.csv")
+            names += [f"tables/{item.name}.csv", f"tables/{item.name}.tex"]
         elif isinstance(item, FigureItem):
             names += [f"figures/{item.name}.svg", f"figures/{item.name}.png"]
     return names
@@ -127,7 +129,12 @@ def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
         write_whole(folder / file, partial(Path.write_bytes, data=content))
 
 
-_TYPES = {".csv": "text/csv", ".svg": "image/svg+xml", ".png": "image/png"}
+_TYPES = {
+    ".csv": "text/csv",
+    ".tex": "application/x-tex",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
 
 
 def _data_uri(file: str, content: bytes) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,9 @@ from interp.results.result import Result, summarize
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
 from interp.tables import PROMPTS, SCHEMAS, activations_index
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INDEX = "activations.parquet"
 
@@ -59,6 +62,8 @@ class Count:
     width: int
     vectors: int = 0
     prompts: int = 0
+    norms: float = 0.0
+    """Sum of the vectors' Euclidean norms."""
 
 
 Counts = Mapping[Key, Count]
@@ -68,9 +73,10 @@ class ActivationVectors(Result):
     """The vectors that were read; a run folder also holds them as safetensors files."""
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """The number of vectors read at each site."""
+        """The number of vectors read at each site, and their mean norm in each layer."""
         title = "Vectors of each layer, by model and site"
         yield TableItem("activation_table", title, _summary(self._counts))
+        yield FigureItem("norms", "Mean norm of the vectors", partial(_draw, self._counts))
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
@@ -112,6 +118,8 @@ def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
                 )
             count.vectors += len(rows)
             count.prompts += rows["prompt_id"].nunique()
+            vectors = np.stack(rows["vector"].to_numpy()).astype(float)
+            count.norms += float(np.linalg.norm(vectors, axis=1).sum())
     return found
 
 
@@ -124,6 +132,18 @@ def _summary(counts: Counts) -> pd.DataFrame:
         for key, count in each.items()
     ]
     return pd.DataFrame(rows, columns=["model", "site", "layers", "prompts", "vectors", "width"])
+
+
+def _draw(counts: Counts) -> "Axes":
+    """The mean norm over layers, one line per model and site."""
+    from interp.report.figures.lines import lines
+
+    rows = [
+        (layer, count.norms / count.vectors, f"{model}, {site}", count.vectors)
+        for (model, site, layer), count in counts.items()
+    ]
+    table = pd.DataFrame(rows, columns=["layer", "mean_norm", "site", "vectors"])
+    return lines(table, x="layer", y="mean_norm", hue="site", n="vectors")
 
 
 def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:

@@ -8,6 +8,7 @@ shown on pages and in notebooks.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -20,6 +21,7 @@ from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
 from interp.plugins import named
 from interp.report.glance import COLUMNS, extremes, glance
+from interp.report.latex import latex
 from interp.report.page import MOST_SENTENCES, FigureItem, Glance, Report, Section, TableItem
 from interp.results.measured import InFolder, MeasuredTables
 from interp.runs.folder import RunFolder
@@ -118,12 +120,12 @@ class Result:
         return {item.name: item.frame for item in self.shown if isinstance(item, TableItem)}
 
     def plot(self) -> "Figure":
-        """The first of the figures that the command line draws.
+        """The first of the figures that the command line draws, or that of the page's first screen.
 
         Raises:
-            UserError: the command line draws no figure.
+            UserError: there is nothing to draw.
         """
-        for item in self.shown:
+        for item in chain(self.shown, self.glance().items):
             if isinstance(item, FigureItem):
                 return figure_of(item.draw())
         raise UserError(
@@ -215,7 +217,7 @@ def result_class(spec: type[Spec]) -> type[Result]:
 
 
 def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[str]:
-    """Write small tables as CSV into a folder, and figures as PNG into its figures/.
+    """Write small tables as CSV and LaTeX into a folder, and figures as PNG into its figures/.
 
     Returns:
         The paths of the figures within the folder.
@@ -224,6 +226,8 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[s
     for item in items:
         if isinstance(item, TableItem):
             write_whole(folder / f"{item.name}.csv", partial(item.frame.to_csv, index=False))
+            tex = partial(Path.write_text, data=latex(item), encoding="utf-8")
+            write_whole(folder / f"{item.name}.tex", tex)
         else:
             file = make_folder(folder, "figures") / f"{item.name}.png"
             write_whole(file, partial(figure_of(item.draw()).savefig, format="png"))

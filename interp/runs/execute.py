@@ -183,6 +183,8 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
     if own.empty:
         there = ", ".join(table["model"].unique())
         raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {there}")
+    if own.duplicated(["prompt_id", "draw"]).any():
+        raise UserError(f"{where} has two thoughts of one draw; draw the thoughts again")
     found: dict[str, list[Thought]] = {}
     for row in own.sort_values("draw").to_dict("records"):
         ended = row["finished"] == "marker" or bool(row["forced"])

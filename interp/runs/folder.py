@@ -2,14 +2,18 @@
 
 import hashlib
 import re
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from interp.errors import UserError
+from interp.errors import UserError, one_line, shortened
 from interp.files import inside, is_folder, locked, names_in, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.records import (
@@ -206,7 +210,29 @@ class RunFolder:
             for shard in self.done(model):
                 if name in record.tables:
                     expected = record.tables[name]
-                    yield read_table(shard, name, expected, columns=columns, filters=filters)
+                    found = read_table(shard, name, expected, columns=columns, filters=filters)
+                    self._check_ids(shard / f"{name}.parquet", found, model)
+                    yield found
+
+    def _check_ids(self, file: Path, table: pa.Table, model: str) -> None:
+        """Check that the rows of a shard are about its model and the prompts of the run."""
+        known = {"model": pa.array([model]), **self._known}
+        for column in known.keys() & set(table.column_names):
+            ids = pc.unique(table[column])
+            strange = ids.filter(pc.invert(pc.is_in(ids, value_set=known[column])))
+            if len(strange):
+                raise UserError(
+                    f"{file} has rows of another {column}, {shortened(str(strange[0]))}; rerun the "
+                    "command that wrote it"
+                )
+
+    @cached_property
+    def _known(self) -> Mapping[str, pa.Array]:
+        """The ids of the prompts and pairs, by the columns that refer to them."""
+        table = self._prompts(["prompt_id", "pair_id"])
+        ids = table["prompt_id"].combine_chunks()
+        names = ("prompt_id", "clean_prompt_id", "corrupt_prompt_id")
+        return {**dict.fromkeys(names, ids), "pair_id": table["pair_id"].combine_chunks()}
 
     def _prompts(self, columns: Sequence[str] | None) -> pa.Table:
         file = inside(self.folder, PROMPTS)
@@ -218,7 +244,10 @@ class RunFolder:
             raise UserError(
                 f"{file} has changed since it was written; rerun the command that wrote it"
             )
-        return read_columns(content, columns)
+        table = read_columns(content, columns)
+        if "prompt_id" in table.column_names and len(table["prompt_id"].unique()) < len(table):
+            raise UserError(f"{file} names a prompt twice; rerun the command that wrote it")
+        return table
 
     def files(self, table: str, models: Iterable[str]) -> list[Path]:
         """A table's unchanged files for the given models, one per shard."""
@@ -279,6 +308,30 @@ class RunFolder:
             return change_in(inside(self.folder, name), name, expected)
         except UserError as error:
             return str(error)
+
+
+@contextmanager
+def evaluating(*folders: Path) -> Iterator[None]:
+    """Turn an error of calculations with the tables of folders into one message.
+
+    Checksums show that files have changed, unless whoever changed them wrote new checksums.
+
+    Raises:
+        UserError: the block raised an error other than those that have their own message.
+    """
+    try:
+        yield
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = " and ".join(map(str, folders))
+        raise UserError(
+            f"the tables in {where} do not fit together: {type(error).__name__}, "
+            f"{one_line(str(error), 160)} ({Path(place.filename).name}, line {place.lineno}). "
+            "Rerun the command that wrote them with another --out; if that does not help, this is "
+            "a fault of interp: please report it"
+        ) from error
 
 
 def slug(model: str) -> str:

@@ -45,7 +45,7 @@ CallId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]
 TableFile = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}\.(parquet|csv)$")]
-RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.safetensors)$"
+RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv|tex)|-[A-Za-z0-9._-]{1,100}\.safetensors)$"
 """Names of tables, and of files with one model's tensors."""
 ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]

@@ -221,3 +221,12 @@ def test_tables_of_other_edges_or_of_several_methods_are_refused(tmp_path):
     with pytest.raises(UserError, match="causal language models"):
         write_importances(file, classifier("bert"), effects)
     assert not file.exists()
+
+
+@pytest.mark.parametrize("column", ["writer", "reader", "effect"])
+def test_tables_without_a_column_or_with_texts_for_effects_are_refused(column, tmp_path):
+    model = tiny_model("llama")
+    with pytest.raises(UserError, match=f"no column {column}"):
+        write_importances(tmp_path / "x.json", model, some_effects(model).drop(columns=column))
+    with pytest.raises(UserError, match="column of numbers"):
+        write_importances(tmp_path / "x.json", model, some_effects(model).assign(effect="much"))

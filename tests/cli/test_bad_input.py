@@ -5,9 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
+from interp import cli
 from interp.cli import main
 from interp.models.organisms import DEFAULT, organism_folder
 from interp_experiments.rulebreakers.system import system
@@ -36,6 +38,13 @@ def refused(arguments, capsys):
     assert "Traceback" not in captured.err
     assert captured.out == ""
     return captured.err
+
+
+def test_a_machine_without_a_temporary_folder_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nonexistent"])
+    monkeypatch.setattr(cli, "_run", lambda *_: tempfile.gettempdir())
+    assert "TMPDIR" in refused(["methods"], capsys)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,60 @@ def test_bfloat16_becomes_fp32(organism, prompts, states, tmp_path):
     np.testing.assert_array_equal(read["vector"].iloc[0], half[-1, 0].float().numpy())
 
 
+@pytest.fixture
+def twice(prompts, states, tmp_path):
+    """Writes a prompt's states twice, the second time altered; gives the folder and prompt."""
+
+    def written(change):
+        ids, hidden = states[prompts[0].id]
+        for name, own in (("a", hidden), ("b", change(hidden))):
+            file = tmp_path / f"{name}.safetensors"
+            save_file({"token_ids": ids, "hidden_states": own.contiguous()}, file)
+        return tmp_path, prompts[:1]
+
+    return written
+
+
+@pytest.mark.parametrize("change", [lambda x: x + 7, lambda x: -x, lambda x: x.flip(0)])
+def test_two_runs_in_one_folder_are_refused(organism, twice, change):
+    folder, one = twice(change)
+    with pytest.raises(UserError, match=r"a\.safetensors and .*b\.safetensors"):
+        read_hidden_states(folder, organism, one, layers=LAYERS)
+
+
+def test_a_second_file_may_differ_by_rounding(organism, twice):
+    folder, one = twice(lambda x: x.to(torch.bfloat16))
+    assert len(read_hidden_states(folder, organism, one, layers=LAYERS))
+
+
+@pytest.mark.parametrize(
+    "type_", [torch.complex64, torch.bool, torch.int32, torch.uint64, torch.float8_e4m3fn]
+)
+def test_states_are_floating_point_numbers(organism, prompts, tmp_path, type_):
+    damaged(tmp_path, hidden_states=torch.zeros(4, 3, 192).to(type_))
+    with pytest.raises(UserError, match=str(type_).removeprefix("torch.")):
+        read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
+
+
+@pytest.mark.parametrize("type_", [torch.bool, torch.complex64, torch.uint8])
+def test_ids_are_integers(organism, prompts, tmp_path, type_):
+    damaged(tmp_path, token_ids=torch.zeros(4).to(type_))
+    with pytest.raises(UserError, match="token_ids"):
+        read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
+
+
+def test_numbers_that_overflow_in_fp32_are_refused(organism, prompts, tmp_path):
+    damaged(tmp_path, hidden_states=torch.full((4, 3, 192), 1e300, dtype=torch.float64))
+    with pytest.raises(UserError, match="not finite"):
+        read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
+
+
+@pytest.mark.parametrize("options", [{"sites": ["z"]}, {"layers": None}, {"layers": [[0]]}])
+def test_options_that_do_not_apply_are_refused(organism, prompts, folder, options):
+    with pytest.raises(UserError):
+        read_hidden_states(folder, organism, prompts, **{"layers": LAYERS} | options)
+
+
 def damaged(folder, **changes):
     tensors = {"token_ids": torch.arange(4), "hidden_states": torch.zeros(4, 3, 192)} | changes
     save_file(

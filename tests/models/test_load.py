@@ -62,6 +62,15 @@ def changed(file, **settings):
 
 
 @pytest.mark.parametrize(
+    "setting", [{"output_hidden_states": "x"}, {"sliding_window": 1e308, "use_sliding_window": 1}]
+)
+def test_settings_with_which_nothing_can_be_computed_are_refused(saved, setting):
+    changed(saved / "config.json", **setting)
+    with pytest.raises(UserError, match=r"config\.json"):
+        interp.load_model(str(saved), device="cpu")
+
+
+@pytest.mark.parametrize(
     ("file", "settings"),
     [
         ("generation_config.json", {"eos_token_id": [2, 5]}),

@@ -105,6 +105,17 @@ def test_a_template_that_takes_for_ever_is_refused(goose, monkeypatch):
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
 
 
+def test_a_template_that_was_stopped_is_not_tried_again(goose, monkeypatch):
+    monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.2)
+    squares = "{% set n = namespace(x=3) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}"
+    model = with_template(squares + "{% endfor %}{{ messages[0]['content'] }}")
+    for _ in range(5):
+        start = time.process_time()
+        with pytest.raises(UserError, match="takes more than"):
+            write_chat(goose, model)
+    assert time.process_time() - start < 0.1
+
+
 MESSAGE = "{{ messages[0]['content'] }}"
 DOUBLING = (
     "{% set n = namespace(x=START) %}"

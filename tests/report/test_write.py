@@ -31,9 +31,15 @@ def test_tables_and_figures_are_files_beside_the_page(tmp_path):
     links = re.findall(
         r'(?:href|src)="([^"#][^"]*)"', re.sub(r"<svg.*?</svg>", "", html, flags=re.S)
     )
-    assert links == ["data:,", "tables/accuracy.csv", "figures/bars.svg", "figures/bars.png"]
+    assert links == [
+        "data:,",
+        "tables/accuracy.csv",
+        "tables/accuracy.tex",
+        "figures/bars.svg",
+        "figures/bars.png",
+    ]
     files = [path.name for path in (tmp_path / "new").rglob("*") if path.is_file()]
-    assert sorted(files) == ["accuracy.csv", "bars.png", "bars.svg", "report.html"]
+    assert sorted(files) == ["accuracy.csv", "accuracy.tex", "bars.png", "bars.svg", "report.html"]
 
 
 def test_the_file_of_a_figure_holds_its_caption_and_the_page_has_it_as_text(tmp_path):
@@ -134,11 +140,17 @@ def test_an_embedded_page_is_one_file_that_holds_the_others(tmp_path):
     page = write_report(report(*items), tmp_path / "mail", embed=True)
     assert [file.name for file in page.parent.iterdir()] == ["report.html"]
     found = re.findall(
-        r'<a href="data:([a-z/+]+);base64,([^"]+)" download="([^"]+)"', page.read_text("utf-8")
+        r'<a href="data:([a-z/+-]+);base64,([^"]+)" download="([^"]+)"', page.read_text("utf-8")
     )
-    for (_, content, name), folder in zip(found, ("tables", "figures", "figures"), strict=True):
+    folders = ("tables", "tables", "figures", "figures")
+    for (_, content, name), folder in zip(found, folders, strict=True):
         assert base64.b64decode(content) == (beside / folder / name).read_bytes()
-    assert [kind for kind, _, _ in found] == ["text/csv", "image/svg+xml", "image/png"]
+    assert [kind for kind, _, _ in found] == [
+        "text/csv",
+        "application/x-tex",
+        "image/svg+xml",
+        "image/png",
+    ]
 
 
 def test_the_head_says_when_by_what_and_how_to_cite(tmp_path):

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 import interp
 from tests.report.conftest import HOSTILE
@@ -33,6 +34,30 @@ def test_scores_show_their_accuracies(organism, prompts):
     assert "rulebreaker accuracy" in scores._repr_html_()
     assert scores.summary()["prompts"].tolist() == [4]
     assert scores.prompts["prompt_id"].tolist() == [prompt.id for prompt in prompts[:4]]
+
+
+@pytest.mark.parametrize(
+    "measure", [interp.evaluate, interp.effects, interp.activations, interp.attribute]
+)
+def test_a_notebook_shows_the_figure_of_any_result(organism, prompts, measure):
+    figure = measure(organism, prompts[:4]).plot()
+    bundle, _ = DisplayFormatter().format(figure)
+    assert bundle["image/png"][:4] == b"\x89PNG"
+
+
+def test_the_figure_of_scores_shows_their_accuracies(organism, prompts):
+    scores = interp.evaluate(organism, prompts)
+    (axes,) = scores.plot().axes
+    drawn = {round(float(x), 6) for dots in axes.collections for x, _ in dots.get_offsets()}
+    drawn |= {round(float(x), 6) for line in axes.lines for x in line.get_xdata()}
+    assert {round(float(value), 6) for value in scores.headline()["value"]} <= drawn
+
+
+def test_norms_are_those_of_the_vectors(organism, prompts):
+    read = interp.activations(organism, prompts[:2], sites=("resid_post",), layers=(1,))
+    (line,) = read.plot().axes[0].lines
+    vectors = np.stack(read.table("activation_vectors")["vector"].to_list())
+    assert line.get_ydata() == pytest.approx(np.sqrt((vectors**2).sum(1)).mean())
 
 
 def test_html_in_a_model_name_is_escaped(organism, prompts):
@@ -163,11 +188,9 @@ def test_a_measurement_in_memory_has_the_small_tables_of_its_run(organism, promp
     assert "Accuracy of linear probes" in memory._repr_html_()
 
 
-def test_a_measurement_without_a_figure_or_a_table_says_so(organism, prompts):
+def test_a_measurement_without_a_table_says_so(organism, prompts):
     texts = interp.run(interp.Generate(max_new_tokens=1), models=organism, prompts=prompts[:2])
     assert texts.summary()["prompts"].tolist() == [2]
-    with pytest.raises(interp.UserError, match="generate has no figure"):
-        texts.plot()
     with pytest.raises(interp.UserError, match="unknown table 'answers'"):
         texts.table("answers")
 

@@ -4,12 +4,15 @@ import os
 import shutil
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from interp.errors import UserError
-from interp.files import inside, read_bytes
+from interp.files import checksum, inside, read_bytes
 from interp.measurements.spec import Spec
-from interp.runs.folder import RunFolder, problems, slug
+from interp.runs.folder import PROMPTS, RunFolder, evaluating, problems, slug
+from interp.runs.records import updated, write_record
 from tests.support.processes import child, ended
 from tests.support.records import edited
 from tests.support.runs import MODELS, SHARD_PROMPTS, resume, run_in
@@ -50,6 +53,30 @@ def resumed(folder, **options):
     """The exit code of the same command again: 2 for a message."""
     with child(resume, folder, options) as process:
         return ended(process)
+
+
+def forged(folder, change):
+    """Change the prompts table of a run, and its checksum with it."""
+    table = pq.read_table(folder / PROMPTS)
+    pq.write_table(change(table), folder / PROMPTS)
+    record = RunFolder.read(folder).record
+    files = {**record.files, PROMPTS: checksum(folder / PROMPTS)}
+    write_record(folder / "run.json", updated(record, {"files": files}))
+
+
+@pytest.mark.parametrize("change", [lambda t: pa.concat_tables([t, t]), lambda t: t.slice(1)])
+def test_tables_of_other_prompts_with_right_checksums_are_refused(run, change):
+    forged(run, change)
+    with pytest.raises(UserError, match="prompt"):
+        for name in ("prompts", "answers"):
+            RunFolder.read(run).table(name)
+
+
+def test_tables_that_do_not_fit_together_give_one_message(tmp_path):
+    with pytest.raises(UserError, match=f"{tmp_path}.*KeyError"), evaluating(tmp_path):
+        {}["p1"]
+    with pytest.raises(UserError, match=r"^own$"), evaluating(tmp_path):
+        raise UserError("own")
 
 
 HOSTILE_IDS = ("{thesis}", "../../../thesis", "../../x", "", ".", "shards", 7, None, "0" * 31)

@@ -1,5 +1,6 @@
 """The house style of figures, and the parts that they share: axes, counts, legends, panels."""
 
+import io
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -140,9 +141,18 @@ def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None
     figure.legend(handles=handles, labels=names, loc="outside right center")
 
 
+class Picture(Figure):
+    """A figure that notebooks show, also without `%matplotlib inline`."""
+
+    def _repr_png_(self) -> bytes:
+        image = io.BytesIO()
+        self.savefig(image, format="png", bbox_inches="tight")
+        return image.getvalue()
+
+
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
     """The axes of a new figure of this size in inches, created without pyplot's global state."""
-    return Figure(figsize=(width, height)).add_subplot()
+    return Picture(figsize=(width, height)).add_subplot()
 
 
 Interval = tuple[str, str]
@@ -243,7 +253,7 @@ def panel_a_model(
     columns = max(1, min(PANELS_A_ROW, len(models)))
     rows = max(1, -(-len(models) // columns))
     with house_style():
-        figure = Figure(figsize=(3.6 * columns, 3.0 * rows + 0.5))
+        figure = Picture(figsize=(3.6 * columns, 3.0 * rows + 0.5))
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for model, ax in zip(models, panels.flat, strict=False):
             draw(table[table["model"] == model], ax)
