@@ -16,10 +16,11 @@ from interp.choices import OWN_PAIRS
 from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
+from interp.lookalikes import is_blank
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
-from interp.prompts.own.table import Source, described, rows_of, texts_of
+from interp.prompts.own.table import Source, described, table_of, text_of
 from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
@@ -66,7 +67,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and question
     (the page "Your own pairs" lists their names). Segments are written one per line in the order of
-    the columns; empty cells are skipped. Columns whose names begin with `factor_` are factors, one
+    the columns. Every cell needs text. Columns whose names begin with `factor_` are factors, one
     column each in the tables; any other column is rejected, so no column becomes text by accident.
 
     Args:
@@ -147,18 +148,18 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
     phrasings = (templates,) if isinstance(templates, str) else templates
     if not isinstance(phrasings, Sequence) or not all(isinstance(one, str) for one in phrasings):
         raise UserError(f"templates is {described_value(templates)}; expected texts")
-    rows = rows_of(source, REQUIRED)
-    layout = Layout.of(list(rows[0].cells), phrasings)
+    table = table_of(source, REQUIRED)
+    layout = Layout.of(table.columns, phrasings)
     made: list[tuple[str, Prompt]] = []
     found: list[Fault] = []
     faulty: set[str] = set()
-    for where, cells in rows:
-        texts = texts_of(cells)
+    for row in table.rows:
         try:
-            made += [(where, prompt) for prompt in layout.prompts(texts)]
+            made += [(row.where, prompt) for prompt in layout.prompts(table.texts(row))]
         except UserError as error:
-            found.append((where, str(error)))
-            faulty.add(texts.get(PAIR, "").strip())
+            found.append((row.where, str(error)))
+            pair = text_of(row.cells.get(PAIR)).strip()
+            faulty.add("" if is_blank(pair) else pair)
     found += [*_unmarked(made), *_group_faults(made, faulty)]
     return [prompt for _, prompt in made], list(_listed(found))
 
