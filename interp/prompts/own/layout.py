@@ -275,10 +275,10 @@ def _answer(options: str, gold: str) -> Choice:
         found.append(AnswerOption(forms[0], forms))
     correct = [option.name for option in found if gold in option.forms]
     if len(correct) != 1:
-        forms = [form for option in found for form in option.forms]
+        known = [form for option in found for form in option.forms]
         expected = f"expected one of {', '.join(option.name for option in found)}"
         raise UserError(
-            f"gold is {shortened(repr(gold), 60)}; {lookalike(gold, forms) or expected}"
+            f"gold is {shortened(repr(gold), 60)}; {lookalike(gold, known) or expected}"
         )
     names = tuple(option.name for option in found)
     contrast = (names[0], names[1]) if len(names) == 2 else None

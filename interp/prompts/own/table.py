@@ -88,8 +88,10 @@ def table_of(source: Source, required: Sequence[str]) -> Table:
             f"the table is {kind_of(source)}; expected a file or a data frame, such as "
             "pandas.DataFrame(rows)"
         )
-    framed = isinstance(source, pd.DataFrame)
-    rows = _rows_of(source) if framed else read_rows(source, required, others=True)
+    if isinstance(source, pd.DataFrame):
+        rows = _rows_of(source)
+    else:
+        rows = read_rows(source, required, others=True)
     rows = [row for row in rows if not all(map(_is_empty, row.cells.values()))]
     if not rows:
         raise UserError("the table has no rows with text; expected at least one")
@@ -98,7 +100,7 @@ def table_of(source: Source, required: Sequence[str]) -> Table:
     columns = tuple(name for name in names if not _is_unused(name, rows))
     for name in columns:
         _check_readable("the name of a column", name)
-    return Table(columns, rows, framed)
+    return Table(columns, rows, isinstance(source, pd.DataFrame))
 
 
 def _rows_of(frame: pd.DataFrame) -> list[Row]:
@@ -131,13 +133,13 @@ def text_of(cell: object) -> str:
 
     pandas stores a column of integers as floats if any of its cells is empty.
     """
-    if pd.api.types.is_scalar(cell) and pd.isna(cell):
+    value = _plain(cell)
+    if value is None:
         return ""
-    cell = _plain(cell)
-    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def _plain(cell: object) -> object:
+def _plain(cell: Any) -> object:
     """A cell as Python's own type; None for a missing value."""
     if pd.api.types.is_scalar(cell) and pd.isna(cell):
         return None
