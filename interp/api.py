@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 import pandas as pd
 
 from interp.errors import UserError, described, shortened, unknown
-from interp.jobs import Job, finish, finish_study
+from interp.jobs import Job, finish, finish_study, tell_repeats
 from interp.measurements.circuits import circuits_by
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
@@ -328,6 +328,7 @@ def measured(
     """
     _check_model(model)
     _check_prompts(prompts)
+    tell_repeats(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
     return _noted(kind(InMemory(spec, arranged, tables)))
@@ -337,6 +338,7 @@ def _in_memory(
     spec: Spec, job: Job, models: Sequence[Model | ModelChoice], prompts: Sequence[Prompt]
 ) -> Result:
     """The result over all models of a job, with one model in memory at a time."""
+    tell_repeats(prompts)
     parts = []
     for found in job.found_models(models).values():
         model = found if isinstance(found, Model) else load(found, job.loading, job.computing)

@@ -94,6 +94,7 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
     from interp.prompts.own.facts import FACTS, read_facts
     from interp.prompts.own.layout import PAIR
     from interp.prompts.own.pairs import faults, read_pairs
+    from interp.prompts.prompt_set import repeats
     from interp.statistics.clusters import small_sample
 
     if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
@@ -112,8 +113,12 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
     echo(f"-> segments: {', '.join(first.segments) or 'none, so only its answer can be measured'}")
     echo(f"-> options: {', '.join(option.name for option in first.answer.options)}")
     echo(f"-> factors: {', '.join(first.factors)}")
-    if note := small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR):
-        echo(f"-> {note}")
+    for note in (
+        small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR),
+        repeats(prompts, PAIR),
+    ):
+        if note:
+            echo(f"-> {note}")
 
 
 def _check_folder(folder: Path) -> None:

@@ -6,7 +6,7 @@ All faults are reported, with their lines, before anything is measured.
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -67,8 +67,9 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and question
     (the page "Your own pairs" lists their names). Segments are written one per line in the order of
-    the columns. Every cell needs text. Columns whose names begin with `factor_` are factors, one
-    column each in the tables; any other column is rejected, so no column becomes text by accident.
+    the columns. Every cell needs text, and pairs with the same texts count as one. Columns whose
+    names begin with `factor_` are factors, one column each in the tables; any other column is
+    rejected, so no column becomes text by accident.
 
     Args:
         source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
@@ -84,7 +85,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
     if found:
         raise UserError(found[0])
-    return _as_set(prompts, source)
+    return _as_set(_copies_as_one(prompts), source)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
@@ -227,6 +228,22 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
         yield made[0][0], f"the only side is {min(counts)}; expected two or more"
 
 
+def _copies_as_one(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The prompts, with the same factor `pair` in pairs that have the same texts.
+
+    The factor is the unit of tests, in which a copy is no further observation.
+    """
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for prompt in prompts:
+        texts[prompt.factors[PAIR]].add(" ".join(prompt.text.split()))
+    firsts: dict[frozenset[str], str] = {}
+    unit = {pair: firsts.setdefault(frozenset(own), pair) for pair, own in texts.items()}
+    return [
+        replace(prompt, factors={**prompt.factors, PAIR: unit[prompt.factors[PAIR]]})
+        for prompt in prompts
+    ]
+
+
 def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
     names = set(prompts[0].segments)
     found = PromptSet(
@@ -238,7 +255,7 @@ def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
         description={"data": described(source)},
         ratio=PREMISES if set(PREMISES) <= names else None,
         unit=(PAIR,),
-        donors=_Donors(prompts) if len({prompt.pair_id for prompt in prompts}) > 1 else None,
+        donors=_Donors(prompts) if len({prompt.factors[PAIR] for prompt in prompts}) > 1 else None,
     )
     found.check()
     return found
@@ -272,7 +289,7 @@ class _Donors:
 
 def _alike(own: Prompt, other: Prompt) -> bool:
     return (
-        own.pair_id != other.pair_id
+        own.factors[PAIR] != other.factors[PAIR]
         and own.side == other.side
         and own.segments.keys() == other.segments.keys()
         and own.factors.get(PHRASING) == other.factors.get(PHRASING)

@@ -1,5 +1,6 @@
 """Files and data frames are held to the same rules, cell by cell."""
 
+import dataclasses
 import io
 import json
 
@@ -8,8 +9,10 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
+from interp.jobs import tell_repeats
 from interp.prompts.own.facts import read_facts
 from interp.prompts.own.pairs import EXAMPLE, faults, read_pairs
+from interp.prompts.prompt_set import repeats
 
 TEXTED = pd.DataFrame(
     {
@@ -208,3 +211,46 @@ def test_many_columns_take_no_quadratic_time(tmp_path):
     lines = [",".join([*TEXTED, *names]), *(",".join([*row, *cells]) for row in TEXTED.to_numpy())]
     (tmp_path / "a.csv").write_text("\n".join(lines))
     assert len(read_pairs(tmp_path / "a.csv")[0].factors) == 20_002
+
+
+def copied(times):
+    """The example, several times with other ids."""
+    return pd.concat(EXAMPLE.assign(pair=EXAMPLE["pair"] + 10 * n) for n in range(times))
+
+
+def test_copies_under_other_ids_are_one_unit():
+    prompts = read_pairs(copied(5))
+    assert len({prompt.pair_id for prompt in prompts}) == 20
+    assert {prompt.factors["pair"] for prompt in prompts} == {"1", "2", "3", "4"}
+    assert not any(
+        donor.segments["premise1"] == prompts[0].segment_text("premise1")
+        for donor in prompts.donors(0)
+    )
+    assert repeats(prompts, "pair").startswith("8 texts")
+
+
+def test_a_copy_with_other_spaces_sides_and_phrasings_is_a_copy():
+    other = EXAMPLE.assign(
+        pair=EXAMPLE["pair"] + 10,
+        side=EXAMPLE["side"].map({"follows": "does_not", "does_not": "follows"}),
+        premise1=EXAMPLE["premise1"].str.replace(" ", "  ") + "\n",
+    )
+    templates = ["{premise2} {premise1} {question}", "{question} {premise1} {premise2}"]
+    prompts = read_pairs(pd.concat([EXAMPLE, other]), templates=templates)
+    assert len(prompts) == 32
+    assert {prompt.factors["pair"] for prompt in prompts} == {"1", "2", "3", "4"}
+
+
+def test_pairs_that_share_one_of_two_texts_stay_apart_and_are_named():
+    table = EXAMPLE[EXAMPLE["pair"] == 1]
+    other = table.assign(pair=2, premise2=[table["premise2"].iloc[0], "Pip is a carp."])
+    prompts = read_pairs(pd.concat([table, other]))
+    assert [prompt.factors["pair"] for prompt in prompts] == ["1", "1", "2", "2"]
+    assert "1 text" in repeats(prompts, "pair")
+    assert repeats(prompts[:2], "pair") == repeats(read_pairs(EXAMPLE), "pair") == ""
+
+
+def test_prompts_of_one_s_own_with_equal_texts_are_named(capsys):
+    one = list(read_pairs(EXAMPLE))
+    tell_repeats([*one, *(dataclasses.replace(p, id=f"{p.id}b", pair_id="b") for p in one[:2])])
+    assert "2 texts" in capsys.readouterr().err
