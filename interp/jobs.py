@@ -116,7 +116,10 @@ class Job(Options):
         self._check(execution)
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
-            echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+            echo(
+                f"{len(stage.prompts):,} prompts of {stage.prompts.system}{drawn_pairs(stage.prompts)}, "
+                f"results in {folder}"
+            )
         # The other stages of a study may need only a few prompts, such as examples to show.
         if note := _small_sample(next(iter(plan.stages.values())).prompts):
             echo(note)
@@ -227,6 +230,20 @@ def _small_sample(prompts: PromptSet) -> str:
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
     return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")
+
+
+_NAMED = 10
+"""Number of drawn pairs that are named."""
+
+
+def drawn_pairs(prompts: PromptSet) -> str:
+    """Which of the user's own pairs are measured, if a limit has drawn some of them."""
+    seed = prompts.description.get("spread_seed")
+    if prompts.system != OWN_PAIRS or seed is None:
+        return ""
+    pairs = list(dict.fromkeys(prompt.pair_id for prompt in prompts))
+    listed = ", ".join(shortened(pair, 30) for pair in pairs[:_NAMED])
+    return f" (pairs drawn at random by seed {seed}: {listed}{', ...' * (len(pairs) > _NAMED)})"
 
 
 def tell_repeats(prompts: Sequence[Prompt]) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import interp
 from interp.errors import UserError
+from interp.jobs import drawn_pairs
 from interp.prompts.mixing import with_donors
 from interp.prompts.own.layout import unmarked
 from interp.prompts.own.pairs import EXAMPLE, faults, read_pairs
@@ -370,3 +371,11 @@ def test_faults_end_a_command_with_code_2(tmp_path, capsys):
         assert "line 2 and 7 other rows: gold is 'Perhaps'; expected one of Yes, No" in told
         assert "Traceback" not in told
     assert interp.read_pairs is read_pairs
+
+
+def test_the_pairs_that_a_limit_has_drawn_are_named():
+    prompts = read_pairs(EXAMPLE)
+    drawn = prompts.spread(2, seed=7)
+    pairs = list(dict.fromkeys(prompt.pair_id for prompt in drawn))
+    assert f"seed 7: {', '.join(pairs)})" in drawn_pairs(drawn)
+    assert drawn_pairs(prompts) == ""
