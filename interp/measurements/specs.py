@@ -517,9 +517,7 @@ class Circuits(OfPairs, Spec):
     def first(self) -> Edges:
         """The measurement of edges to run first if no finished run is given."""
         methods = self.methods or ("integrated",)
-        return Edges(
-            methods=methods, sides=self.sides, clean=self.clean, policy=self.policy
-        )
+        return Edges(methods=methods, sides=self.sides, clean=self.clean, policy=self.policy)
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the absolute path and a checksum of the edges."""

@@ -372,9 +372,7 @@ def _check_apart(prompt: TokenizedPrompt, spans: Mapping[str, Span], name: str) 
     """
     own = prompt.prompt
     said = own.thought or _NOTHING
-    placed = _placed(
-        prompt.chat, {**own.segments, **own.roles}, {**said.segments, **said.roles}
-    )
+    placed = _placed(prompt.chat, {**own.segments, **own.roles}, {**said.segments, **said.roles})
     (start, end), (first, last) = spans[name], placed[name]
     for other in spans:
         shares = spans[other][0] < end and start < spans[other][1]
