@@ -1,12 +1,13 @@
 """Functions for notebooks: they measure prompts and return tables, in memory or in a folder."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
 from interp.errors import UserError, described, shortened, unknown
-from interp.jobs import Job, finish, finish_study
+from interp.jobs import Job, finish, finish_study, tell_repeats
 from interp.measurements.circuits import circuits_by
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec, find_spec
@@ -328,6 +329,7 @@ def measured(
     """
     _check_model(model)
     _check_prompts(prompts)
+    tell_repeats(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
     return _noted(kind(InMemory(spec, arranged, tables)))
@@ -337,6 +339,7 @@ def _in_memory(
     spec: Spec, job: Job, models: Sequence[Model | ModelChoice], prompts: Sequence[Prompt]
 ) -> Result:
     """The result over all models of a job, with one model in memory at a time."""
+    tell_repeats(prompts)
     parts = []
     for found in job.found_models(models).values():
         model = found if isinstance(found, Model) else load(found, job.loading, job.computing)
@@ -413,20 +416,36 @@ def _check_prompts(prompts: object) -> None:
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
             f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
-            "interp.load_prompts"
+            f"interp.load_prompts{_way_to_prompts(prompts)}"
         )
     if not prompts:
         raise UserError("there are no prompts; expected at least one")
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
         if not isinstance(prompt, Prompt):
-            raise UserError(f"prompts[{place}] is {described(prompt)}; expected a Prompt")
+            raise UserError(
+                f"prompts[{place}] is {described(prompt)}; expected a Prompt"
+                f"{_way_to_prompts(prompts)}"
+            )
         if prompt.id in ids:
             raise UserError(
                 f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
                 "give each prompt a unique id"
             )
         ids.add(prompt.id)
+
+
+def _way_to_prompts(given: object) -> str:
+    """How to make prompts of a value that is none, or a list of none."""
+    if isinstance(given, Sequence) and not isinstance(given, str) and isinstance(given[0], Mapping):
+        return "; interp.read_pairs(pandas.DataFrame(rows)) makes prompts of rows"
+    if isinstance(given, pd.DataFrame | str | Path):
+        return "; interp.read_pairs(table) makes prompts of a data frame or a file"
+    if isinstance(given, Prompt):
+        return "; put a single prompt into a list: [prompt]"
+    if isinstance(given, Iterable) and not isinstance(given, Sequence | Mapping):
+        return "; list(prompts) makes a list of other collections"
+    return ""
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:

@@ -2,8 +2,9 @@
 
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,9 +26,29 @@ from interp.models.sites import layer_count, locate, recorded
 from interp.prompts.answers import Label
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import check_finite, reader_of
-from interp.reading.tokens import TokenizedPrompt, pad
+from interp.reading.thoughts import marks_of
+from interp.reading.tokens import TokenizedPrompt, pad, token_roles, token_segments, tokenize
 from interp.runs.records import peak_memory, versions
 from interp.scoring.answer_tokens import AnswerTokenizer
+
+
+def refusals(model: Model, prompts: Iterable[Prompt]) -> Iterator[str]:
+    """The reason why a model will not be measured on a prompt, for each such prompt.
+
+    Without a pass of the model: its chat template, context and tokens, the first tokens of the
+    options, and segments that have no tokens of their own.
+    """
+    answer_tokens = AnswerTokenizer(model)
+    empty = marks_of(model).thought("") if model.chat.thinks else None
+    for prompt in prompts:
+        try:
+            (read,) = tokenize(model, [replace(prompt, thought=empty)])
+            if prompt.answer.scored_by_next_token:
+                answer_tokens(read)
+            token_roles(read)
+            token_segments(read)
+        except UserError as error:
+            yield str(error)
 
 
 class Finding(NamedTuple):

@@ -43,8 +43,9 @@ def shortened(text: str, most: int = QUOTED) -> str:
 
 
 def described(value: object, most: int = QUOTED) -> str:
-    """A value and its type, for a message about a wrong value."""
-    return f"{shortened(repr(value), most)}, {kind_of(value)}"
+    """A value and its type, for a message about a wrong value; a table's type alone."""
+    shown = repr(value)
+    return kind_of(value) if "\n" in shown else f"{shortened(shown, most)}, {kind_of(value)}"
 
 
 def kind_of(value: object) -> str:

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from interp.analysis.accuracy import notes_without_answer
+from interp.choices import OWN_PAIRS
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, is_plain
@@ -36,9 +37,10 @@ from interp.models.names import ModelChoice, model_choice, names_of, short_name
 from interp.models.organisms import default_organism, organism_names
 from interp.models.weights import check_device
 from interp.options import FromText, Options
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet, repeats
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import FACT_SIDE, dependence_factor
+from interp.prompts.systems import FACT_SIDE, dependence_factor, installed_system
 from interp.results.result import Result, result_class, write_files
 from interp.runs.execute import Plan, execute
 from interp.runs.folder import RECORD as RUN
@@ -114,10 +116,14 @@ class Job(Options):
         self._check(execution)
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
-            echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
+            echo(
+                f"{len(stage.prompts):,} prompts of {stage.prompts.system}{drawn_pairs(stage.prompts)}, "
+                f"results in {folder}"
+            )
         # The other stages of a study may need only a few prompts, such as examples to show.
         if note := _small_sample(next(iter(plan.stages.values())).prompts):
             echo(note)
+        tell_repeats(next(iter(plan.stages.values())).prompts)
         # Workers must use the same names, whatever a folder contains when they start.
         found = [model for model in plan.models.values() if not isinstance(model, Model)]
         named = tuple(ModelChoice(place=model.place, name=model.name) for model in found)
@@ -224,6 +230,28 @@ def _small_sample(prompts: PromptSet) -> str:
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
     return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")
+
+
+_NAMED = 10
+"""Number of drawn pairs that are named."""
+
+
+def drawn_pairs(prompts: PromptSet) -> str:
+    """Which of the user's own pairs are measured, if a limit has drawn some of them."""
+    seed = prompts.description.get("spread_seed")
+    if prompts.system != OWN_PAIRS or seed is None:
+        return ""
+    pairs = list(dict.fromkeys(prompt.pair_id for prompt in prompts))
+    listed = ", ".join(shortened(pair, 30) for pair in pairs[:_NAMED])
+    return f" (pairs drawn at random by seed {seed}: {listed}{', ...' * (len(pairs) > _NAMED)})"
+
+
+def tell_repeats(prompts: Sequence[Prompt]) -> None:
+    """Say which texts occur several times among the user's own prompts."""
+    found = PromptSet.of(prompts)
+    if found.system == OWN_PAIRS or installed_system(found.system) is None:
+        if note := repeats(found, dependence_factor(found.system)):
+            echo(note)
 
 
 def _choice_of(model: Model | ModelChoice) -> ModelChoice:

@@ -41,6 +41,8 @@ def lookalike(got: str, known: Iterable[str]) -> str:
 
 def as_seen(text: str) -> str:
     """A form that is equal for texts that look alike: without case, surplus or invisible space."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text[:_LONGEST].split()).casefold()
     letters = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_DRAWN_ALIKE)
     shown = ("" if is_blank(one) and not one.isspace() else one for one in letters)
     return " ".join("".join(shown).split()).casefold()

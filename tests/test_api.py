@@ -12,6 +12,7 @@ import interp
 from interp.measurements.spec import find_spec
 from interp.models.organisms import DEFAULT
 from interp.plugins import MEASUREMENTS, plugins
+from interp.prompts.own.pairs import EXAMPLE
 from interp_probes.api import probe_familiarity, probe_knowledge, probe_linear
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
@@ -216,3 +217,23 @@ def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
 def test_a_study_of_its_own_systems_takes_no_other(organism):
     with pytest.raises(interp.UserError, match="got the system 'robustlr'"):
         interp.run(interp.study("rulebreakers"), models=organism, system="robustlr")
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "way"),
+    [
+        (EXAMPLE, "a DataFrame", "interp.read_pairs(table)"),
+        (EXAMPLE["premise1"], "a Series", "list(prompts)"),
+        ("pairs.csv", "'pairs.csv', a str", "interp.read_pairs(table)"),
+        (EXAMPLE.to_dict("records"), "a dict", "pandas.DataFrame(rows)"),
+        (interp.read_pairs(EXAMPLE)[0], "a Prompt", "[prompt]"),
+        (iter(interp.read_pairs(EXAMPLE)), "a map", "list(prompts)"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_wrong_type_is_named_with_the_way_to_prompts(given, named, way):
+    with pytest.raises(interp.UserError) as refused:
+        interp.evaluate(interp.load_model(DEFAULT), given)
+    told = str(refused.value)
+    assert named in told and way in told
+    assert "\n" not in told and len(told) < 500

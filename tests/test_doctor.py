@@ -5,8 +5,12 @@ import copy
 import pytest
 from tokenizers import processors
 
+import interp
 from interp import doctor
-from interp.doctor import inputs, loaded, machine, numbers, size
+from interp.doctor import inputs, loaded, machine, numbers, refusals, size
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate
+from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
@@ -98,3 +102,22 @@ def test_a_model_is_described():
 )
 def test_sizes_are_written_in_binary_units(count, text):
     assert size(count) == text
+
+
+STATES = EXAMPLE.assign(options="New York|New Jersey").replace(
+    {"gold": {"Yes": "New York", "No": "New Jersey"}}
+)
+
+
+def test_what_a_model_will_refuse_is_what_evaluate_refuses():
+    model = tiny_model("llama")
+    for table in (EXAMPLE, STATES, EXAMPLE.assign(premise1="It rains. " * 400)):
+        prompts = interp.read_pairs(table)
+        measured = bind(Evaluate(), model).attempt(list(prompts))
+        assert sorted(refusals(model, prompts)) == sorted(measured.errors.values())
+
+
+def test_a_segment_without_a_token_of_its_own_is_refused_by_a_model():
+    pairs = EXAMPLE.assign(premise1="th", premise2="e").assign(question=EXAMPLE["premise2"])
+    prompts = interp.read_pairs(pairs, templates=["Is it {premise1}{premise2} {question}"])
+    assert len(list(refusals(tiny_model("llama"), prompts))) == 8

@@ -66,7 +66,13 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     runs = [answers_run(folder) for folder, _ in chosen]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
     if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
-        raise UserError(f"{models[0]} in {chosen[0][0]} is named twice; name two different models")
+        folder, name = chosen[0]
+        if name is None:
+            raise UserError(
+                f"{folder} holds a single model, {models[0]}; expected a folder with two models, "
+                "or two folders of runs on the same prompts"
+            )
+        raise UserError(f"{models[0]} in {folder} is named twice; name two different models")
     cluster = dependence_factor(runs[0].record.run.system) or "pair_id"
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)

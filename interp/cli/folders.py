@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from interp import texts
 from interp.cli.fields import Folder, OptionsCommand
 from interp.errors import UserError
+from interp.models.loading import Loading
+from interp.models.names import ModelChoice, model_choice
 from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
     from interp.runs.folder import Progress, RunFolder
     from interp.runs.records import FolderRecord
     from interp.studies.folder import StudyFolder
@@ -64,43 +67,56 @@ def _time_left(found: "Progress") -> str:
     return "" if math.isnan(found.seconds_left) else clock(found.seconds_left)
 
 
-class Validate(OptionsCommand):
+class Validate(Loading, OptionsCommand):
     """Check the files that a command wrote, or a table of your own pairs or facts."""
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "validate runs/all",
         "validate runs/study",
         "validate pairs.csv",
+        "validate pairs.csv --model org/model",
     )
 
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
     """folder that a command wrote as --out, or a file of pairs or facts"""
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
     """phrasings of the pairs, as given to other commands"""
+    models: Annotated[
+        tuple[ModelChoice, ...], FromText(model_choice, "[NAME=]MODEL"), Flag("model")
+    ] = ()
+    """models that will read the table: also list what each of them will refuse"""
 
     def _execute(self) -> None:
+        if self.model_fields_set & Loading.model_fields.keys() and not self.models:
+            raise UserError("got options for loading a model, but no model; name one with --model")
+        if self.models and not self.path.is_file():
+            raise UserError(
+                f"{self.path} is not a file; a model is checked on a table of pairs or facts"
+            )
         if self.path.is_file():
-            _check_own(self.path, self.template)
+            prompts = _check_own(self.path, self.template)
+            _check_with(self.models, self, prompts)
         elif self.path.exists():
             _check_folder(self.path)
         else:
             raise UserError(f"there is no file or folder {self.path}; check its name")
 
 
-def _check_own(file: Path, templates: Sequence[str]) -> None:
+def _check_own(file: Path, templates: Sequence[str]) -> "PromptSet":
     """Reject a faulty table, listing each fault with its line; otherwise show the first prompt."""
     from interp.console import counted, echo
     from interp.prompts.files import read_rows
     from interp.prompts.own.facts import FACTS, read_facts
     from interp.prompts.own.layout import PAIR
     from interp.prompts.own.pairs import faults, read_pairs
+    from interp.prompts.prompt_set import repeats
     from interp.statistics.clusters import small_sample
 
     if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
         facts = read_facts(file)
         echo(f"{file} has no faults: {counted(len(facts), 'fact')}; the first prompt:")
         echo(facts[0].text)
-        return
+        return facts
     if found := faults(file, templates=templates):
         listed = "\n  ".join(found)
         raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
@@ -111,9 +127,36 @@ def _check_own(file: Path, templates: Sequence[str]) -> None:
     echo(first.text)
     echo(f"-> segments: {', '.join(first.segments) or 'none, so only its answer can be measured'}")
     echo(f"-> options: {', '.join(option.name for option in first.answer.options)}")
-    echo(f"-> factors: {', '.join(first.factors)}")
-    if note := small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR):
-        echo(f"-> {note}")
+    echo(f"-> factors: {', '.join(name for name in first.factors if name != PAIR) or 'none'}")
+    for note in (
+        small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR),
+        repeats(prompts, PAIR),
+    ):
+        if note:
+            echo(f"-> {note}")
+    return prompts
+
+
+def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "PromptSet") -> None:
+    """Reject prompts that any of the models will refuse, before anything is measured."""
+    from interp.console import counted, echo
+    from interp.doctor import refusals
+    from interp.models.load import find_model, load_found
+    from interp.prompts.files import SHOWN
+
+    whole = counted(len(prompts), "prompt")
+    refused: list[str] = []
+    for chosen in models:
+        model = load_found(find_model(chosen.place, loading, named=chosen.name), loading)
+        if found := list(refusals(model, prompts)):
+            listed = "\n  ".join(dict.fromkeys(found[:SHOWN]))
+            refused.append(
+                f"{model.name} will refuse {len(found):,} of {whole}, the first:\n  {listed}"
+            )
+        else:
+            echo(f"{model.name} will refuse none of {whole}")
+    if refused:
+        raise UserError("\n".join(refused))
 
 
 def _check_folder(folder: Path) -> None:

@@ -21,7 +21,7 @@ from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt, pad
+from interp.reading.tokens import Batch, TokenizedPrompt, pad, token_roles
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
@@ -113,6 +113,8 @@ class _Patching:
             whole = is_long(model, max(len(base), len(source)))
             return PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
 
+        if spec.granularity != "all":
+            token_roles(source)  # raises an error if one of its segments has no tokens
         pair = aligned(source)
         with model.measuring():
             for check in self._checks:

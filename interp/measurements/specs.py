@@ -15,9 +15,9 @@ from interp.attribution.registry import (
     method_names,
 )
 from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, VectorSite
-from interp.errors import UserError, unknown
+from interp.errors import UserError, shortened, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
-from interp.options import FromText
+from interp.options import FromText, Options
 from interp.plugins import named
 from interp.prompts.prompt import DONORS
 from interp.prompts.thought import END, is_part
@@ -275,7 +275,23 @@ class Thoughts(Spec):
         return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
 
 
-class Patch(Spec):
+class OfPairs(Options):
+    """The option of measurements that patch one prompt of a pair into the other."""
+
+    sides: Annotated[tuple[str, ...] | None, FromText(texts.name, "SIDE")] = None
+    """two sides, the clean one first, if the groups have more than two (default: all sides)"""
+
+    @model_validator(mode="after")
+    def _check_sides(self) -> "OfPairs":
+        if self.sides is not None and (len(self.sides) != 2 or len(set(self.sides)) != 2):
+            raise UserError(
+                f"the sides are {shortened(', '.join(self.sides), 100) or 'none'}; expected two "
+                "different ones"
+            )
+        return self
+
+
+class Patch(OfPairs, Spec):
     """The effect of activations from the other prompt of a pair on the answer."""
 
     name: ClassVar[str] = "patch"
@@ -373,11 +389,11 @@ class Patch(Spec):
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
 
-        pairs = in_pairs(prompts, clean=self.clean)
+        pairs = in_pairs(prompts, clean=self.clean, sides=self.sides)
         return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
 
 
-class Edges(Spec):
+class Edges(OfPairs, Spec):
     """The effect of each edge between the components of a model on the answer."""
 
     name: ClassVar[str] = "edges"
@@ -443,10 +459,10 @@ class Edges(Spec):
         """
         from interp.patching.pairs import in_pairs
 
-        return cast("Prompts", in_pairs(prompts, clean=self.clean))
+        return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
 
 
-class Circuits(Spec):
+class Circuits(OfPairs, Spec):
     """The answers of a model that is restricted to the edges of a circuit."""
 
     name: ClassVar[str] = "circuits"
@@ -496,12 +512,12 @@ class Circuits(Spec):
         known = list(dict.fromkeys(name for prompt in prompts for name in prompt.factors))
         if self.split is not None and self.split not in known:
             raise UserError(unknown("factor", self.split, known))
-        return cast("Prompts", in_pairs(prompts, clean=self.clean))
+        return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
 
     def first(self) -> Edges:
         """The measurement of edges to run first if no finished run is given."""
         methods = self.methods or ("integrated",)
-        return Edges(methods=methods, clean=self.clean, policy=self.policy)
+        return Edges(methods=methods, sides=self.sides, clean=self.clean, policy=self.policy)
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the absolute path and a checksum of the edges."""

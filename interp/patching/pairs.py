@@ -12,19 +12,27 @@ from interp.prompts.prompt_set import PromptSet
 
 
 @overload
-def in_pairs(prompts: PromptSet, *, clean: str | None = None) -> PromptSet: ...
+def in_pairs(
+    prompts: PromptSet, *, clean: str | None = None, sides: Sequence[str] | None = None
+) -> PromptSet: ...
 
 
 @overload
-def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence[Prompt]: ...
+def in_pairs(
+    prompts: Sequence[Prompt], *, clean: str | None = None, sides: Sequence[str] | None = None
+) -> Sequence[Prompt]: ...
 
 
-def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence[Prompt]:
+def in_pairs(
+    prompts: Sequence[Prompt], *, clean: str | None = None, sides: Sequence[str] | None = None
+) -> Sequence[Prompt]:
     """The prompts, pair by pair, with each clean prompt before its corrupt counterpart.
 
     Args:
         prompts: both sides of each pair, in any order.
-        clean: the side whose prompts are clean; by default, the first prompt's side.
+        clean: the side whose prompts are clean; by default, the first of `sides`, or the first
+            prompt's side.
+        sides: the two sides to take from groups that have more; by default, all.
 
     Raises:
         UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are
@@ -32,17 +40,21 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
     """
     if not prompts:
         raise UserError("got no prompts; expected both sides of at least one pair")
+    known = list(dict.fromkeys(prompt.side for prompt in prompts))
+    chosen = known if sides is None else list(sides)
+    clean = chosen[0] if clean is None else clean
+    for side in (*chosen, clean):
+        if side not in known:
+            raise UserError(
+                f"no prompt belongs to the side {side!r}; the sides are {', '.join(known)}"
+            )
+    if clean not in chosen:
+        raise UserError(f"the clean side is {clean!r}; expected one of {', '.join(chosen)}")
     order: list[int] = []
     members: defaultdict[str, list[int]] = defaultdict(list)
     for index, prompt in enumerate(prompts):
-        members[prompt.pair_id].append(index)
-    sides = list(dict.fromkeys(prompt.side for prompt in prompts))
-    if clean is None:
-        clean = sides[0]
-    elif clean not in sides:
-        raise UserError(
-            f"no prompt belongs to the side {clean!r}; the sides are {', '.join(sides)}"
-        )
+        if prompt.side in chosen:
+            members[prompt.pair_id].append(index)
     for pair_id, indices in members.items():
         indices.sort(key=lambda index: prompts[index].side != clean)
         _check_pair(pair_id, [prompts[index] for index in indices], clean)
@@ -50,6 +62,7 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
     if isinstance(prompts, PromptSet):
         return replace(
             prompts,
+            sides=prompts.sides if sides is None else tuple(sides),
             numbers=[prompts.numbers[index] for index in order],
             description={**prompts.description, "clean": clean},
         )
@@ -59,9 +72,10 @@ def in_pairs(prompts: Sequence[Prompt], *, clean: str | None = None) -> Sequence
 def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:
     sides = [prompt.side for prompt in prompts]
     if len(prompts) != 2 or sides.count(clean) != 1:
+        more = f"; of more sides, name two: --sides {clean} OTHER, in Python sides=(..., ...)"
         raise UserError(
             f"pair {pair_id!r} has the prompts {', '.join(sides)}; patching requires one clean "
-            f"prompt ({clean}) and one corrupt counterpart"
+            f"prompt ({clean}) and one corrupt counterpart{more * (len(sides) > 2)}"
         )
     one, other = prompts
     if one.text == other.text:

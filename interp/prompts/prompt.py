@@ -148,6 +148,16 @@ class Prompt:
                     f"spans (start, end) within a text of {len(self.text)} characters",
                 )
 
+    def __repr__(self) -> str:
+        about = {
+            "side": self.side,
+            "gold": self.answer.gold,
+            "segments": ", ".join(self.segments),
+            "donors": str(len(self.donors) or ""),
+        }
+        given = "".join(f"; {name}: {shortened(what, 80)}" for name, what in about.items() if what)
+        return f"Prompt({shortened(self.id, 60)!r}, {shortened(self.text)!r}{given})"
+
     def _wrong(self, name: str, got: object, expected: str) -> UserError:
         return UserError(
             f"prompt {shortened(str(self.id), 60)!r}: {name} is {described(got)}; "

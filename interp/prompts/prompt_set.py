@@ -4,7 +4,7 @@ import hashlib
 import json
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -279,6 +279,33 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     for name, (start, end) in prompt.segments.items():
         row[f"{name}_start"], row[f"{name}_end"] = start, end
     return row
+
+
+def repeats(prompts: Iterable[Prompt], unit: str | None) -> str:
+    """A note, available before measuring, on texts that count several times; otherwise empty.
+
+    Args:
+        prompts: the prompts.
+        unit: the factor whose values are taken for independent; None for pairs.
+    """
+    units: defaultdict[str, set[str]] = defaultdict(set)
+    pairs: defaultdict[str, set[str]] = defaultdict(set)
+    for prompt in prompts:
+        text = " ".join(prompt.text.split())
+        units[text].add(prompt.factors.get(unit or "", prompt.pair_id))
+        pairs[text].add(prompt.pair_id)
+    notes: list[str] = []
+    if apart := sum(len(own) > 1 for own in units.values()):
+        notes.append(
+            f"{counted(apart, 'text')} of prompts occur in several units of tests "
+            f"({unit or 'pair_id'}), which count as independent"
+        )
+    if together := sum(len(own) > 1 == len(units[text]) for text, own in pairs.items()):
+        notes.append(
+            f"{counted(together, 'text')} of prompts occur in several pairs, which count as one "
+            "pair in tests and intervals"
+        )
+    return "; ".join(notes)
 
 
 def prompt_record(prompt: Prompt) -> str:

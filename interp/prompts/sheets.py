@@ -14,8 +14,6 @@ from interp.errors import UserError
 from interp.prompts.columns import Cells, Columns
 
 if TYPE_CHECKING:
-    from _csv import Reader
-
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -57,9 +55,8 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         mark = told[1] if told else usual if columns.unnamed else _separator(first, usual)
         if not told:
             stream.seek(0)
-        reader = csv.reader(stream, strict=True, delimiter=mark)
         hint = f'; put a cell with {_SEPARATORS.get(mark, repr(mark))} in "quotes"'
-        yield from _under_header(_lines(reader, int(told is not None)), columns, hint)
+        yield from _under_header(_lines(stream, mark, int(told is not None)), columns, hint)
 
 
 def _separator(header: str, usual: str) -> str:
@@ -68,7 +65,8 @@ def _separator(header: str, usual: str) -> str:
     return max((usual, *_SEPARATORS), key=plain.count)
 
 
-def _lines(reader: "Reader", before: int) -> Iterator[Line]:
+def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
+    reader = csv.reader(stream, strict=True, delimiter=mark)
     while True:
         place = f"line {before + reader.line_num + 1}"
         try:
@@ -110,7 +108,7 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             visible = (one for one in book.worksheets if one.sheet_state == "visible")
-            found = {one.title: start for one in visible if (start := _header_of(one))}
+            found = {one.title: top for one in visible if (top := _header_of(one))}
             if len(found) != 1:
                 raise ValueError(
                     f"{counted(len(found), 'sheet')} have cells"

@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from interp.choices import ALL, LAST, POOLED, RESERVED, TEMPLATE
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.cache import is_long
 from interp.models.chat_template import gap, write
@@ -312,7 +312,7 @@ def token_segments(prompt: TokenizedPrompt) -> list[str]:
     """The segment of each token; "template" outside all segments.
 
     Raises:
-        UserError: a segment has a reserved name.
+        UserError: a segment has a reserved name, or has no token of its own.
     """
     return _innermost(prompt, prompt.segments)
 
@@ -323,7 +323,7 @@ def token_roles(prompt: TokenizedPrompt) -> list[str]:
     The token at which the answer is read is "last" or, for a classifier, "pooled".
 
     Raises:
-        UserError: a segment or role has a reserved name.
+        UserError: a segment or role has a reserved name, or has no token of its own.
     """
     return with_answer(prompt, _innermost(prompt, {**prompt.segments, **prompt.roles}))
 
@@ -340,7 +340,7 @@ def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
     "all" means the whole prompt.
 
     Raises:
-        UserError: a segment or role has a reserved name.
+        UserError: a segment or role has a reserved name, or has no token of its own.
     """
     if name == ALL:
         return list(range(len(prompt)))
@@ -360,4 +360,26 @@ def _innermost(prompt: TokenizedPrompt, spans: Mapping[str, Span]) -> list[str]:
     for name in sorted(spans, key=lambda name: spans[name][0] - spans[name][1]):
         start, end = spans[name]
         labels[start:end] = [name] * (end - start)
+    for name in spans.keys() - set(labels):
+        _check_apart(prompt, spans, name)
     return labels
+
+
+def _check_apart(prompt: TokenizedPrompt, spans: Mapping[str, Span], name: str) -> None:
+    """Reject a segment all of whose tokens hold other segments' characters, so none is its own.
+
+    A segment that consists of others, such as a segment with a single role, is none the less whole.
+    """
+    own = prompt.prompt
+    said = own.thought or _NOTHING
+    placed = _placed(prompt.chat, {**own.segments, **own.roles}, {**said.segments, **said.roles})
+    (start, end), (first, last) = spans[name], placed[name]
+    for other in spans:
+        shares = spans[other][0] < end and start < spans[other][1]
+        if shares and (placed[other][1] <= first or last <= placed[other][0]):
+            token = prompt.chat.text[min(first, placed[other][0]) : max(last, placed[other][1])]
+            raise UserError(
+                f"{name} and {other} of prompt {own.id} share a token ({shortened(token, 60)!r}), "
+                f"and {name} has no other, so the two cannot be told apart; put white space "
+                "between them, or make them one segment"
+            )

@@ -95,7 +95,8 @@ def test_accuracies_are_weighted_as_everywhere(folders):
     [
         (["one", "other"], "the prompts differ"),
         (["both"], "--model is required to choose from the models of"),
-        (["one"], "is named twice"),
+        (["one"], f"a single model, {MODELS[0]}"),
+        (["both", "--model", MODELS[0], MODELS[0]], "is named twice"),
         (["both", "--model", MODELS[0]], "expected two models, or two folders"),
         (["both", "--model", *MODELS, "x/y"], "got more than two folders or models"),
         (["both", "one", "other"], "got more than two folders or models"),

@@ -20,3 +20,18 @@ def test_every_part_is_shown(tmp_path, capsys):
 def test_a_model_that_is_not_there_is_refused(capsys):
     assert main(["doctor", "--model", "organism/gemma2", "--data", "none.csv"]) == 2
     assert "no data at 'none.csv'" in capsys.readouterr().err
+
+
+def test_validate_says_what_each_model_will_refuse(tmp_path, capsys):
+    file = tmp_path / "pairs.csv"
+    EXAMPLE.to_csv(file, index=False)
+    models = ["--model", "organism/mistral", "b=organism/gemma2", "--device", "cpu"]
+    assert main(["validate", str(file), *models]) == 0
+    assert "b will refuse none of 8" in capsys.readouterr().err
+    gold = {"gold": {"Yes": "New York", "No": "New Jersey"}}
+    EXAMPLE.assign(options="New York|New Jersey").replace(gold).to_csv(file, index=False)
+    assert main(["validate", str(file), *models]) == 2
+    told = capsys.readouterr().err
+    assert re.findall("(\\S+) will refuse 8 of 8", told) == ["organism/mistral", "b"]
+    assert main(["validate", str(file), "--device", "cpu"]) == 2
+    assert main(["validate", str(tmp_path), *models]) == 2

@@ -1,11 +1,14 @@
 import dataclasses
 
+import pandas as pd
 import pytest
 
+import interp
 from interp.errors import UserError
 from interp.measurements.core import bind
-from interp.measurements.specs import Patch
+from interp.measurements.specs import Circuits, Edges, Patch
 from interp.patching.pairs import in_pairs, is_checked
+from interp.prompts.own.pairs import EXAMPLE
 from tests.support.answers import yes_no
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -78,3 +81,44 @@ def test_about_the_share_is_checked(share):
 def test_a_larger_share_checks_the_same_pairs_and_more():
     few, many = ({i for i in IDS[:2000] if is_checked(i, share)} for share in (0.2, 0.5))
     assert few < many
+
+
+def in_threes():
+    """Pairs with a third side."""
+    third = EXAMPLE[EXAMPLE["side"] == "follows"].assign(side="third", gold="No")
+    third["premise2"] = third["premise2"].str.replace(" is ", " is not ")
+    return interp.read_pairs(pd.concat([EXAMPLE, third]).sort_values("pair", kind="stable"))
+
+
+@pytest.mark.parametrize("spec", [Patch, Edges, Circuits])
+def test_two_of_three_sides_are_patched_the_first_named_is_clean(spec):
+    prompts = spec(sides=["third", "follows"]).arranged(in_threes())
+    assert [prompt.side for prompt in prompts] == ["third", "follows"] * 4
+    prompts.check()
+    prompts = spec(sides=["third", "follows"], clean="follows").arranged(in_threes())
+    assert prompts[0].side == "follows"
+
+
+def test_three_sides_are_refused_with_the_way_out():
+    with pytest.raises(UserError, match="--sides follows"):
+        in_pairs(in_threes())
+
+
+@pytest.mark.parametrize("sides", [["follows"], ["a", "a"], ["a", "b", "c"], []])
+def test_other_than_two_different_sides_are_refused(sides):
+    with pytest.raises(UserError, match="two different"):
+        Patch(sides=sides)
+
+
+def test_an_unknown_side_and_a_clean_side_that_is_not_taken_are_refused():
+    with pytest.raises(UserError, match="'fourth'.*follows, does_not, third"):
+        in_pairs(in_threes(), sides=["follows", "fourth"])
+    with pytest.raises(UserError, match="'third'"):
+        in_pairs(in_threes(), sides=["follows", "does_not"], clean="third")
+
+
+def test_two_of_three_sides_give_the_effects_of_a_table_with_these_two():
+    model, chosen = tiny_model("llama"), ("follows", "does_not")
+    found = interp.patch(model, in_threes(), sides=chosen, granularity="all")
+    alone = interp.patch(model, interp.read_pairs(EXAMPLE), granularity="all")
+    assert found.patches.effect.tolist() == alone.patches.effect.tolist()

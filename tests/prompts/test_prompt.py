@@ -53,3 +53,10 @@ def test_what_would_be_measured_wrongly_is_refused(changes, message):
     assert a_prompt().answer.gold == "Yes"
     with pytest.raises(UserError, match=message):
         a_prompt(**changes)
+
+
+def test_a_prompt_is_shown_on_a_short_line():
+    prompt = Prompt("1/a", "It rains. " * 99, {"rule": (0, 9)}, yes_no(), "1", "a", {})
+    assert len(repr(prompt)) < 320
+    for shown in ("'1/a'", "side: a", "gold: Yes", "segments: rule"):
+        assert shown in repr(prompt)

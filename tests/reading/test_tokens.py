@@ -197,3 +197,30 @@ def test_the_tokens_of_a_segment_are_all_of_it_and_those_of_a_role_its_own():
 
 def test_what_a_prompt_lacks_has_no_tokens():
     assert tokens_of(tokenized(), "premise9") == tokens_of(tokenized(), "pooled") == []
+
+
+def split_word():
+    """A prompt with two segments in one word, a single token of the tiny model."""
+    text, segments = compose([("rule", "Is it "), ("claim", "th"), ("question", "e")])
+    segments["rule"] = (0, 5)
+    return Prompt("1", text, segments, yes_no(), "p", "side", {})
+
+
+@pytest.mark.parametrize("label", [token_segments, token_roles])
+def test_a_segment_whose_only_token_is_another_s_as_well_is_refused(label):
+    (tokenized,) = tokenize(tiny_model("llama"), [split_word()])
+    with pytest.raises(UserError, match=r"question.*'the'"):
+        label(tokenized)
+
+
+def test_segments_that_share_a_token_are_still_evaluated_but_not_attributed():
+    model, prompts = tiny_model("llama"), [split_word()]
+    assert interp.evaluate(model, prompts).answers.error.tolist() == [""]
+    with pytest.raises(UserError, match="claim"):
+        interp.attribute(model, prompts)
+
+
+def test_a_role_that_is_its_whole_segment_is_no_shared_token():
+    prompt = dataclasses.replace(split_word(), segments={"claim": (6, 9)}, roles={"one": (6, 9)})
+    (tokenized,) = tokenize(tiny_model("llama"), [prompt])
+    assert token_segments(tokenized).count("claim") == token_roles(tokenized).count("one") == 1

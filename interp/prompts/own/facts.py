@@ -4,8 +4,8 @@ from interp.choices import OWN_PAIRS
 from interp.errors import UserError
 from interp.prompts.answers import Completion
 from interp.prompts.files import Row, parse_each
-from interp.prompts.own.layout import TEXT, check_no_index, factors_of
-from interp.prompts.own.table import Source, described, rows_of, texts_of
+from interp.prompts.own.layout import TEXT, check_names, factors_of
+from interp.prompts.own.table import Source, described, table_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE
@@ -27,9 +27,9 @@ def read_facts(source: Source) -> PromptSet:
     Raises:
         UserError: the table cannot be read, lacks a column, has an empty cell or repeats an id.
     """
-    rows = rows_of(source, FACTS)
-    columns = list(rows[0].cells)
-    check_no_index(columns)
+    table = table_of(source, FACTS)
+    columns = table.columns
+    check_names(columns, FACTS)
     if missing := [name for name in FACTS if name not in columns]:
         raise UserError(
             f"the columns {', '.join(missing)} are missing; a table of facts has {', '.join(FACTS)}"
@@ -37,9 +37,7 @@ def read_facts(source: Source) -> PromptSet:
     factors = factors_of([name for name in columns if name not in FACTS])
 
     def prompt(row: Row) -> Prompt:
-        cells = texts_of(row.cells)
-        if empty := [name for name in FACTS if name not in cells]:
-            raise UserError(f"{empty[0]} is empty; expected a text")
+        cells = table.texts(row)
         fact = cells["fact"].strip()
         names = [name.strip() for name in cells["answer"].split("/")]
         return Prompt(
@@ -49,10 +47,10 @@ def read_facts(source: Source) -> PromptSet:
             answer=Completion(tuple(dict.fromkeys(filter(None, names)))),
             pair_id=fact,
             side=FACT_SIDE,
-            factors={factor: cells.get(column, "") for column, factor in factors.items()},
+            factors={factor: cells[column] for column, factor in factors.items()},
         )
 
-    prompts = parse_each([(row.where, row) for row in rows], prompt)
+    prompts = parse_each([(row.where, row) for row in table.rows], prompt)
     found = PromptSet(
         OWN_PAIRS,
         (FACT_SIDE,),

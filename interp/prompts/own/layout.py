@@ -7,6 +7,7 @@ from string import Formatter
 
 from interp.choices import RESERVED
 from interp.errors import UserError, nearest, shortened
+from interp.lookalikes import as_seen, is_blank, lookalike
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import TAKEN
@@ -47,11 +48,11 @@ _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
 _KNOWN = re.compile(rf"({'|'.join(SEGMENTS)})(s|_?\d+)?", re.IGNORECASE)
-_INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-"""Names under which pandas writes an index."""
+_NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
+"""Names that pandas gives to an index, or to a column that has none."""
 
 Cells = Mapping[str, str]
-"""Text of each column; empty cells are omitted."""
+"""Text of each column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Layout:
             UserError: a column is missing, or is neither a segment nor a factor; or a template
             names an unknown column.
         """
-        check_no_index(columns)
+        check_names(columns, (*REQUIRED, OPTIONS, TEXT))
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
@@ -94,20 +95,18 @@ class Layout:
         _check_segments(segments)
         if not templates:
             _check_known(segments)
-        rest = [name for name in others if name not in segments]
+        chosen = set(segments)
+        rest = [name for name in others if name not in chosen]
         return cls(tuple(segments), factors_of(rest), tuple(templates))
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
 
         Raises:
-            UserError: a cell is empty or invalid.
+            UserError: a cell is invalid.
         """
-        for name in REQUIRED:
-            if name not in cells:
-                raise UserError(f"{name} is empty; expected a text")
         cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
-        own = {factor: cells.get(column, "") for column, factor in self.factors.items()}
+        own = {factor: cells[column] for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
@@ -126,34 +125,37 @@ class Layout:
 
     def _texts(self, cells: Cells) -> Iterator[tuple[str, dict[str, Span]]]:
         if not self.segments:
-            if TEXT not in cells:
-                raise UserError(f"{TEXT} is empty; expected the text of the prompt")
             yield unmarked(cells[TEXT])
         elif self.templates:
             yield from (compose(list(_filled(template, cells))) for template in self.templates)
         else:
             parts: list[tuple[str | None, str]] = []
             for name in self.segments:
-                if name in cells:
-                    parts += [(None, "\n"), (name, cells[name])]
-            if not parts:
-                raise UserError(
-                    f"{', '.join(self.segments)} are empty; expected at least one with text"
-                )
+                parts += [(None, "\n"), (name, cells[name])]
             yield compose(parts[1:])
 
 
-def check_no_index(columns: Sequence[str]) -> None:
-    """Reject a table that contains the index of a data frame, which is not meant as a factor.
+def check_names(columns: Sequence[str], known: Sequence[str]) -> None:
+    """Reject columns without a name, and names that are nearly those of known columns.
 
     Raises:
-        UserError: a column has a name that pandas gives to an index.
+        UserError: a column has no name, has a name that pandas gives to an index, or looks like
+            one of the `known` columns, in whose place it would be taken for a factor.
     """
-    if index := [name for name in columns if _INDEX.fullmatch(name)]:
-        raise UserError(
-            f"the column {index[0]!r} is the index of a data frame; write the file without it: "
-            "to_csv(..., index=False), to_parquet(..., index=False)"
-        )
+    seen = {as_seen(name): name for name in known}
+    for name in columns:
+        if _NAMELESS.fullmatch(name.strip()):
+            raise UserError(
+                f"the column {name!r} is the index of a data frame, or has no name. Write the file "
+                "without the index: to_csv(..., index=False), to_parquet(..., index=False); name "
+                "any other column, or remove it"
+            )
+        nearly = seen.get(as_seen(name), name)
+        if nearly != name:
+            why = lookalike(name, [nearly]) or "expected lower case"
+            raise UserError(
+                f"the column {shortened(name, 60)!r} is not called {nearly}: {why}; rename it"
+            )
 
 
 def factors_of(columns: Sequence[str]) -> dict[str, str]:
@@ -164,9 +166,10 @@ def factors_of(columns: Sequence[str]) -> dict[str, str]:
             that name.
     """
     factors: dict[str, str] = {}
+    taken = {PAIR}
     for name in columns:
         factor = name.removeprefix(FACTOR)
-        if factor in (PAIR, *factors.values()):
+        if factor in taken:
             raise UserError(
                 f"the columns {shortened(factor, 60)} and {shortened(FACTOR + factor, 60)} are the "
                 "same factor; rename one of them"
@@ -176,6 +179,7 @@ def factors_of(columns: Sequence[str]) -> dict[str, str]:
                 f"the column {shortened(name, 60)} would be the factor {factor}, which is already "
                 "a column of the prompts table; rename it"
             )
+        taken.add(factor)
         factors[name] = factor
     return factors
 
@@ -197,9 +201,11 @@ def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
                 )
         fields = {str(name) for _, name, _, _ in parsed}
         if unknown := sorted(fields - set(columns)):
+            known = shortened(", ".join(columns), 200) or "(there are none)"
+            expected = f"expected one or more of the columns {known}"
             raise UserError(
                 f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
-                f"expected one or more of the columns {', '.join(columns) or '(there are none)'}"
+                f"{lookalike(unknown[0], columns) or expected}"
             )
         named |= fields
     return named
@@ -247,8 +253,6 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
     for before, name, _, _ in Formatter().parse(template):
         yield None, before
         if name is not None:
-            if name not in cells:
-                raise UserError(f"{name} is empty; the template requires text")
             yield None if name in seen else name, cells[name]
             seen.add(name)
 
@@ -271,8 +275,11 @@ def _answer(options: str, gold: str) -> Choice:
         found.append(AnswerOption(forms[0], forms))
     correct = [option.name for option in found if gold in option.forms]
     if len(correct) != 1:
-        known = ", ".join(option.name for option in found)
-        raise UserError(f"gold is {shortened(repr(gold), 60)}; expected one of {known}")
+        known = [form for option in found for form in option.forms]
+        expected = f"expected one of {', '.join(option.name for option in found)}"
+        raise UserError(
+            f"gold is {shortened(repr(gold), 60)}; {lookalike(gold, known) or expected}"
+        )
     names = tuple(option.name for option in found)
     contrast = (names[0], names[1]) if len(names) == 2 else None
     return Choice(tuple(found), correct[0], contrast)
@@ -302,7 +309,7 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
                 f"the text marks {name}, which cannot be the name of a segment; expected a name "
                 f"other than {', '.join(RESERVED)}"
             )
-        if name is not None and not part:
+        if name is not None and is_blank(part):
             raise UserError(
                 f"the text marks {shortened(name, 60)} around nothing; mark a part of the text"
             )

@@ -6,7 +6,7 @@ All faults are reported, with their lines, before anything is measured.
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from interp.choices import OWN_PAIRS
 from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
+from interp.lookalikes import is_blank
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
-from interp.prompts.own.table import Source, described, rows_of, texts_of
+from interp.prompts.own.table import Source, described, table_of, text_of
 from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
@@ -66,8 +67,9 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
 
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and question
     (the page "Your own pairs" lists their names). Segments are written one per line in the order of
-    the columns; empty cells are skipped. Columns whose names begin with `factor_` are factors, one
-    column each in the tables; any other column is rejected, so no column becomes text by accident.
+    the columns. Every cell needs text, and pairs with the same texts count as one. Columns whose
+    names begin with `factor_` are factors, one column each in the tables; any other column is
+    rejected, so no column becomes text by accident.
 
     Args:
         source: a CSV, TSV, JSON, JSONL or Parquet file, a folder of them, or a data frame.
@@ -83,7 +85,7 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
     if found:
         raise UserError(found[0])
-    return _as_set(prompts, source)
+    return _as_set(_copies_as_one(prompts), source)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
@@ -147,18 +149,18 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
     phrasings = (templates,) if isinstance(templates, str) else templates
     if not isinstance(phrasings, Sequence) or not all(isinstance(one, str) for one in phrasings):
         raise UserError(f"templates is {described_value(templates)}; expected texts")
-    rows = rows_of(source, REQUIRED)
-    layout = Layout.of(list(rows[0].cells), phrasings)
+    table = table_of(source, REQUIRED)
+    layout = Layout.of(table.columns, phrasings)
     made: list[tuple[str, Prompt]] = []
     found: list[Fault] = []
     faulty: set[str] = set()
-    for where, cells in rows:
-        texts = texts_of(cells)
+    for row in table.rows:
         try:
-            made += [(where, prompt) for prompt in layout.prompts(texts)]
+            made += [(row.where, prompt) for prompt in layout.prompts(table.texts(row))]
         except UserError as error:
-            found.append((where, str(error)))
-            faulty.add(texts.get(PAIR, "").strip())
+            found.append((row.where, str(error)))
+            pair = text_of(row.cells.get(PAIR)).strip()
+            faulty.add("" if is_blank(pair) else pair)
     found += [*_unmarked(made), *_group_faults(made, faulty)]
     return [prompt for _, prompt in made], list(_listed(found))
 
@@ -226,6 +228,22 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
         yield made[0][0], f"the only side is {min(counts)}; expected two or more"
 
 
+def _copies_as_one(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The prompts, with the same factor `pair` in pairs that have the same texts.
+
+    The factor is the unit of tests, in which a copy is no further observation.
+    """
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for prompt in prompts:
+        texts[prompt.factors[PAIR]].add(" ".join(prompt.text.split()))
+    firsts: dict[frozenset[str], str] = {}
+    unit = {pair: firsts.setdefault(frozenset(own), pair) for pair, own in texts.items()}
+    return [
+        replace(prompt, factors={**prompt.factors, PAIR: unit[prompt.factors[PAIR]]})
+        for prompt in prompts
+    ]
+
+
 def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
     names = set(prompts[0].segments)
     found = PromptSet(
@@ -237,7 +255,7 @@ def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
         description={"data": described(source)},
         ratio=PREMISES if set(PREMISES) <= names else None,
         unit=(PAIR,),
-        donors=_Donors(prompts) if len({prompt.pair_id for prompt in prompts}) > 1 else None,
+        donors=_Donors(prompts) if len({prompt.factors[PAIR] for prompt in prompts}) > 1 else None,
     )
     found.check()
     return found
@@ -271,7 +289,7 @@ class _Donors:
 
 def _alike(own: Prompt, other: Prompt) -> bool:
     return (
-        own.pair_id != other.pair_id
+        own.factors[PAIR] != other.factors[PAIR]
         and own.side == other.side
         and own.segments.keys() == other.segments.keys()
         and own.factors.get(PHRASING) == other.factors.get(PHRASING)

@@ -1,55 +1,157 @@
-"""The rows of the user's own table: a file, a folder of files, or a data frame."""
+"""The rows of the user's own table: a file, a folder of files, or a data frame.
 
-from collections.abc import Mapping, Sequence
+Whatever the source, the same cells are accepted. Every cell must have text, since a prompt without
+one of its parts would differ from the others in more than what its factors say.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from interp.errors import UserError, kind_of
-from interp.prompts.files import Row, read_rows
+from interp.errors import UserError, kind_of, shortened
+from interp.lookalikes import is_blank
+from interp.prompts.columns import check_unique
+from interp.prompts.files import Row, check_cell, read_rows
 
 Source = str | Path | pd.DataFrame
 """A file, a folder or hub name (`interp.prompts.files`), or a data frame."""
 
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Control characters other than tabs and line breaks, halves of characters, and noncharacters."""
 
-def rows_of(source: Source, required: Sequence[str]) -> list[Row]:
+_NO_VALUE = frozenset(
+    "nan NaN <NA> NaT #N/A #NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM!".split()  # noqa: SIM905
+)
+"""What pandas and Excel write in place of a value."""
+
+_MAY_HAVE_NO_VALUE = ("gold", "answer")
+"""Columns in which such a word can be an answer."""
+
+_NAMELESS = re.compile(r"|Unnamed: \d+")
+"""Names that pandas gives to a column that has none."""
+
+
+class Table(NamedTuple):
+    """A table with the same columns in every row."""
+
+    columns: tuple[str, ...]
+    rows: list[Row]
+    """The rows that are not empty; a cell may still be empty."""
+    framed: bool
+    """Whether the rows come from a data frame."""
+
+    def texts(self, row: Row) -> dict[str, str]:
+        """The text of each cell of a row.
+
+        Raises:
+            UserError: a cell is empty, or holds something other than readable text.
+        """
+        texts = {column: text_of(row.cells.get(column)) for column in self.columns}
+        for column, text in texts.items():
+            check_cell(shortened(column, 60), _plain(row.cells.get(column)))
+            if is_blank(text):
+                raise UserError(f"{shortened(column, 60)} is empty; {self._advice}")
+            if text in _NO_VALUE and column not in _MAY_HAVE_NO_VALUE:
+                raise UserError(
+                    f"{shortened(column, 60)} is {text!r}, which stands for a missing value; "
+                    f"{self._advice}"
+                )
+            _check_readable(shortened(column, 60), text)
+        return texts
+
+    @property
+    def _advice(self) -> str:
+        pandas = (
+            ". pandas reads texts such as NA, None and null as empty, unless read_csv gets "
+            "keep_default_na=False"
+        )
+        return (
+            "expected a text in every row. Write one, or remove the column; parts that only some "
+            f"prompts have can be marked in a column text{pandas * self.framed}"
+        )
+
+
+def table_of(source: Source, required: Sequence[str]) -> Table:
     """The rows with all their columns.
 
     Raises:
-        UserError: the table cannot be read, has no rows, or is a file that lacks a required column.
+        UserError: the table cannot be read, has no rows, is a file that lacks a required column, or
+            has a column whose name is no readable text.
     """
     if not isinstance(source, str | Path | pd.DataFrame):
         raise UserError(
             f"the table is {kind_of(source)}; expected a file or a data frame, such as "
             "pandas.DataFrame(rows)"
         )
-    if not isinstance(source, pd.DataFrame):
-        return read_rows(source, required, others=True)
-    if source.empty:
-        raise UserError("the data frame has no rows; expected at least one")
-    records = source.to_dict("records")
+    if isinstance(source, pd.DataFrame):
+        rows = _rows_of(source)
+    else:
+        rows = read_rows(source, required, others=True)
+    rows = [row for row in rows if not all(map(_is_empty, row.cells.values()))]
+    if not rows:
+        raise UserError("the table has no rows with text; expected at least one")
+    # The files of a folder may have different columns.
+    names = dict.fromkeys(name for row in rows for name in row.cells)
+    columns = tuple(name for name in names if not _is_unused(name, rows))
+    for name in columns:
+        _check_readable("the name of a column", name)
+    return Table(columns, rows, isinstance(source, pd.DataFrame))
+
+
+def _rows_of(frame: pd.DataFrame) -> list[Row]:
+    names = [str(name) for name in frame.columns]
+    try:
+        check_unique(Counter(names))
+    except ValueError as error:
+        raise UserError(f"cannot read the data frame: {error}") from error
+    # Columns of one type each, so that whole numbers do not become fractions.
+    columns: Iterable[list[Any]] = (column.tolist() for _, column in frame.items())
     return [
-        Row(f"row {number}", {str(name): cell for name, cell in record.items()})
-        for number, record in enumerate(records, start=1)
+        Row(f"row {number}", dict(zip(names, cells, strict=True)))
+        for number, cells in enumerate(zip(*columns, strict=True), start=1)
     ]
 
 
-def texts_of(cells: Mapping[str, Any]) -> dict[str, str]:
-    """The text of each cell; empty cells are omitted."""
-    return {
-        column: _text(cell)
-        for column, cell in cells.items()
-        if not (pd.api.types.is_scalar(cell) and pd.isna(cell)) and str(cell).strip()
-    }
+def _is_unused(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column has neither a name nor text, as spreadsheets write beside a table."""
+    return _NAMELESS.fullmatch(name.strip()) is not None and all(
+        _is_empty(row.cells.get(name)) for row in rows
+    )
 
 
-def _text(cell: object) -> str:
-    """The text of a cell, with 3.0 written as 3.
+def _is_empty(cell: object) -> bool:
+    return is_blank(text_of(cell))
+
+
+def text_of(cell: object) -> str:
+    """The text of a cell, with 3.0 written as 3; "" for a missing value.
 
     pandas stores a column of integers as floats if any of its cells is empty.
     """
-    return str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
+    value = _plain(cell)
+    if value is None:
+        return ""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _plain(cell: Any) -> object:
+    """A cell as Python's own type; None for a missing value."""
+    if pd.api.types.is_scalar(cell) and pd.isna(cell):
+        return None
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def _check_readable(name: str, text: str) -> None:
+    if found := _UNREADABLE.search(text):
+        raise UserError(
+            f"{name} holds the character {found[0]!r} at position {found.start() + 1} "
+            f"({shortened(text, 60)!r}), which no text should hold; remove it"
+        )
 
 
 def described(source: Source) -> str:
