@@ -14,7 +14,8 @@ from interp.analysis.accuracy import (
     thought_table,
 )
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-from interp.report.glance import headline
+from interp.errors import UserError
+from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
 
@@ -84,13 +85,22 @@ class Answered(Result):
         return pd.concat(
             headline(
                 self._every_model(own),
-                f"{measure.replace('_', '-')} accuracy",
+                _accuracy_name(measure),
                 value="accuracy",
                 n="pairs",
                 unit="pairs",
             )
             for measure, own in zip(measures, rows, strict=True)
         )
+
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences in accuracy; none if a model has no judged answers."""
+        try:
+            table = self.compare(a, b)
+        except UserError:
+            return {}
+        ends = table[["difference", "low", "high"]].itertuples(index=False, name=None)
+        return dict(zip(map(_accuracy_name, table["measure"]), ends, strict=True))
 
     def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows, plus a row with a note for each model that has no judged answers."""
@@ -123,6 +133,11 @@ class Answered(Result):
     def _note(self) -> str:
         """For each model, how often its most probable next token is not an answer option."""
         return "; ".join(notes_without_answer(self._own_answers))
+
+
+def _accuracy_name(measure: str) -> str:
+    """The name of a headline number: "paired accuracy", or the accuracy on a side."""
+    return f"{measure.replace('_', '-')} accuracy"
 
 
 class Scores(Answered):

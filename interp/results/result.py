@@ -19,7 +19,7 @@ from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
 from interp.plugins import named
-from interp.report.glance import COLUMNS, extremes, glance
+from interp.report.glance import COLUMNS, Difference, extremes, glance
 from interp.report.page import MOST_SENTENCES, FigureItem, Glance, Report, Section, TableItem
 from interp.results.measured import InFolder, MeasuredTables
 from interp.runs.folder import RunFolder
@@ -159,7 +159,9 @@ class Result:
         """The first screen of the page."""
         numbers = self.headline()
         names = numbers["number"].unique()[:MOST_SENTENCES]
-        sentences = [extremes(numbers, str(name)) for name in names]
+        two = numbers["model"].nunique() == 2
+        differences = self.differences(*numbers["model"].unique()) if two else {}
+        sentences = [extremes(numbers, str(name), differences) for name in names]
         asked = f"{self.question} {self.extent()}".strip()
         return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
 
@@ -175,6 +177,10 @@ class Result:
     def headline(self) -> pd.DataFrame:
         """The headline numbers of each model (`interp.report.glance.headline`); none by default."""
         return pd.DataFrame(columns=COLUMNS)
+
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences a - b of two models' headline numbers, by number; none by default."""
+        return {}
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The item that shows the main result; if None, the headline numbers are drawn."""
