@@ -266,7 +266,7 @@ class Attributions(Answered):
         return found
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The headline numbers except the accuracy, as dots with intervals."""
+        """The headline numbers except the accuracy, as dots with intervals; None without any."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         if of_segments.empty:
             return None
