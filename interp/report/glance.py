@@ -13,6 +13,7 @@ import pandas as pd
 
 from interp.models.organisms import PREFIX
 from interp.report.page import MOST_WORDS, FigureItem, Glance, TableItem
+from interp.statistics.clusters import FEWEST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,12 +82,12 @@ def glance(
     items: list[TableItem | FigureItem] = []
     if len(numbers):
         wide = _wide(numbers)
-        note = "Brackets: 95% intervals. " + _why_blank(numbers)
-        table = TableItem("at_a_glance", TITLE, numbers, note.strip(), [(TITLE, wide)], wide)
+        note = " ".join(filter(None, [_brackets(numbers), _why_blank(numbers)]))
+        table = TableItem("at_a_glance", TITLE, numbers, note, [(TITLE, wide)], wide)
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
         if figure is None and len(shown):
-            note = "Dots with 95% intervals; the table names the units that n counts."
+            note = f"{dots_with(shown)}; the table names the units that n counts."
             figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
     if figure is not None:
         items.append(figure)
@@ -234,18 +235,43 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
     return wide
 
 
+_NO_INTERVAL = f"fewer than {FEWEST} clusters, clusters that do not differ, or a known value"
+"""Why a number without a note of its own may have no interval."""
+
+
+def dots_with(numbers: pd.DataFrame) -> str:
+    """What the dots of a figure show: intervals, if any number has one."""
+    bare = _without_interval(numbers)
+    return "Dots with 95% intervals" if len(bare) < len(numbers) else "Dots without intervals"
+
+
+def _brackets(numbers: pd.DataFrame) -> str:
+    """What brackets hold, and the reasons why values have none."""
+    shown = numbers.dropna(subset="value")
+    bare = _without_interval(shown)
+    said = "Brackets: 95% intervals." if len(bare) < len(shown) or shown.empty else ""
+    return " ".join(filter(None, [said, _why("No brackets", bare, _NO_INTERVAL, numbers)]))
+
+
+def _without_interval(numbers: pd.DataFrame) -> pd.DataFrame:
+    return numbers[numbers[["low", "high"]].isna().any(axis="columns")]
+
+
 def _why_blank(numbers: pd.DataFrame) -> str:
     """The reasons why cells are blank, each given once."""
-    blank = numbers[numbers["value"].isna()]
+    return _why("Blank", numbers[numbers["value"].isna()], "not measured", numbers)
+
+
+def _why(what: str, rows: pd.DataFrame, unknown: str, numbers: pd.DataFrame) -> str:
+    """The reasons in the rows' notes, each given once; empty without rows."""
     reasons = []
-    for note, rows in blank.groupby(blank["note"].replace("", "not measured"), sort=False):
-        models = rows["model"].unique()
-        what = rows["number"].unique()
+    for note, own in rows.groupby(rows["note"].replace("", unknown), sort=False):
+        models, names = own["model"].unique(), own["number"].unique()
         named = ", ".join(models) if len(models) <= 3 else f"{len(models)} models"
-        if len(what) < numbers["number"].nunique():
-            named += f" ({', '.join(what)})"
+        if len(names) < numbers["number"].nunique():
+            named += f" ({', '.join(names)})"
         reasons.append(f"{named}: {str(note).rstrip('.')}")
-    return f"Blank: {'; '.join(reasons)}." if reasons else ""
+    return f"{what}: {'; '.join(reasons)}." if reasons else ""
 
 
 def _cell(row: Mapping[Hashable, object]) -> str:

@@ -22,7 +22,7 @@ from interp.analysis.segments import (
 from interp.errors import UserError
 from interp.prompts.thought import is_part
 from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
-from interp.report.glance import MOST_NUMBERS, Difference, dots, headline, with_interval
+from interp.report.glance import MOST_NUMBERS, Difference, dots, dots_with, headline, with_interval
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
 from interp.results.answers import Answered
@@ -270,7 +270,7 @@ class Attributions(Answered):
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         if of_segments.empty:
             return None
-        note = "Dots with 95% intervals; n counts prompts."
+        note = f"{dots_with(of_segments)}; n counts prompts."
         if self.ratio is not None:
             note = f"Geometric means over prompts; 1 means equal scores per token. {note}"
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)

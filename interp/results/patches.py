@@ -24,7 +24,7 @@ from interp.report.formatting import segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem, Titled
 from interp.results.attributions import Attributions
-from interp.results.result import Result, chosen, figure_of, note_errors
+from interp.results.result import Result, chosen, figure_of, meaning, note_errors
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -169,9 +169,10 @@ class Patches(Result):
         return summary
 
     def extent(self) -> str:
-        """The numbers of pairs and models."""
-        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
-        return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+        """The meaning of an effect, and the numbers of pairs and models."""
+        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
+        number = counted(pairs["pair_id"].nunique(), "pair")
+        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
         """The pairs that each model recognizes, and the largest effects over all pairs."""
