@@ -111,7 +111,11 @@ class LinearProbes(Result):
         for position, own in rows.groupby("position", sort=False):
             best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
-            layer = "layer " + best["layer"].astype(str) + best["p_family"].map(_chosen) + ":"
+            tied = best["model"].map(own.groupby("model")["accuracy"].agg(_at_most))
+            layer = ("layer " + best["layer"].astype(str)).where(
+                tied == 1, tied.astype(str) + " layers alike"
+            )
+            layer = layer + best["p_family"].map(_chosen) + ":"
             parts.append(
                 headline(
                     best.assign(label=layer, note=""),
@@ -192,6 +196,11 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
     shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
     return shown.loc[everything.index].reset_index()
+
+
+def _at_most(values: pd.Series) -> int:
+    """How many values are equal to the largest."""
+    return int((values == values.max()).sum())
 
 
 def _chosen(p: float) -> str:

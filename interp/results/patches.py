@@ -182,7 +182,10 @@ class Patches(Result):
         effects = self._effects
         effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
         for site, rows in effects.dropna(subset="effect").groupby("site", sort=False):
-            first = rows.loc[rows["effect"].abs().groupby(rows["model"], sort=False).idxmax()]
+            size = rows["effect"].abs()
+            first = rows.loc[size.groupby(rows["model"], sort=False).idxmax()]
+            is_largest = size == rows["model"].map(size.groupby(rows["model"]).max())
+            tied = first["model"].map(is_largest.groupby(rows["model"]).sum())
             heads = first["head"].map(lambda head: "" if pd.isna(head) else f" head {head:.0f}")
             where = (
                 "layer "
@@ -192,6 +195,8 @@ class Patches(Result):
                 + first["role"].map(segment_label)
                 + ":"
             )
+            # None of several equal effects is the largest.
+            where = where.where(tied == 1, tied.astype(str) + " equal cells:")
             parts.append(
                 headline(
                     first.assign(label=where, note=""),
