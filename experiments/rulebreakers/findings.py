@@ -10,6 +10,7 @@ from interp.console import counted
 from interp.report.formatting import number_text
 from interp.report.glance import extremes, glance, headline, with_interval
 from interp.report.page import Glance, Section, TableItem
+from interp.results.answers import unequal
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
@@ -61,8 +62,8 @@ def first_screen(results: Results) -> Glance:
     asked = (
         "Does a model notice that the conclusion of a valid rule contradicts what it knows? "
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
-        f"{entities:,} entity pairs."
-    )
+        f"{entities:,} entity pairs. {unequal(results.prompts, 'entity_pair')}"
+    ).strip()
     return glance(asked, numbers, sentences, drawn=list(_ACCURACIES.values()))
 
 

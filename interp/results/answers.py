@@ -18,6 +18,7 @@ from interp.errors import UserError
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
+from interp.statistics.summaries import effective_number
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FEW_SIDES = 3
@@ -62,6 +63,12 @@ class Answered(Result):
         """The page about the result; it counts only complete pairs."""
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
+
+    def extent(self) -> str:
+        """How much was measured, and how unequally it counts."""
+        cluster = self.cluster or "pair_id"
+        prompts = self.table("prompts", ["prompt_id", cluster, "weight"])
+        return f"{unequal(prompts, cluster)} {super().extent()}"
 
     def headline(self) -> pd.DataFrame:
         """Accuracy over whole pairs, and on each side if there are few sides, with intervals."""
@@ -133,6 +140,27 @@ class Answered(Result):
     def _note(self) -> str:
         """For each model, how often its most probable next token is not an answer option."""
         return "; ".join(notes_without_answer(self._own_answers))
+
+
+_NEARLY_EQUAL = 0.8
+"""If the effective number of clusters is at least this share of their number, it is not said."""
+
+
+def unequal(prompts: pd.DataFrame, cluster: str) -> str:
+    """A sentence on clusters with unequal weights; empty if their weights hardly differ.
+
+    Args:
+        prompts: the prompts table, with its weights.
+        cluster: the column of the clusters.
+    """
+    weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
+    effective = effective_number(weights)
+    if effective >= _NEARLY_EQUAL * len(weights):
+        return ""
+    return (
+        f"Weights differ: {len(weights):,} clusters ({cluster}) count like {effective:.1f} equal "
+        "ones."
+    )
 
 
 def _accuracy_name(measure: str) -> str:
