@@ -112,7 +112,7 @@ def _known(
 
 
 def _known_share(folder: Path, known: "Filter") -> float | None:
-    """The share of the filtered facts that all models of a study know; None without such a stage."""
+    """The share of the filtered facts that all models of a study know; None if not measured."""
     from interp.cli.folders import runs_in
 
     runs = [run for run in runs_in(folder).values() if "knowledge" in run.tables()]

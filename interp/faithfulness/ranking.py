@@ -86,7 +86,7 @@ class Judgement:
 
     @property
     def void(self) -> bool:
-        """Whether the metric ranks the oracle no higher than its reverse, so no value means much."""
+        """Whether the metric ranks the oracle no higher than its reverse."""
         oracle, reversed_ = (self.gains[self.place(name)] for name in (ORACLE, REVERSED))
         return bool(oracle <= reversed_ + 1e-9)
 
