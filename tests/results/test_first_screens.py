@@ -41,7 +41,12 @@ NUMBERS = {
         "Premise 2 over premise 1 (gradient, geometric mean)",
         "Premise 2 over premise 1 (attention, geometric mean)",
     ],
-    "familiarity": ["familiarity", "familiarity of the whole name"],
+    "familiarity": [
+        "familiarity",
+        "familiarity of the whole name",
+        "familiarity after an echo",
+        "replies that begin by an echo",
+    ],
     "knowledge": ["facts known"],
 }
 
