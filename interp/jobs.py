@@ -116,10 +116,8 @@ class Job(Options):
         self._check(execution)
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
-            echo(
-                f"{len(stage.prompts):,} prompts of {stage.prompts.system}{drawn_pairs(stage.prompts)}, "
-                f"results in {folder}"
-            )
+            what = f"{stage.prompts.system}{drawn_pairs(stage.prompts)}"
+            echo(f"{len(stage.prompts):,} prompts of {what}, results in {folder}")
         # The other stages of a study may need only a few prompts, such as examples to show.
         if note := _small_sample(next(iter(plan.stages.values())).prompts):
             echo(note)

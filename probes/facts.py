@@ -1,6 +1,8 @@
 """The facts that a model knows, measured by probability and by greedy completion."""
 
 import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -13,7 +15,7 @@ from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch
+from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, predict
 from interp.scoring.likelihood import continuation_log_probabilities
@@ -28,7 +30,9 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     the answer can be written with or without a leading space, the probabilities of both first
     tokens are added (`AnswerTokenizer`), and the table lists the more likely token. The
     probabilities of both spellings of the whole name are added too, because only whole names
-    distinguish answers that begin alike.
+    distinguish answers that begin alike. A model that begins its reply by repeating the sentence
+    gives the answer's first token a low probability whether or not it knows the fact, so the
+    probability after this repetition is measured too.
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.
@@ -42,6 +46,8 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
             predictions = predict(model, batch, answer_tokens)
             _require_finite(model, batch, finite=bool(predictions.logits.isfinite().all()))
             whole = _whole_names(model, batch, answer_tokens, budget.tokens)
+            echoes = [_echo(model, own, answer_tokens) for own in batch.prompts]
+            after = _after_echo(model, batch, echoes, answer_tokens, budget.tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
         rows = []
         for row, tokenized in enumerate(batch.prompts):
@@ -51,6 +57,8 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                 "prompt_id": tokenized.prompt.id,
                 "familiarity": float(probabilities[row, list(tokens)].sum()),
                 "whole_name": whole[row],
+                "after_echo": after[row],
+                "echoes": _begins(int(probabilities[row].argmax()), echoes[row], tokens),
                 "first_token": model.tokenizer.convert_ids_to_tokens(tokens[0]),
                 "first_token_id": tokens[0],
                 "token_ids": list(tokens),
@@ -59,6 +67,50 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
         return rows
 
     return Measurement(model, spec, budget, measure_batch)
+
+
+def _echo(
+    model: Model, tokenized: TokenizedPrompt, answer_tokens: AnswerTokenizer
+) -> tuple[int, ...]:
+    """The tokens of a reply that repeats the sentence to be completed; none unless causal."""
+    if model.kind is not CAUSAL:
+        return ()
+    return next(iter(answer_tokens.written(tokenized.chat, _sentence(tokenized.prompt))), ())
+
+
+def _sentence(prompt: Prompt) -> str:
+    """What a completion begins with: the text after any instruction that ends in a colon."""
+    return prompt.text.rpartition(": ")[2].strip()
+
+
+def _begins(likely: int, echo: tuple[int, ...], answers: Collection[int]) -> bool:
+    """Whether a token begins the echo, and not an answer."""
+    return likely in echo[:1] and likely not in answers
+
+
+def _after_echo(
+    model: Model,
+    batch: Batch,
+    echoes: Sequence[tuple[int, ...]],
+    answer_tokens: AnswerTokenizer,
+    batch_tokens: int,
+) -> list[float]:
+    """The probability of each answer's first token after the echo; NaN if tokens span its end."""
+    found, asked = [math.nan] * len(batch.prompts), {}
+    for row, (tokenized, echo) in enumerate(zip(batch.prompts, echoes, strict=True)):
+        whole = f"{_sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
+        tokens = next(iter(answer_tokens.written(tokenized.chat, whole)), ()) if echo else ()
+        if len(tokens) > len(echo) and tokens[: len(echo)] == echo:
+            asked[row] = (
+                replace(tokenized, token_ids=tokenized.token_ids + echo),
+                tokens[len(echo) : len(echo) + 1],
+            )
+    if asked:
+        prompts, firsts = zip(*asked.values(), strict=True)
+        after = continuation_log_probabilities(model, prompts, firsts, batch_tokens=batch_tokens)
+        for row, probability in zip(asked, after.exp().tolist(), strict=True):
+            found[row] = probability
+    return found
 
 
 def _whole_names(

@@ -43,9 +43,14 @@ class FactFamiliarity(Result):
     question: ClassVar[str] = "How probable is each fact to the models?"
 
     def headline(self) -> pd.DataFrame:
-        """Mean familiarity over the facts, for the first token and for the whole name."""
+        """Mean familiarity over the facts, and the share of replies that repeat the sentence."""
         table = _measured(self, "familiarity")
-        names = {"familiarity": "familiarity", "whole_name": "familiarity of the whole name"}
+        names = {
+            "familiarity": "familiarity",
+            "whole_name": "familiarity of the whole name",
+            "after_echo": "familiarity after an echo",
+            "echoes": "replies that begin by an echo",
+        }
         return _means(table, names)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
@@ -57,10 +62,16 @@ class FactFamiliarity(Result):
         summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
         summary = summary.assign(
             whole_name=groups["whole_name"].mean(),
+            after_echo=groups["after_echo"].mean(),
+            echoes=groups["echoes"].sum(),
             facts=groups.size(),
             shared_first_token=groups["shared"].sum(),
         )
-        title = "Familiarity: P(first token of the answer); whole_name: mean P(all its tokens)"
+        title = (
+            "Familiarity: P(first token of the answer); whole_name: mean P(all its tokens); "
+            "after_echo: mean P(first token) after a repetition of the sentence; echoes: facts "
+            "whose most probable reply begins to repeat it"
+        )
         yield TableItem("familiarity", title, table, narrow=[(title, summary.reset_index())])
 
     def noted(self) -> Mapping[str, object]:
@@ -111,7 +122,11 @@ class LinearProbes(Result):
         for position, own in rows.groupby("position", sort=False):
             best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
-            layer = "layer " + best["layer"].astype(str) + best["p_family"].map(_chosen) + ":"
+            tied = best["model"].map(own.groupby("model")["accuracy"].agg(_at_most))
+            layer = ("layer " + best["layer"].astype(str)).where(
+                tied == 1, tied.astype(str) + " layers alike"
+            )
+            layer = layer + best["p_family"].map(_chosen) + ":"
             parts.append(
                 headline(
                     best.assign(label=layer, note=""),
@@ -192,6 +207,11 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
     shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
     return shown.loc[everything.index].reset_index()
+
+
+def _at_most(values: pd.Series) -> int:
+    """How many values are equal to the largest."""
+    return int((values == values.max()).sum())
 
 
 def _chosen(p: float) -> str:

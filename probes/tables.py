@@ -6,8 +6,8 @@ from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, colu
 from interp.tables import SCHEMAS as OF_INTERP
 
 FAMILIARITY = table(
-    "One row per model and fact. `whole_name` is NaN for models that are not causal language "
-    "models.",
+    "One row per model and fact. `whole_name` and `after_echo` are NaN for models that are not "
+    "causal language models.",
     MODEL,
     PROMPT_ID,
     column(
@@ -17,6 +17,18 @@ FAMILIARITY = table(
         "probability",
     ),
     column("whole_name", NUMBER, "probability of all tokens of the answer's name", "probability"),
+    column(
+        "after_echo",
+        NUMBER,
+        "probability of the answer's first token in a reply that first repeats the sentence, such "
+        "as `Berlin is in`; NaN if a token spans the end of the sentence",
+        "probability",
+    ),
+    column(
+        "echoes",
+        BOOLEAN,
+        "whether the most probable first token of the reply begins to repeat the sentence",
+    ),
     column("first_token", TEXT, "the more probable first token, as the tokenizer spells it"),
     column("first_token_id", INTEGER, "id of the first token in the vocabulary", "token id"),
     column(

@@ -256,6 +256,8 @@ def overlap(ends: pd.DataFrame) -> str:
     """A sentence on how far the intervals at the two ends of `extremes` overlap."""
     most, least = (ends[ends["end"] == end] for end in ("most", "least"))
     pairs, apart = len(most) * len(least), int(most["apart"].sum())
+    if ends.empty:
+        return "All estimates are equal, so no entity pair is listed."
     if not apart:
         return "All intervals at one end overlap those at the other, so this is not a ranking."
     return (

@@ -92,11 +92,15 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
     return in_order(table, {"model": models, **order}).reset_index(drop=True)
 
 
+MOST_NAMED = 2
+"""Up to this number, phrasings with the same accuracy are named; otherwise, they are counted."""
+
+
 def phrasings(results: Results) -> pd.DataFrame:
     """The spread of paired accuracy over phrasings, one row per model (Appendix D).
 
     Columns are model, range, mean, sd (the sample standard deviation), lowest and highest with
-    their phrasings. In small samples, part of the spread is chance.
+    their phrasings (several if equal). In small samples, part of the spread is chance.
     """
     paired = accuracy(results, "phrasing").query("measure == 'paired'").set_index("phrasing")
     # Accuracies that should be equal may differ by rounding errors in their sums.
@@ -106,14 +110,20 @@ def phrasings(results: Results) -> pd.DataFrame:
         sd="std",
         lowest="min",
         highest="max",
-        # pandas refuses the extremes of a group without values.
-        lowest_phrasing=lambda own: own.dropna().idxmin() if own.notna().any() else "",
-        highest_phrasing=lambda own: own.dropna().idxmax() if own.notna().any() else "",
+        lowest_phrasing=lambda own: _phrasings_at(own, own.min()),
+        highest_phrasing=lambda own: _phrasings_at(own, own.max()),
     )
     # Without rounding, the standard deviation of equal numbers is not exactly 0.
     table["sd"] = table["sd"].round(12)
     table.insert(0, "range", table["highest"] - table["lowest"])
     return table.reset_index()
+
+
+def _phrasings_at(accuracy: pd.Series, end: float) -> str:
+    """The phrasings with this accuracy, or their number if they are more than `MOST_NAMED`."""
+    names = [str(name) for name in accuracy.index[accuracy == end]]
+    number = "all" if len(names) == len(accuracy) else f"{len(names)}"
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{number} phrasings"
 
 
 EXPLORATORY = (Contrast("question_verb"),)

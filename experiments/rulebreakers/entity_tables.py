@@ -16,6 +16,9 @@ from interp_experiments.rulebreakers.answer_tables import CLUSTER
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 
+EQUAL = 1e-9
+"""Estimates that differ by less differ only by rounding."""
+
 EXTREMES = 10
 """Number of entity pairs at each end of Appendix G's list."""
 
@@ -68,7 +71,7 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
     not overlap this one), share (of pairs answered correctly, as a mean over models), trials (pairs
     of prompts times models), effective_trials and models. Ties are ordered by name. No entity pair
     is at both ends: if there are fewer than 2 k, the better half is at one end and the rest are at
-    the other.
+    the other. There are no rows if all estimates are equal.
 
     Args:
         entities: one row per model and entity pair, with paired_accuracy and pairs.
@@ -77,6 +80,8 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
     cells = entities.dropna(subset=["paired_accuracy"])
     ranked = shrunken_shares(cells, group=CLUSTER, by="model", share="paired_accuracy", n="pairs")
     ranked = ranked.rename(columns={"cells": "models"})
+    if ranked["estimate"].max() - ranked["estimate"].min() <= EQUAL:
+        ranked = ranked[:0]  # names would decide who is at which end
     half = (len(ranked) + 1) // 2
     best = ranked.sort_values(["estimate", CLUSTER], ascending=[False, True]).head(min(k, half))
     worst = ranked.drop(best.index).sort_values(["estimate", CLUSTER]).head(k)

@@ -10,6 +10,7 @@ from interp.console import counted
 from interp.report.formatting import number_text
 from interp.report.glance import extremes, glance, headline, with_interval
 from interp.report.page import Glance, Section, TableItem
+from interp.results.answers import unequal
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
@@ -61,8 +62,8 @@ def first_screen(results: Results) -> Glance:
     asked = (
         "Does a model notice that the conclusion of a valid rule contradicts what it knows? "
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
-        f"{entities:,} entity pairs."
-    )
+        f"{entities:,} entity pairs. {unequal(results.prompts, 'entity_pair')}"
+    ).strip()
     return glance(asked, numbers, sentences, drawn=list(_ACCURACIES.values()))
 
 
@@ -144,7 +145,7 @@ def finding_table(results: Results) -> pd.DataFrame:
         name: {str(row["model"]): row for row in table.to_dict("records")}
         for name, table in tables.items()
     }
-    lower = rejects_less(accuracy(results))
+    gap = _gap(accuracy(results))
     rows = []
     for model in results.models:
         order, asked, sure, known = (of_model[name][model] for name in tables)
@@ -152,8 +153,8 @@ def finding_table(results: Results) -> pd.DataFrame:
         rows.append(
             {
                 "model": model,
-                "above_chance": "yes" if order["paired_low"] > order["chance_yes_rate"] else "no",
-                "rejects_less": "yes" if model in lower else "no",
+                "above_chance": _shown(order["paired_low"] - order["chance_yes_rate"]),
+                "rejects_less": _shown(gap[model]),
                 "order_within_pairs": _found(order, "concordance"),
                 "auroc_over_all_prompts": with_interval(*auroc, decimals=3),
                 "confidence": _found(sure, "difference"),
@@ -171,24 +172,33 @@ def _found(row: Mapping[Hashable, Any], value: str) -> str:
     return ", ".join(filter(None, [row["finding"], number, p]))
 
 
-def rejects_less(table: pd.DataFrame) -> list[str]:
-    """Models that reject rulebreakers less often than they accept their counterparts.
+def _gap(table: pd.DataFrame) -> pd.Series:
+    """By model, how far the interval for rulebreakers lies below that for their counterparts.
 
     Args:
         table: accuracy by side.
     """
-    rows = table.set_index(["measure", "model"])[["low", "high"]]
+    rows = table.set_index(["measure", "model"])
     broken, kept = (rows.loc[side] for side in SIDES)
-    return [str(model) for model in broken.index if broken["high"][model] < kept["low"][model]]
+    return kept["low"] - broken["high"]
+
+
+def _shown(gap: float) -> str:
+    """Whether a gap between intervals is above 0; "not tested" without intervals."""
+    return "not tested" if pd.isna(gap) else "yes" if gap > 0 else "no"
 
 
 def sides(table: pd.DataFrame) -> str:
     """A sentence on the models that fail on rulebreakers more often than on their counterparts."""
-    lower, models = rejects_less(table), table["model"].nunique()
+    gap, n = _gap(table).dropna(), f"n = {table['pairs'].max():,} pairs"
+    if gap.empty:
+        return (
+            "Whether rulebreakers are rejected less often than non-rulebreakers are accepted was "
+            f"not tested: too few entity pairs; {n}."
+        )
     return (
-        f"{len(lower)} of {counted(models, 'model')} rejected rulebreakers less often than they "
-        "accepted non-rulebreakers, with intervals that do not overlap; "
-        f"n = {table['pairs'].max():,} pairs."
+        f"{(gap > 0).sum()} of {counted(len(gap), 'model')} rejected rulebreakers less often than "
+        f"they accepted non-rulebreakers, with intervals that do not overlap; {n}."
     )
 
 
@@ -200,10 +210,16 @@ def familiar(table: pd.DataFrame) -> str:
         int(counts.get(name, 0))
         for name in ("recognized more familiar", "recognized less familiar", "not tested")
     )
+    n = f"n = {int(rows['clusters'].max()):,} cities"
+    tested = len(rows) - untested
+    if not tested:
+        return (
+            "Whether recognized cities are more familiar than failed ones was not tested for any "
+            f"of {counted(untested, 'model')}: too few of either; {n}."
+        )
     return (
         f"Recognized cities proved more familiar than failed ones to {more} of "
-        f"{counted(len(rows), 'model')}, less familiar to {less} ({untested} not tested); "
-        f"n = {int(rows['clusters'].max()):,} cities."
+        f"{counted(tested, 'model')} tested, less familiar to {less}; {untested} not tested; {n}."
     )
 
 

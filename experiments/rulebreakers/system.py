@@ -10,7 +10,7 @@ from interp.prompts.answers import Completion, mentions
 from interp.prompts.files import parse_each
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import FACT_SIDE, Contrast, System
+from interp.prompts.systems import FACT_SIDE, Contrast, Filter, System
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
     Instance,
@@ -50,6 +50,7 @@ class Rulebreakers(System):
     """Entity B, which names the entity pair."""
 
     contrasts = NAMED
+    known = Filter("entity_group", ("geographical",))
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: instances generated from `seed`, or read from `data`, in ten phrasings."""

@@ -113,7 +113,7 @@ def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
                 {
                     **key,
                     "method": method,
-                    "rank_correlation": spearman(exact.abs(), estimate.abs()).rho,
+                    "rank_correlation": spearman(exact.abs(), estimate.abs(), tested=False).rho,
                     **{f"recall_{top}": _recall(exact, estimate, top) for top in _TOP},
                     "largest_error": float((exact - estimate).abs().max()),
                     "edges": len(by_method),

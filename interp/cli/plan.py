@@ -16,7 +16,7 @@ from interp.prompts.source import Seed
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.prompts.systems import Contrast
+    from interp.prompts.systems import Contrast, Filter
     from interp.statistics.power import Planned
 
 MODELS = 2
@@ -47,12 +47,16 @@ class Plan(OptionsCommand):
     """expected correlation between a model's answers about one cluster, if there is no pilot (the
     median for the packaged organisms on the default system is 0.82)
     """
+    known: Share | None = None
+    """share of the facts that all models know, if the system's study leaves out pairs about other
+    facts (default: the share in the pilot, if it is a study, or 1)
+    """
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
     """number of models whose tests are corrected together (default: as many as the pilot has, or 2)
     """
 
     def _execute(self) -> None:
-        from interp.console import counted
+        from interp.console import counted, echo
         from interp.prompts.systems import find_system, load_prompts
         from interp.report.console import print_table
         from interp.statistics.power import family_size, plan_table
@@ -69,10 +73,55 @@ class Plan(OptionsCommand):
         tests = family_size(system.contrasts, models)
         prompts = load_prompts(self.system, limit=self.limit or "all", seed=self.seed)
         pairs = prompts.to_frame().drop_duplicates("pair_id")
+        pairs, told = _known(self, system.known, pairs, cluster)
         table = plan_table(pairs, planned, cluster=cluster, tests=tests)
         clusters = counted(pairs[cluster].nunique(), "cluster")
         print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
         _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
+        if told:
+            echo(told)
+
+
+def _known(
+    options: Plan, known: "Filter | None", pairs: "pd.DataFrame", cluster: str
+) -> "tuple[pd.DataFrame, str]":
+    """The pairs about facts that the models are expected to know, and what to say about them."""
+    from interp.statistics.power import known_pairs
+
+    if known is None:
+        if options.known is not None:
+            raise UserError(
+                f"got --known {options.known:g}, but the study of {options.system} leaves out no "
+                "pairs about unknown facts; expected no --known"
+            )
+        return pairs, ""
+    share = options.known
+    if share is None and options.pilot is not None:
+        share = _known_share(options.pilot, known)
+    levels = " and ".join(known.levels)
+    if share is None:
+        return pairs, (
+            f"assumed: models know all facts. The study leaves out {levels} pairs whose fact a "
+            "model fails; --known SHARE plans for this"
+        )
+    left = known_pairs(pairs, known, share=share, cluster=cluster, seed=options.seed)
+    return left, (
+        f"known: {share:.0%} of the facts of {levels} pairs, so {len(left):,} of {len(pairs):,} "
+        f"pairs and {left[cluster].nunique():,} of {pairs[cluster].nunique():,} clusters are left"
+    )
+
+
+def _known_share(folder: Path, known: "Filter") -> float | None:
+    """The share of the filtered facts that all models of a study know; None if not measured."""
+    from interp.cli.folders import runs_in
+
+    runs = [run for run in runs_in(folder).values() if "knowledge" in run.tables()]
+    if not runs:
+        return None
+    facts, found = runs[0].table("prompts"), runs[0].table("knowledge")
+    asked = facts.loc[facts[known.factor].isin(known.levels), "prompt_id"]
+    own = found[found["prompt_id"].isin(asked)]
+    return float(own["known"].astype(bool).groupby(own["prompt_id"]).all().mean())
 
 
 def _expected(

@@ -30,7 +30,7 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
 
     Args:
         table: one row per contender, with the columns contender, kind, value, low, high, chance and
-            prompts.
+            clusters.
         kinds: the label in the legend of each kind of contender.
     """
     with house_style():
@@ -55,7 +55,7 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
         ax.set_xlim(-0.02, 1.02)
         ax.grid(visible=True, axis="x")
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel(f"top segment found ({n_of(table['prompts'])})")
+        ax.set_xlabel(f"top segment found ({n_of(table['clusters'])} clusters)")
         add_legend(ax, [label for kind, label in kinds.items() if (table["kind"] == kind).any()])
         return ax
 

@@ -22,6 +22,8 @@ _KINDS = {
     CONTROL: "control that does not use the model",
 }
 
+_DOTS = "Dots: results", "Dots: results on the least favorable model"
+
 _KNOWN = (ORACLE, REVERSED, RANDOM)
 
 
@@ -56,13 +58,14 @@ def first_screen(
             "at_a_glance",
             "How often each method finds the segment with the largest effect",
             partial(methods_found, rows, kinds=_KINDS),
-            "Dots: results on the least favorable model, with 95% intervals that hold "
-            "simultaneously for all methods. Dashed: a random order. n counts prompts.",
+            f"{_DOTS[len(results) > 1]}, with 95% intervals that hold simultaneously for all "
+            "methods. Dashed: a random order. n counts clusters of prompts.",
         )
+    everywhere = " on every model" * (judged["model"].nunique() > 1)
     told = [
         *_untested(top, problems, clusters),
-        *_leagues(worst),
-        *_controls(worst),
+        *_leagues(worst, everywhere),
+        *_controls(worst, everywhere),
         *_random_weights(worst, random_weights),
     ]
     return glance(asked, numbers, told, figure=figure)
@@ -97,7 +100,7 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
         name = (
             words if kind == RANDOM else f"best that {words}" if kind != CONTROL else "best control"
         )
-        parts.append(headline(shown, name, value="value", n="prompts", unit="prompts"))
+        parts.append(headline(shown, name, value="value", n="clusters", unit="clusters"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -108,23 +111,23 @@ def _problem(own: ModelResults) -> str:
 
 def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
     """Sentences about models with too few clusters, and models with wrongly ranked controls."""
-    prompts = int(top["prompts"].max())
     known = top[~top["method"].isin(_KNOWN)]
     untested = known["low"].isna().groupby(known["model"]).all()
     if untested.any():
         yield (
             f"Nothing was tested on {untested.sum()} of {counted(len(untested), 'model')}: "
-            f"{clusters} clusters of prompts, but {FEWEST} are needed; n = {prompts:,} prompts."
+            f"n = {clusters} clusters of prompts, but {FEWEST} are needed."
         )
     if unusable := sum(map(bool, problems.values())):
         yield (
             f"On {unusable} of {counted(len(problems), 'model')}, top_segment ranks known controls "
-            f"wrongly, so this metric is not used to judge methods; n = {prompts:,} prompts."
+            "wrongly, so this metric is not used to judge methods; "
+            f"n = {int(top['clusters'].max()):,} clusters."
         )
 
 
-def _leagues(worst: pd.DataFrame) -> Iterator[str]:
-    """For each league, a sentence that counts the scores above chance on every model."""
+def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
+    """For each league, a sentence that counts the scores above chance on every judged model."""
     for kind, words in (
         (MODEL, "that use only the model"),
         (COALITIONS, "that also use donors' prompts"),
@@ -135,19 +138,19 @@ def _leagues(worst: pd.DataFrame) -> Iterator[str]:
         first = rows.iloc[0]
         value = with_interval(float(first["value"]), float(first["low"]), float(first["high"]))
         yield (
-            f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance on every model; "
-            f"best: {first['method']}, {value}; n = {first['prompts']:,} prompts."
+            f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance{everywhere}; "
+            f"best: {first['method']}, {value}; n = {first['clusters']:,} clusters."
         )
 
 
-def _controls(worst: pd.DataFrame) -> Iterator[str]:
-    """A warning if a control is above chance on every model although it does not use the model."""
+def _controls(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
+    """A warning if a control is above chance although it does not use the model."""
     rows = worst[worst["method"].isin((LENGTH, POSITION)) & worst["above"]] if len(worst) else worst
     for row in rows.head(1).to_dict("records"):
         value = with_interval(row["value"], row["low"], row["high"])
         yield (
-            f"Beware: {row['method']}, which does not use the model, is above chance on every "
-            f"model too, {value}; n = {row['prompts']:,} prompts."
+            f"Beware: {row['method']}, which does not use the model, is above chance{everywhere} "
+            f"too, {value}; n = {row['clusters']:,} clusters."
         )
 
 
@@ -161,5 +164,5 @@ def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterat
     if len(found):
         yield (
             f"With random weights, {len(found)} of these {len(sure)} scores are also above chance "
-            f"and may depend only on the prompt; n = {int(found['prompts'].max()):,} prompts."
+            f"and may depend only on the prompt; n = {int(found['clusters'].max()):,} clusters."
         )

@@ -48,7 +48,8 @@ def report_of(folder: StudyFolder) -> Report:
             _share_section(results),
             Section(
                 "Which metrics can be used",
-                "A metric is used for advice only if no method is above the oracle, the median "
+                "A metric is void if the oracle is not above the reversed oracle. A metric is "
+                "used for advice only if no method is above the oracle, the median "
                 "method is above a random order, and the reversed oracle is below a random order. "
                 "A ratio is not used if its divisor, v(N) - v(0), is close to zero.",
                 (TableItem("checks", "How metrics rank the controls", _joined(results, "checks")),),
@@ -130,8 +131,9 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "Methods by metrics",
                 pd.concat([_wide(own) for own in results], ignore_index=True),
                 "Value and 95% interval. The last rows are controls: a perfect, a reversed and a "
-                "random order, and scores by length only and by position only. "
-                f"Blank: undefined. {blanks(metrics)}",
+                "random order, and scores by length only and by position only. void: this metric "
+                "ranks the perfect order no higher than the reversed one on this model, so its "
+                f"values say nothing about methods. Blank: undefined. {blanks(metrics)}",
             ),
             *figures,
             TableItem(
@@ -152,7 +154,7 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
     """The lowest value of each method and control, if there are several models."""
     if metrics["model"].nunique() < 2:
         return ()
-    worst = at_worst(metrics[metrics["metric"] == ADVISING[0]])
+    worst = at_worst(metrics[(metrics["metric"] == ADVISING[0]) & ~metrics["void"]])
     columns = ["contender", "model", "value", "low", "high", "chance"]
     return (
         TableItem(
@@ -252,9 +254,10 @@ def blanks(metrics: pd.DataFrame) -> str:
 
 def _left_out(metrics: pd.DataFrame, checks: pd.DataFrame) -> str:
     """The ratios that a figure omits because of their divisor, and why."""
-    reasons = checks[~checks["divisor"]].groupby("problem", sort=False)["metric"]
+    unfit = checks[~checks["divisor"] | checks["void"]]
+    reasons = unfit.groupby("problem", sort=False)["metric"]
     told = [f"{', '.join(names)} ({problem})" for problem, names in reasons]
-    known = set(checks.loc[~checks["divisor"], "metric"])
+    known = set(unfit["metric"])
     if large := [name for name in beyond(metrics) if name not in known]:
         told.append(f"{', '.join(large)} (tiny denominators: values of {MOST_RATIO:g} or more)")
     return f" Left out: {'; '.join(told)}." if told else ""
@@ -274,11 +277,12 @@ def beyond(metrics: pd.DataFrame) -> list[str]:
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """The metrics by contender, with standing: 0 for a random order and 1 for the oracle.
 
-    Metrics are omitted if they are undefined for every method, or if their divisor is close to
-    zero, either on average or, as their values suggest, in single prompts.
+    Metrics are omitted if they are void, undefined for every method, or if their divisor is close
+    to zero, either on average or, as their values suggest, in single prompts.
     """
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
-    shown = set(methods["metric"]) & set(checks.loc[checks["divisor"], "metric"])
+    fit = checks["divisor"] & ~checks["void"]
+    shown = set(methods["metric"]) & set(checks.loc[fit, "metric"])
     shown -= set(beyond(metrics))
     metrics = metrics[metrics["metric"].isin(shown)]
     controls = metrics[metrics["score"] == CONTROL].pivot(
@@ -294,6 +298,8 @@ def _wide(own: ModelResults) -> pd.DataFrame:
     numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
     texts = [_text(*map(float, row)) for row in numbers]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))
+    # The controls keep their values, which show why the others are void.
+    table.loc[table["void"] & (table["score"] != CONTROL), "text"] = "void"
     wide = table.pivot(index="contender", columns="metric", values="text")
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
     wide.insert(0, "model", own.model)

@@ -6,6 +6,7 @@ simultaneously for all methods (`together`).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,9 @@ large."""
 MODEL, COALITIONS = "model", "coalitions"
 """Two leagues: methods that use only the model, and methods computed from v(S), like the ground
 truth."""
+
+VOID = "void: the oracle is not above the reversed oracle"
+"""The problem of a metric whose values do not tell the best order from the worst."""
 
 _KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
 """Controls without intervals, because their values follow from the measured effects."""
@@ -80,19 +84,25 @@ class Judgement:
             if contender.score != CONTROL and np.isfinite(self.values[place])
         ]
 
+    @property
+    def void(self) -> bool:
+        """Whether the metric ranks the oracle no higher than its reverse."""
+        oracle, reversed_ = (self.gains[self.place(name)] for name in (ORACLE, REVERSED))
+        return bool(oracle <= reversed_ + 1e-9)
+
     def problem(self) -> str:
         """The reason why the metric is not used for advice; empty if it is used.
 
-        The metric must be defined, and its divisor must not be close to zero. No method may be
-        above the oracle, the median method must be above a random order, and the reversed oracle
-        must be below a random order.
+        The metric must be defined, its divisor must not be close to zero, and it must not be void.
+        No method may be above the oracle, the median method must be above a random order, and the
+        reversed oracle must be below a random order.
         """
         gains, methods = self.gains, self.methods
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
         if not methods or not np.isfinite([oracle, random]).all():
             return f"undefined: needs {self.metric.needs}"
-        if self.divisor_problem:
-            return self.divisor_problem
+        if self.divisor_problem or self.void:
+            return "; ".join(filter(None, [VOID * self.void, self.divisor_problem]))
         best = max(methods, key=lambda place: gains[place])
         if gains[best] > oracle + 1e-9:
             return f"{self.contenders[best].method} is above the oracle"
@@ -170,7 +180,8 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
 
     Columns are metric, method, score ("sum" or "mean" over a segment's tokens, or "control"),
     value, low, high (95%, simultaneous for all contenders), chance (the value of a random order),
-    prompts (the number of prompts in which the metric is defined).
+    prompts (the number of prompts in which the metric is defined), clusters (of these prompts), and
+    void (whether the metric ranks the oracle no higher than its reverse).
     """
     return pd.DataFrame(
         [
@@ -182,6 +193,8 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
                 "high": float(judged.high[place]),
                 "chance": float(judged.values[judged.place(RANDOM)]),
                 "prompts": int(judged.defined.sum()),
+                "clusters": len(set(compress(judged.clusters, judged.defined))),
+                "void": judged.void,
             }
             for judged in judgements
             for place, contender in enumerate(judged.contenders)
@@ -193,7 +206,7 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     """One row per metric: whether it ranks the known controls correctly.
 
     Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
-    (whether its divisor is far enough from zero), used, problem.
+    (whether its divisor is far enough from zero), void, used, problem.
     """
     rows = []
     for judged in judgements:
@@ -209,6 +222,7 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
                 "random": values[judged.place(RANDOM)],
                 "reversed": values[judged.place(REVERSED)],
                 "divisor": not judged.divisor_problem,
+                "void": judged.void,
                 "used": not problem,
                 "problem": problem,
             }
@@ -264,6 +278,8 @@ def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataF
 
 def _untested(judged: Judgement, places: list[int]) -> str:
     """The reason why methods are not compared; empty if they are."""
+    if judged.void:
+        return VOID
     if judged.by_prompt is None:
         return "not tested: the metric is not a mean over prompts"
     if not np.isfinite(judged.metric.bounds).all():

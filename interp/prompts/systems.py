@@ -29,6 +29,16 @@ class Contrast:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The pairs that a study leaves out if a model fails the fact of their cluster."""
+
+    factor: str
+    """A factor of prompts."""
+    levels: tuple[str, ...]
+    """Its levels to which the filter applies."""
+
+
 class System(ABC):
     """A data set of reasoning prompts in minimal pairs. Only `prompts` is required."""
 
@@ -44,6 +54,8 @@ class System(ABC):
     """
     contrasts: ClassVar[tuple[Contrast, ...]] = ()
     """The comparisons planned before any model is measured; they require a `cluster`."""
+    known: ClassVar[Filter | None] = None
+    """The pairs that the system's study leaves out if a model does not know their fact."""
 
     @abstractmethod
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:

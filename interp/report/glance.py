@@ -5,13 +5,15 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from interp.models.organisms import PREFIX
-from interp.report.page import FigureItem, Glance, TableItem
+from interp.report.page import MOST_WORDS, FigureItem, Glance, TableItem
+from interp.statistics.clusters import FEWEST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 COLUMNS = ["model", "number", "value", "low", "high", "n", "unit", "label", "note"]
 """Columns of headline numbers: the model; the number's name, value and 95% interval; the number of
 units and their kind; a label before the value; and the reason for a missing value."""
+
+Difference = tuple[float, float, float]
+"""A difference and both ends of its 95% interval."""
 
 TITLE = "At a glance"
 
@@ -77,12 +82,12 @@ def glance(
     items: list[TableItem | FigureItem] = []
     if len(numbers):
         wide = _wide(numbers)
-        note = "Brackets: 95% intervals. " + _why_blank(numbers)
-        table = TableItem("at_a_glance", TITLE, numbers, note.strip(), [(TITLE, wide)], wide)
+        note = " ".join(filter(None, [_brackets(numbers), _why_blank(numbers)]))
+        table = TableItem("at_a_glance", TITLE, numbers, note, [(TITLE, wide)], wide)
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
         if figure is None and len(shown):
-            note = "Dots with 95% intervals; the table names the units that n counts."
+            note = f"{dots_with(shown)}; the table names the units that n counts."
             figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
     if figure is not None:
         items.append(figure)
@@ -102,36 +107,77 @@ def organisms(models: Sequence[str]) -> str:
     )
 
 
-def extremes(numbers: pd.DataFrame, number: str) -> str:
-    """A sentence about the highest and lowest values or, if they are labeled, about the largest.
+def extremes(
+    numbers: pd.DataFrame, number: str, differences: Mapping[str, Difference] = MappingProxyType({})
+) -> str:
+    """A sentence about a number of all models, which names extremes only if they lie apart.
 
-    If several models share an extreme value, the sentence counts them instead of naming them. It
-    has at most 25 words if the name of the headline number has at most five.
+    With two models, it gives both values and, if known, their difference. With more, it names the
+    highest and the lowest if their intervals do not overlap, and otherwise gives only the range. If
+    several models share an extreme value, the sentence counts them instead of naming them. It has
+    at most 25 words if the name of the headline number has at most five.
 
     Args:
         numbers: rows from `headline`.
         number: the name of one of the numbers.
+        differences: the difference between two models, the first minus the second, by number.
     """
     rows = numbers[numbers["number"] == number].dropna(subset="value")
     if rows.empty:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
-    if (rows["label"] != "").any():  # such as the place of an effect; report only the largest value
-        most = rows.iloc[int(rows["value"].abs().argmax())].to_dict()
-        n = f"n = {int(most['n']):,} {most['unit']}"
-        return f"{_begin(number)}: {most['model']}, {_cell(most)}; {n}."
-    rows = rows.sort_values("value", kind="stable")
-    counts = sorted({int(rows["n"].iloc[0]), int(rows["n"].iloc[-1])})
-    n = f"n = {' to '.join(f'{count:,}' for count in counts)} {rows['unit'].iloc[0]}"
-    if len(rows) == 1:
-        return (
-            f"{_begin(number)} is {_cell(rows.iloc[0].to_dict())} for {rows['model'].iloc[0]}; {n}."
-        )
+    counts = sorted({int(rows["n"].min()), int(rows["n"].max())})
+    n = f"n = {'–'.join(f'{count:,}' for count in counts)} {rows['unit'].iloc[0]}"
+    if (rows["label"] != "").any():  # such as the place of an effect
+        return f"{_begin(number)}{_labeled(rows, MOST_WORDS - len(f'{number} {n}'.split()))}; {n}."
     value = rows["value"].to_numpy(dtype=float)
-    if np.isclose(value[0], value[-1]):
-        return f"{_begin(number)} is {_short(value[-1])} for all {len(rows)} models; {n}."
+    if len(rows) == 1:
+        told = _of_model(rows)
+    elif np.isclose(value, value[0]).all():
+        told = f"{_short(value[-1])} for all {len(rows)} models"
+    elif len(rows) == 2:
+        told = _both(rows, differences.get(number))
+    else:
+        told = _ends(rows.sort_values("value", kind="stable"))
+    return f"{_begin(number)} is {told}; {n}."
+
+
+def _labeled(rows: pd.DataFrame, most_words: int) -> str:
+    """Each model's labeled value or, in too many words, how large the values are."""
+    told = "; ".join(f"{row['model']}, {_cell(row)}" for row in rows.to_dict("records"))
+    if len(rows) == 1 or len(told.split()) <= most_words:
+        return f": {told}"
+    low, high = (_short(size) for size in rows["value"].abs().agg(["min", "max"]))
+    return f" has a size of {low} to {high} for {len(rows)} models"
+
+
+def _ends(rows: pd.DataFrame) -> str:
+    """The highest and lowest of sorted values, or only their range if their intervals overlap."""
+    value = rows["value"].to_numpy(dtype=float)
+    if not rows["low"].iloc[-1] > rows["high"].iloc[0]:
+        why = "overlap" if rows["low"].notna().all() else "are unknown"
+        return (
+            f"{_short(value[0])} to {_short(value[-1])} for {len(rows)} models, whose intervals "
+            f"{why}"
+        )
     lowest, highest = (_those_at(rows[np.isclose(value, value[end])]) for end in (0, -1))
-    return f"{_begin(number)} is highest for {highest}, and lowest for {lowest}; {n}."
+    return f"highest for {highest}, lowest for {lowest}"
+
+
+def _of_model(row: pd.DataFrame) -> str:
+    """The value of a single model with its interval, and its name."""
+    return f"{_cell(row.iloc[0].to_dict())} for {row['model'].iloc[0]}"
+
+
+def _both(rows: pd.DataFrame, difference: Difference | None) -> str:
+    """The values of two models, with their difference or else their intervals."""
+    if difference is None or not np.isfinite(difference).all():
+        return f"{_of_model(rows[:1])} and {_of_model(rows[1:])}"
+    told = " and ".join(
+        f"{_short(value)} for {model}"
+        for model, value in zip(rows["model"], rows["value"], strict=True)
+    )
+    return f"{told}, difference {with_interval(*difference)}"
 
 
 def _those_at(rows: pd.DataFrame) -> str:
@@ -189,18 +235,43 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
     return wide
 
 
+_NO_INTERVAL = f"fewer than {FEWEST} clusters, clusters that do not differ, or a known value"
+"""Why a number without a note of its own may have no interval."""
+
+
+def dots_with(numbers: pd.DataFrame) -> str:
+    """What the dots of a figure show: intervals, if any number has one."""
+    bare = _without_interval(numbers)
+    return "Dots with 95% intervals" if len(bare) < len(numbers) else "Dots without intervals"
+
+
+def _brackets(numbers: pd.DataFrame) -> str:
+    """What brackets hold, and the reasons why values have none."""
+    shown = numbers.dropna(subset="value")
+    bare = _without_interval(shown)
+    said = "Brackets: 95% intervals." if len(bare) < len(shown) or shown.empty else ""
+    return " ".join(filter(None, [said, _why("No brackets", bare, _NO_INTERVAL, numbers)]))
+
+
+def _without_interval(numbers: pd.DataFrame) -> pd.DataFrame:
+    return numbers[numbers[["low", "high"]].isna().any(axis="columns")]
+
+
 def _why_blank(numbers: pd.DataFrame) -> str:
     """The reasons why cells are blank, each given once."""
-    blank = numbers[numbers["value"].isna()]
+    return _why("Blank", numbers[numbers["value"].isna()], "not measured", numbers)
+
+
+def _why(what: str, rows: pd.DataFrame, unknown: str, numbers: pd.DataFrame) -> str:
+    """The reasons in the rows' notes, each given once; empty without rows."""
     reasons = []
-    for note, rows in blank.groupby(blank["note"].replace("", "not measured"), sort=False):
-        models = rows["model"].unique()
-        what = rows["number"].unique()
+    for note, own in rows.groupby(rows["note"].replace("", unknown), sort=False):
+        models, names = own["model"].unique(), own["number"].unique()
         named = ", ".join(models) if len(models) <= 3 else f"{len(models)} models"
-        if len(what) < numbers["number"].nunique():
-            named += f" ({', '.join(what)})"
+        if len(names) < numbers["number"].nunique():
+            named += f" ({', '.join(names)})"
         reasons.append(f"{named}: {str(note).rstrip('.')}")
-    return f"Blank: {'; '.join(reasons)}." if reasons else ""
+    return f"{what}: {'; '.join(reasons)}." if reasons else ""
 
 
 def _cell(row: Mapping[Hashable, object]) -> str:

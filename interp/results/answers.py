@@ -14,9 +14,11 @@ from interp.analysis.accuracy import (
     thought_table,
 )
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
-from interp.report.glance import headline
+from interp.errors import UserError
+from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
+from interp.statistics.summaries import effective_number
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _FEW_SIDES = 3
@@ -62,6 +64,12 @@ class Answered(Result):
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
+    def extent(self) -> str:
+        """How much was measured, and how unequally it counts."""
+        cluster = self.cluster or "pair_id"
+        prompts = self.table("prompts", ["prompt_id", cluster, "weight"])
+        return f"{unequal(prompts, cluster)} {super().extent()}"
+
     def headline(self) -> pd.DataFrame:
         """Accuracy over whole pairs, and on each side if there are few sides, with intervals."""
         prompts, cluster = self.prompts, self.cluster
@@ -84,13 +92,22 @@ class Answered(Result):
         return pd.concat(
             headline(
                 self._every_model(own),
-                f"{measure.replace('_', '-')} accuracy",
+                _accuracy_name(measure),
                 value="accuracy",
                 n="pairs",
                 unit="pairs",
             )
             for measure, own in zip(measures, rows, strict=True)
         )
+
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences in accuracy; none if a model has no judged answers."""
+        try:
+            table = self.compare(a, b)
+        except UserError:
+            return {}
+        ends = table[["difference", "low", "high"]].itertuples(index=False, name=None)
+        return dict(zip(map(_accuracy_name, table["measure"]), ends, strict=True))
 
     def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows, plus a row with a note for each model that has no judged answers."""
@@ -123,6 +140,32 @@ class Answered(Result):
     def _note(self) -> str:
         """For each model, how often its most probable next token is not an answer option."""
         return "; ".join(notes_without_answer(self._own_answers))
+
+
+_NEARLY_EQUAL = 0.8
+"""If the effective number of clusters is at least this share of their number, it is not said."""
+
+
+def unequal(prompts: pd.DataFrame, cluster: str) -> str:
+    """A sentence on clusters with unequal weights; empty if their weights hardly differ.
+
+    Args:
+        prompts: the prompts table, with its weights.
+        cluster: the column of the clusters.
+    """
+    weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
+    effective = effective_number(weights)
+    if effective >= _NEARLY_EQUAL * len(weights):
+        return ""
+    return (
+        f"Weights differ: {len(weights):,} clusters ({cluster}) count like {effective:.1f} equal "
+        "ones."
+    )
+
+
+def _accuracy_name(measure: str) -> str:
+    """The name of a headline number: "paired accuracy", or the accuracy on a side."""
+    return f"{measure.replace('_', '-')} accuracy"
 
 
 class Scores(Answered):

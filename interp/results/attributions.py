@@ -22,11 +22,12 @@ from interp.analysis.segments import (
 from interp.errors import UserError
 from interp.prompts.thought import is_part
 from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
-from interp.report.glance import MOST_NUMBERS, dots, headline
+from interp.report.glance import MOST_NUMBERS, Difference, dots, dots_with, headline, with_interval
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
 from interp.results.answers import Answered
 from interp.results.result import chosen, figure_of, summarize
+from interp.statistics.clusters import cluster_mean
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -214,15 +215,12 @@ class Attributions(Answered):
         """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
         accuracy = super().headline()
         accuracy = accuracy[accuracy["number"] == "paired accuracy"]
-        cluster = self.cluster or "pair_id"
-        clusters = self.prompts[["prompt_id", "weight", cluster]]
         if self.ratio is not None:
-            table = ratio_table(self._ratios, clusters, cluster=cluster)
-            table = table[table["ratio"] == "ratio"]
+            table = self._ratio_table[self._ratio_table["ratio"] == "ratio"]
             parts = [
                 headline(
                     rows,
-                    f"{ratio_title(self.ratio)} by {method}",
+                    f"{ratio_title(self.ratio)} ({method}, geometric mean)",
                     value="geometric",
                     interval=("geometric_low", "geometric_high"),
                     n="prompts",
@@ -231,20 +229,20 @@ class Attributions(Answered):
                 for method, rows in table.groupby("method", sort=False)
             ]
         else:
-            scores = self.table(
-                "segment_scores", ["model", "method", "segment", "prompt_id", "share"]
-            )
-            method = str(scores["method"].iloc[:1].max())
-            first = scores[scores["method"] == method].dropna(subset="share")
-            rows = first.merge(clusters, on="prompt_id")
-            by = ["model", "segment"]
+            rows, method = self._shares
             # As in `segment_table`, each prompt counts once.
-            table = proportions(rows, values=["share"], by=by, cluster=cluster, continuous=True)
+            table = proportions(
+                rows,
+                values=["share"],
+                by=["model", "segment"],
+                cluster=self.cluster or "pair_id",
+                continuous=True,
+            )
             largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
             parts = [
                 headline(
                     table[table["segment"] == name].drop(columns="note"),
-                    f"share of {segment_label(name)} by {method}",
+                    _share_name(str(name), method),
                     value="share",
                     n="n",
                     unit="prompts",
@@ -253,12 +251,26 @@ class Attributions(Answered):
             ]
         return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
 
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences in accuracy and in segments' shares."""
+        found = dict(super().differences(a, b))
+        if self.ratio is not None:
+            return found
+        (rows, method), cluster = self._shares, self.cluster or "pair_id"
+        wide = rows.pivot(index=["segment", "prompt_id", cluster], columns="model", values="share")
+        wide = wide.reindex(columns=[a, b])
+        wide = wide.assign(difference=wide[a] - wide[b], weight=1.0).reset_index()
+        for segment, own in wide.groupby("segment", sort=False):
+            mean = cluster_mean(own, value="difference", cluster=cluster, weight="weight")
+            found[_share_name(str(segment), method)] = (mean.mean, mean.low, mean.high)
+        return found
+
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The headline numbers except the accuracy, as dots with intervals; None without any."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         if of_segments.empty:
             return None
-        note = "Dots with 95% intervals; n counts prompts."
+        note = f"{dots_with(of_segments)}; n counts prompts."
         if self.ratio is not None:
             note = f"Geometric means over prompts; 1 means equal scores per token. {note}"
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
@@ -290,6 +302,21 @@ class Attributions(Answered):
     def _ratios(self) -> pd.DataFrame:
         return self.ratios()
 
+    @cached_property
+    def _shares(self) -> tuple[pd.DataFrame, str]:
+        """Segments' shares by the first method, with the prompts' clusters; and the method."""
+        scores = self.table("segment_scores", ["model", "method", "segment", "prompt_id", "share"])
+        method, columns = scores["method"].iloc[:1].max(), ["prompt_id", self.cluster or "pair_id"]
+        first = scores[scores["method"] == method].dropna(subset="share")
+        return first.merge(self.prompts[columns], on="prompt_id"), str(method)
+
+    @cached_property
+    def _ratio_table(self) -> pd.DataFrame:
+        cluster = self.cluster or "pair_id"
+        return ratio_table(
+            self._ratios, self.prompts[["prompt_id", "weight", cluster]], cluster=cluster
+        )
+
     def _by_model(self) -> TableItem:
         """One row per model: accuracies and, if two segments are compared, their ratios."""
         if self.ratio is None:
@@ -298,7 +325,7 @@ class Attributions(Answered):
         else:
             table = attribution_table(self._ratios, self._own_answers, self._own_prompts)
             name, title = "attribution_table", ratio_title(self.ratio)
-            scores = list(_mean_ratios(table, self.ratio))
+            scores = list(_geometric_means(self._ratio_table, self.ratio))
         accuracy = table.loc[:, ["model", *accuracy_columns(table.columns)]]
         return TableItem(name, title, table, self._note(), [("Accuracy", accuracy), *scores])
 
@@ -311,20 +338,32 @@ class Attributions(Answered):
         return table + self.heat_map().html if self._keeps_tokens else table
 
 
-def _mean_ratios(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:
-    """Two tables, of the ratios of mean and of summed scores, with one column per method."""
+def _share_name(segment: str, method: str) -> str:
+    """The name of a headline number."""
+    return f"share of {segment_label(segment)} by {method}"
+
+
+def _geometric_means(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:
+    """Two tables, of the ratios of mean and of summed scores, with one column per method.
+
+    The mean of ratios, which the published tables give, may lie above 1 although nearly all ratios
+    lie below; it remains in the CSV file.
+    """
     above, below = map(segment_label, ratio)
     titles = {
-        "ratio": f"Mean score per token of {above} over that of {below}",
-        "ratio_unnormalized": f"Summed score of {above} over {below}",
+        "ratio": f"Score per token of {above} over that of {below}",
+        "ratio_unnormalized": f"Summed score of {above} over that of {below}",
     }
     for kind, title in titles.items():
-        shown = table[["model"]].copy()
-        for name in table.columns[table.columns.str.endswith(f"_{kind}")]:
-            method, deviations = name.removesuffix(f"_{kind}"), name.replace("_ratio", "") + "_sd"
-            if table[name].notna().any():
-                shown[method] = mean_with_sd(table[name], table[deviations])
-        yield f"{title}: mean (sd) over prompts", shown
+        rows = table[table["ratio"] == kind]
+        ends = rows[["geometric", "geometric_low", "geometric_high"]].itertuples(index=False)
+        texts = rows.assign(text=[with_interval(*map(float, row), decimals=3) for row in ends])
+        shown = texts.pivot(index="model", columns="method", values="text").fillna("")
+        shown = shown.loc[rows["model"].unique(), rows["method"].unique()].reset_index()
+        yield (
+            f"{title}: geometric mean over prompts [95% interval]",
+            shown.rename_axis(columns=None),
+        )
 
 
 def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:

@@ -14,7 +14,7 @@ from interp.errors import UserError, unknown
 from interp.prompts.own.layout import PHRASING
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
-from interp.results.result import Result, note_errors
+from interp.results.result import Result, meaning, note_errors
 from interp.statistics.summaries import grouped
 
 _SHOWN = 20
@@ -118,9 +118,10 @@ class EdgeEffects(Result):
         }
 
     def extent(self) -> str:
-        """The numbers of pairs and models."""
-        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
-        return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+        """The meaning of an effect, and the numbers of pairs and models."""
+        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
+        number = counted(pairs["pair_id"].nunique(), "pair")
+        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
         """The edges with the largest effects in each model, by the first method."""

@@ -24,7 +24,7 @@ from interp.report.formatting import segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem, Titled
 from interp.results.attributions import Attributions
-from interp.results.result import Result, chosen, figure_of, note_errors
+from interp.results.result import Result, chosen, figure_of, meaning, note_errors
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -169,9 +169,10 @@ class Patches(Result):
         return summary
 
     def extent(self) -> str:
-        """The numbers of pairs and models."""
-        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
-        return f"{pairs}, {counted(len(self.measured.models()), 'model')}."
+        """The meaning of an effect, and the numbers of pairs and models."""
+        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
+        number = counted(pairs["pair_id"].nunique(), "pair")
+        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
         """The pairs that each model recognizes, and the largest effects over all pairs."""
@@ -181,7 +182,10 @@ class Patches(Result):
         effects = self._effects
         effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
         for site, rows in effects.dropna(subset="effect").groupby("site", sort=False):
-            first = rows.loc[rows["effect"].abs().groupby(rows["model"], sort=False).idxmax()]
+            size = rows["effect"].abs()
+            first = rows.loc[size.groupby(rows["model"], sort=False).idxmax()]
+            is_largest = size == rows["model"].map(size.groupby(rows["model"]).max())
+            tied = first["model"].map(is_largest.groupby(rows["model"]).sum())
             heads = first["head"].map(lambda head: "" if pd.isna(head) else f" head {head:.0f}")
             where = (
                 "layer "
@@ -191,6 +195,8 @@ class Patches(Result):
                 + first["role"].map(segment_label)
                 + ":"
             )
+            # None of several equal effects is the largest.
+            where = where.where(tied == 1, tied.astype(str) + " equal cells:")
             parts.append(
                 headline(
                     first.assign(label=where, note=""),

@@ -20,7 +20,7 @@ from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
 from interp.plugins import named
-from interp.report.glance import COLUMNS, extremes, glance
+from interp.report.glance import COLUMNS, Difference, extremes, glance
 from interp.report.latex import latex
 from interp.report.page import MOST_SENTENCES, FigureItem, Glance, Report, Section, TableItem
 from interp.results.measured import InFolder, MeasuredTables
@@ -161,8 +161,10 @@ class Result:
         """The first screen of the page."""
         numbers = self.headline()
         names = numbers["number"].unique()[:MOST_SENTENCES]
-        sentences = [extremes(numbers, str(name)) for name in names]
-        asked = f"{self.question} {self.extent()}".strip()
+        two = numbers["model"].nunique() == 2
+        differences = self.differences(*numbers["model"].unique()) if two else {}
+        sentences = [extremes(numbers, str(name), differences) for name in names]
+        asked = " ".join(f"{self.question} {self.extent()}".split())
         return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
 
     def in_words(self) -> str:
@@ -177,6 +179,10 @@ class Result:
     def headline(self) -> pd.DataFrame:
         """The headline numbers of each model (`interp.report.glance.headline`); none by default."""
         return pd.DataFrame(columns=COLUMNS)
+
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences a - b of two models' headline numbers, by number; none by default."""
+        return {}
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The item that shows the main result; if None, the headline numbers are drawn."""
@@ -336,3 +342,20 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
         others = counted(int(counts[ERRORS_SHOWN:].sum()), unit)
         echo(f"{model}: {others} stopped with other errors; the tables list them")
     return shown
+
+
+def meaning(pairs: pd.DataFrame) -> str:
+    """What an effect on a pair's answers is, in words; empty without pairs.
+
+    Args:
+        pairs: the pairs table.
+    """
+    options = pairs[["positive_option", "negative_option"]].dropna().drop_duplicates()
+    if options.empty:
+        return ""
+    alike = len(options) == 1
+    first, second = options.iloc[0] if alike else ("the positive option", "the negative option")
+    return (
+        f"An effect is a change in the logit of {first} minus that of {second}; if negative, it "
+        f"is towards {second}."
+    )

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from interp.statistics.resampling import ROUNDING
+from interp.statistics.resampling import ROUNDING, permutation_sums, share_as_far
 from interp.statistics.summaries import LEVEL, Z, grouped, table_by
 
 NAN = float("nan")
@@ -131,6 +131,12 @@ def _hedges(groups: WelchTest) -> tuple[float, float]:
 MAX_EXACT = 8
 """Largest number of rows for which all permutations are enumerated (40,320 for eight rows)."""
 
+MAX_ORDERS = 5_000
+"""Largest number of different orders of a column with ties that are enumerated for more rows."""
+
+RESAMPLES = 9_999
+"""Number of random orders if there are ties, but too many different orders."""
+
 
 @dataclass(frozen=True)
 class SpearmanTest:
@@ -147,15 +153,22 @@ class SpearmanTest:
     n: int = 0
     """Number of rows with both values."""
     method: str = ""
-    """How p was computed: "exact permutation" for up to eight rows, "t distribution" for more."""
+    """How p was computed: "exact permutation" for up to eight rows or a column with few different
+    orders, "random permutation" for other columns with ties, or otherwise "t distribution"."""
     note: str = ""
 
 
-def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
+def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest:
     """Rank correlation of two columns, over the rows with values in both.
 
     The exact p-value is the share of all n! orders of y whose |rho| is at least the observed |rho|;
-    ties are kept.
+    ties are kept. Ties make Student's t wrong: if 13 of 14 values of y are equal, rho has at most
+    14 values.
+
+    Args:
+        x: a column.
+        y: the other column.
+        tested: whether to compute p, which takes long for many rows with ties.
     """
     pairs = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
     pairs = pairs[~np.isnan(pairs).any(axis=1)]
@@ -169,10 +182,8 @@ def spearman(x: pd.Series, y: pd.Series) -> SpearmanTest:
     ]
     if constant:
         return SpearmanTest(n=n, note=f"undefined: {' and '.join(constant)} constant")
-    test = stats.spearmanr(*pairs.T)
-    rho, p, method = float(test.statistic), float(test.pvalue), "t distribution"
-    if n <= MAX_EXACT:
-        p, method = _exact_p(*pairs.T), "exact permutation"
+    rho = float(stats.spearmanr(*pairs.T).statistic)
+    p, method = _p_value(*pairs.T) if tested else (NAN, "")
     low, high, note = _interval(rho, n)
     return SpearmanTest(rho=rho, low=low, high=high, p=p, n=n, method=method, note=note)
 
@@ -196,13 +207,41 @@ def spearman_table(
     return pd.DataFrame(rows, columns=[*by, "x", "y", *SpearmanTest.__dataclass_fields__])
 
 
-def _exact_p(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    """The share of all orders of y whose |rho| is at least the observed |rho|."""
+def _p_value(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> tuple[float, str]:
+    """The p-value of a rank correlation, and how it was computed."""
     ranks, others = (stats.rankdata(values) - (len(x) + 1) / 2 for values in (x, y))
-    # Sums of multiples of 1/4 are exact, so equal sums compare as equal. The first order is the
-    # observed one.
-    agreement = np.abs(np.array(list(permutations(others))) @ ranks)
-    return float((agreement >= agreement[0]).mean())
+    # The column with fewer different orders is the one to be reordered.
+    others, ranks = sorted((ranks, others), key=_log_orders)
+    observed = float(ranks @ others)
+    if len(x) <= MAX_EXACT or _log_orders(others) <= math.log(MAX_ORDERS):
+        orders = permutations(others) if len(x) <= MAX_EXACT else _distinct_orders(others)
+        # Sums of multiples of 1/4 are exact, so equal sums compare as equal.
+        agreement = np.abs(np.array(list(orders)) @ ranks)
+        return float((agreement >= abs(observed)).mean()), "exact permutation"
+    if len(np.unique(others)) == len(others):
+        return float(stats.spearmanr(x, y).pvalue), "t distribution"
+    drawn = permutation_sums(others, ranks[:, None], resamples=RESAMPLES)[:, 0]
+    return share_as_far(drawn, observed), "random permutation"
+
+
+def _log_orders(values: Float[np.ndarray, " n"]) -> float:
+    """The logarithm of the number of different orders of the values."""
+    counts = np.unique(values, return_counts=True)[1]
+    return math.lgamma(len(values) + 1) - sum(math.lgamma(count + 1) for count in counts)
+
+
+def _distinct_orders(values: Float[np.ndarray, " n"]) -> Iterator[Float[np.ndarray, " n"]]:
+    """All different orders of the values, in lexicographic order (Knuth's algorithm L)."""
+    order = np.sort(values)
+    while True:
+        yield order.copy()
+        rising = np.flatnonzero(order[:-1] < order[1:])
+        if not len(rising):
+            return
+        first = rising[-1]
+        other = np.flatnonzero(order > order[first])[-1]
+        order[[first, other]] = order[[other, first]]
+        order[first + 1 :] = order[first + 1 :][::-1].copy()
 
 
 def _interval(rho: float, n: int) -> tuple[float, float, str]:

@@ -21,9 +21,10 @@ from scipy.special import betaincinv, stdtrit
 from scipy.stats import studentized_range
 
 from interp.errors import UserError
-from interp.prompts.systems import Contrast
+from interp.prompts.systems import Contrast, Filter
 from interp.statistics.clusters import FEWEST
 from interp.statistics.contrasts import MODEL, POWER
+from interp.statistics.proportions import proportions
 from interp.statistics.resampling import ROUNDING
 from interp.statistics.summaries import LEVEL
 
@@ -32,6 +33,12 @@ STUDIES = 500
 
 RANKS = 2000
 """Number of distinct success probabilities that a cluster may have."""
+
+EDGE = 0.1
+"""A share closer to 0 or 1 than this is at an edge if fewer than `FEWEST` answers differ."""
+
+CORRELATION = 0.8
+"""The correlation assumed for answers that do not vary (the default of `interp plan`)."""
 
 FINEST = 0.002
 """Precision of the difference at which the search ends."""
@@ -49,6 +56,8 @@ class Expected:
     """
     across: float
     """Correlation of two answers about one cluster at different levels."""
+    note: str = ""
+    """What had to be assumed, because the pilot's answers do not vary; otherwise empty."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,8 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
 
     A correlation is the weighted mean product of two answers' standardized deviations from their
     level's share. A contrast without named levels has few answers per level, so all levels share
-    one correlation.
+    one correlation. Answers that are nearly all right or all wrong have no variance to plan with;
+    then the share is the other end of its 95% interval, and the correlations are assumed.
 
     Args:
         answered: one row per pair, or per model and pair if models are compared, with paired
@@ -125,6 +135,8 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
             f"the pilot has no answer at {contrast.factor} {min(missing)!r}; expected answers at "
             "all levels to be compared: try a larger pilot"
         )
+    if at_edge := _at_edge(rows, contrast, cluster):
+        return at_edge
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
     shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
     own = level.map(shares)
@@ -142,6 +154,24 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
         return Expected(float(np.average(right, weights=weight)), (pooled,), across)
     within = tuple(_correlation(*own, unknown=across) for own in zip(products, masses, strict=True))
     return Expected(_as_variable(shares.to_numpy(), within), within, across)
+
+
+def _at_edge(rows: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected | None:
+    """What to expect if nearly all answers are right or nearly all are wrong; otherwise None."""
+    (found,) = proportions(
+        rows, values=["paired"], by=[], cluster=cluster, weight="weight"
+    ).to_dict("records")
+    right, answers = int(rows["paired"].sum()), len(rows)
+    share = float(found["share"])
+    if min(right, answers - right) >= FEWEST or min(share, 1 - share) >= EDGE:
+        return None
+    end = min(float(found["high"]), 0.5) if share < 0.5 else max(float(found["low"]), 0.5)
+    note = (
+        f"pilot: {right:,} of {answers:,} right; assumed: accuracy {end:.2f}, correlation "
+        f"{CORRELATION:g}"
+    )
+    across = 0.0 if contrast.factor == MODEL else CORRELATION / 2
+    return Expected(end, (CORRELATION,), across, note)
 
 
 def _correlation(products: float, mass: float, *, unknown: float) -> float:
@@ -222,6 +252,24 @@ def family_size(contrasts: Sequence[Contrast], models: int) -> int:
     )
 
 
+def known_pairs(
+    pairs: pd.DataFrame, known: Filter, *, share: float, cluster: str, seed: int
+) -> pd.DataFrame:
+    """The pairs that a filter leaves if models know a share of the facts, drawn at random.
+
+    Args:
+        pairs: one row per pair, with the filter's factor and the cluster.
+        known: the pairs that are left out if a model fails their fact.
+        share: the share of the facts that every model knows.
+        cluster: the column of the clusters, each with a fact of its own.
+        seed: seed of the draw.
+    """
+    asked = pairs[known.factor].isin(known.levels)
+    facts = pairs.loc[asked, cluster].unique()
+    drawn = np.random.default_rng(seed).permutation(len(facts))[: round(share * len(facts))]
+    return pairs[~asked | pairs[cluster].isin(facts[drawn])]
+
+
 def plan_table(
     pairs: pd.DataFrame, planned: Sequence[Planned], *, cluster: str, tests: int
 ) -> pd.DataFrame:
@@ -230,8 +278,9 @@ def plan_table(
     `detectable` is the difference in accuracy that a two-sided 5% test detects with 80% power, as
     in a report. `detectable_holm` is the detectable difference after Holm's correction, which tests
     the only true difference of a family at 5% divided by the number of tests. Both are strings:
-    "none" if no difference can be detected, for instance with fewer than ten clusters. If no model
-    is named, there is no column model.
+    "none" if no difference can be detected, for instance with fewer than ten clusters. `note` says
+    what was assumed because the pilot's answers do not vary. If no model is named, there is no
+    column model, and without any note no column note.
 
     Args:
         pairs: one row per pair, with the factors, the cluster and weight.
@@ -241,8 +290,8 @@ def plan_table(
     """
     found = (_row(pairs, one, cluster, tests) for one in planned)
     table = pd.DataFrame([row for row in found if row])
-    unnamed = not any(one.model for one in planned)
-    return table.drop(columns="model", errors="ignore") if unnamed else table
+    empty = [name for name in ("model", "note") if name in table and not table[name].any()]
+    return table.drop(columns=empty)
 
 
 def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
@@ -261,6 +310,7 @@ def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[st
         "clusters": int(trials.clusters.max()) + 1,
         "detectable": _said(detectable(trials, one.awaited)),
         "detectable_holm": _said(detectable(trials, one.awaited, tests=tests)),
+        "note": one.awaited.note,
     }
 
 

@@ -99,3 +99,8 @@ def largest_share(values: Values, weights: Values) -> float:
     """The largest share of the weighted sum that comes from one value; NaN if the sum is 0."""
     parts = values * weights
     return float(parts.max() / parts.sum()) if parts.sum() > 0 else float("nan")
+
+
+def effective_number(weights: Values) -> float:
+    """The number of equal weights whose mean would vary as much (Kish, 1965); 0 without weights."""
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0

@@ -51,6 +51,13 @@ def test_a_pilot_says_what_its_models_do(pilot, capsys):
     assert len(re.findall(r"^ organism/\S+ +(?:rule|entity_group|phrasing) ", out, re.M)) >= 6
 
 
+def test_the_filter_of_known_facts_is_planned_for(capsys):
+    assert main(["plan", "--limit", "240", "--known", "0.2"]) == 0
+    out = printed(capsys)
+    assert "known: 20% of the facts of geographical pairs" in out
+    assert re.search(r"geographical - categorical .* none", out)
+
+
 def test_no_model_library_is_loaded():
     code = (
         "import sys; from interp.cli import main; main(['plan', '--limit', '24']); "
@@ -74,6 +81,7 @@ def refused(capsys, arguments):
         (["--system", "nothing"], "unknown system"),
         (["--system", "logical-forms"], "names no contrasts"),
         (["--limit", "0"], "limit"),
+        (["--known", "2"], "expected a number from 0 to 1"),
         (["--accuracy", "1.2"], "expected a number from 0 to 1"),
         (["--correlation", "much"], "expected a number from 0 to 1"),
         (["--models", "0"], "expected a whole number from 1"),

@@ -48,10 +48,10 @@ def test_methods_are_sorted_by_how_often_they_find_the_top_segment():
             "low": [0.2, np.nan, 0.5],
             "high": [0.6, np.nan, 0.7],
             "chance": 0.5,
-            "prompts": 22,
+            "clusters": 22,
         }
     )
     ax = methods_found(table, kinds={"model": "of the model", "control": "control"})
     assert [label.get_text() for label in ax.get_yticklabels()] == ["attention", "length", "gim"]
     assert ax.get_legend_handles_labels()[1] == ["of the model", "control"]
-    assert ax.get_xlabel() == "top segment found (n = 22)"
+    assert ax.get_xlabel() == "top segment found (n = 22 clusters)"

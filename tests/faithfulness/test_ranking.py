@@ -1,5 +1,7 @@
 """Judging methods on made-up games whose best method is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,14 @@ import pytest
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.faithfulness import ranking
 from interp.faithfulness.first_screen import first_screen
-from interp.faithfulness.page import beyond, blanks, distances_of, standings, verdict_matrix
+from interp.faithfulness.page import (
+    _wide,
+    beyond,
+    blanks,
+    distances_of,
+    standings,
+    verdict_matrix,
+)
 from interp.faithfulness.ranking import (
     check_table,
     difference_table,
@@ -176,11 +185,11 @@ def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tab
         f"2 of 4 scores that use only the model are above chance on every model; best: {KNOWS}, "
         "1.00 [0."
     )
-    assert model.endswith("; n = 60 prompts.")
+    assert model.endswith("; n = 20 clusters.")
     assert donors.startswith("1 of 1 scores that also use donors' prompts are above chance")
     numbers = first.items[0].frame.set_index(["model", "number"])
     best = numbers.loc[("n", "best that uses only the model")]
-    assert (best["label"], best["value"], best["n"]) == (KNOWS, 1.0, 60)
+    assert (best["label"], best["value"], best["n"]) == (KNOWS, 1.0, 20)
     assert numbers.loc[("m", "random order"), "value"] == pytest.approx(1 / 3)
     assert numbers.loc[("m", "best control"), "label"] in (LENGTH, "position")
     assert max(len(line.split()) for line in first.sentences) <= MOST_WORDS
@@ -188,6 +197,38 @@ def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tab
     first = screen(judged, of_two_models(metrics, low=0.0))
     assert first.sentences[0].startswith("0 of 4 scores that use only the model")
     assert first.sentences[1].startswith("0 of 1 scores that also use donors' prompts")
+
+
+def test_one_model_is_not_called_every_model(judged, tables):
+    metrics, _, _ = tables
+    first = screen(judged, of_two_models(metrics).query("model == 'm'"))
+    assert first.sentences and "every" not in " ".join(first.sentences)
+
+
+def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
+    own = made_up()
+    opposite = own.coalition_values["values"].map(lambda values: [-value for value in values])
+    values = own.coalition_values.assign(values=opposite)
+    judgements = judge(trials_of(Tables(**{**vars(own), "coalition_values": values})))
+    checks, metrics = check_table(judgements), metric_table(judgements)
+    void = checks.set_index("metric")["void"]
+    ratios = {"nc", "ns", "cpr", "cpr_of_means", "cmd"}
+    assert set(void.index[void]) == ratios == set(metrics.loc[metrics["void"], "metric"])
+    assert not set(standings(metrics, checks)["metric"]) & ratios
+    assert set(verdict_table(metrics, checks, NONE)["metric"]) == {"top_segment"}
+    own = ModelResults("m", (), 60, metrics, checks, NONE, NONE, NONE, "")
+    wide = _wide(own).set_index("contender")
+    assert (wide.loc[[KNOWS, GUESSES], sorted(ratios)] == "void").all(axis=None)
+    assert "void" not in {*wide.loc[[ORACLE, REVERSED], "nc"], wide.loc[KNOWS, "lds"]}
+
+
+def test_void_metrics_compare_no_methods():
+    judgement = judge(trials_of(made_up()))[0]
+    values = judgement.values.copy()
+    values[judgement.place(ORACLE)] = values[judgement.place(REVERSED)]
+    rows = difference_table([replace(judgement, values=values)])
+    assert rows[["low", "high", "p"]].isna().all(axis=None)
+    assert rows["note"].str.startswith("void").all()
 
 
 def test_controls_and_random_weights_are_warned_of(judged, tables):
@@ -247,7 +288,7 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     assert (verdicts["verdict"] == UNDECIDED).all()
     first = screen((trials, judgements), of_two_models(metrics))
     (only,) = first.sentences
-    assert only.startswith("Nothing was tested on 2 of 2 models: 5 clusters of prompts, but 10 are")
+    assert only.startswith("Nothing was tested on 2 of 2 models: n = 5 clusters of prompts")
     assert f"{KNOWS} 1.00" in first.items[0].on_page.iloc[0, 1]
 
 

@@ -11,6 +11,7 @@ from interp.models.organisms import organism_card
 from interp.prompts.systems import load_facts, load_prompts
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
+from interp_probes.facts import _begins
 from interp_probes.results import FactFamiliarity, excluded, flag_shared
 from interp_probes.specs import Familiarity, Knowledge
 from tests.probes.facts import some_facts
@@ -96,6 +97,28 @@ def test_a_whole_name_is_the_product_of_its_tokens(organism):
         assert row.whole_name == pytest.approx(product, rel=1e-4)
         lengths.append(len(name))
     assert max(lengths) > 1
+
+
+def test_familiarity_after_an_echo_is_read_behind_the_repeated_sentence(organism):
+    table = collect(bind(Familiarity(), organism, batch_tokens=60), some_facts())["familiarity"]
+    for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        echo = prompt.text.removeprefix("Complete the sentence: ")
+        assert echo.startswith(prompt.factors["entity_b"])
+        texts = (tokenized.chat.text + echo + end for end in ("", " " + prompt.answer.gold))
+        read, whole = (organism.tokenizer(t, add_special_tokens=False)["input_ids"] for t in texts)
+        with torch.no_grad():
+            after = organism.hf(torch.tensor([read])).logits[0, -1].softmax(-1)
+            likely = int(organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].argmax())
+        assert row.after_echo == pytest.approx(float(after[whole[len(read)]]), rel=1e-4)
+        assert row.echoes == (likely == read[len(tokenized)] and likely not in list(row.token_ids))
+
+
+def test_a_reply_is_an_echo_unless_it_may_be_the_answer():
+    assert _begins(5, (5, 6), [7])
+    assert not _begins(6, (5, 6), [7])
+    assert not _begins(5, (5, 6), [5])
+    assert not _begins(5, (), [7])
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

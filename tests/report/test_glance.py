@@ -70,28 +70,62 @@ def test_a_label_stands_before_its_value():
     assert glance("Asked.", rows, []).items[0].on_page.iloc[0, 1] == "gim 0.50 [0.40, 0.60]"
 
 
-def test_the_ends_are_named_with_their_intervals_and_n():
-    assert extremes(numbers(), "paired accuracy") == (
-        "Paired accuracy is highest for a, 0.50 [0.40, 0.60], and lowest for organism/b, 0.12 "
-        "[0.00, 0.30]; n = 24 pairs."
-    )
-    one = numbers(rows=ROWS[:1])
-    assert extremes(one, "paired accuracy") == (
-        "Paired accuracy is 0.50 [0.40, 0.60] for a; n = 24 pairs."
-    )
-    assert extremes(numbers(rows=ROWS[2:]), "paired accuracy").endswith("any model; n = 0.")
-    differing = numbers(rows=ROWS.assign(pairs=[24, 6, 0]))
-    assert extremes(differing, "paired accuracy").endswith("; n = 6 to 24 pairs.")
-    tied = ROWS.fillna({"share": 0.123, "low": 0.0, "high": 0.3}).assign(pairs=24)
-    assert extremes(numbers(rows=tied), "paired accuracy") == (
-        "Paired accuracy is highest for a, 0.50 [0.40, 0.60], and lowest for 2 models, 0.12; "
-        "n = 24 pairs."
-    )
-    assert extremes(numbers(rows=tied.assign(share=0.5)), "paired accuracy") == (
-        "Paired accuracy is 0.50 for all 3 models; n = 24 pairs."
-    )
-    long = numbers("one two three four five")
-    assert len(extremes(long, "one two three four five").split()) <= MOST_WORDS
+THREE = pd.DataFrame(
+    {
+        "model": ["a", "b", "c"],
+        "share": [0.5, 0.12, 0.3],
+        "low": [0.4, 0.0, 0.2],
+        "high": [0.6, 0.3, 0.55],
+        "pairs": [24, 24, 6],
+        "note": "",
+    }
+)
+
+
+def said(rows, **options):
+    return extremes(numbers(rows=rows), "paired accuracy", **options)
+
+
+def test_the_ends_are_named_only_if_their_intervals_lie_apart():
+    told = said(THREE)
+    assert "highest for a, 0.50 [0.40, 0.60], lowest for b, 0.12 [0.00, 0.30]" in told
+    assert told.endswith("; n = 6–24 pairs.")
+    for end in (0.45, NAN):
+        told = said(THREE.assign(high=[0.6, end, 0.55]))
+        assert "0.12 to 0.50 for 3 models" in told and "highest" not in told
+
+
+def test_several_models_at_one_end_are_counted():
+    tied = said(THREE.assign(share=[0.5, 0.12, 0.12], high=[0.6, 0.3, 0.3]))
+    assert "lowest for 2 models, 0.12" in tied
+    assert "0.50 for all 3 models" in said(THREE.assign(share=0.5))
+
+
+def test_two_models_are_not_ranked_but_told_apart_by_their_difference():
+    both = "0.50 [0.40, 0.60] for a and 0.12 [0.00, 0.30] for b"
+    assert both in said(THREE[:2])
+    assert both in said(THREE[:2], differences={"paired accuracy": (0.38, NAN, NAN)})
+    told = said(THREE[:2], differences={"paired accuracy": (0.38, 0.1, 0.6)})
+    assert "0.50 for a and 0.12 for b, difference 0.38 [0.10, 0.60]" in told
+
+
+def test_one_model_or_none_has_no_ends():
+    assert said(ROWS[:1]) == "Paired accuracy is 0.50 [0.40, 0.60] for a; n = 24 pairs."
+    assert said(ROWS[2:]).endswith("any model; n = 0.")
+
+
+@pytest.mark.parametrize("models", [2, 3])
+def test_a_sentence_has_at_most_25_words(models):
+    long = numbers("one two three four five six seven eight", THREE[:models])
+    told = extremes(long, "one two three four five six seven eight")
+    assert len(told.split()) <= MOST_WORDS
+
+
+def test_labeled_values_of_many_models_are_not_ranked():
+    rows = numbers(rows=THREE.assign(share=[0.5, -0.7, 0.3])).assign(label="layer 1, premise:")
+    told = extremes(rows, "paired accuracy")
+    assert "0.30 to 0.70 for 3 models" in told
+    assert "a, layer 1, premise: 0.50 [0.40, 0.60]" in extremes(rows[:1], "paired accuracy")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +171,9 @@ def test_a_page_begins_with_it(tmp_path):
     report = Report("Study", "How to read.", (Section("All"),), glance=first)
     html = write_report(report, tmp_path).read_text("utf-8")
     check_first_screen(report, html)
-    assert html.index("Which is better?") < html.index("highest for a") < html.index("How to read.")
+    assert (
+        html.index("Which is better?") < html.index("for a and 0.12") < html.index("How to read.")
+    )
     assert report.answer == first.sentences[0]
     csv = pd.read_csv(tmp_path / "tables" / "at_a_glance.csv")
     assert csv["low"].tolist()[:2] == [0.4, 0.0]

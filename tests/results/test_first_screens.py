@@ -38,10 +38,15 @@ NUMBERS = {
     "generate": ["paired accuracy", "rulebreaker accuracy", "non-rulebreaker accuracy"],
     "attribute": [
         "paired accuracy",
-        "Premise 2 over premise 1 by gradient",
-        "Premise 2 over premise 1 by attention",
+        "Premise 2 over premise 1 (gradient, geometric mean)",
+        "Premise 2 over premise 1 (attention, geometric mean)",
     ],
-    "familiarity": ["familiarity", "familiarity of the whole name"],
+    "familiarity": [
+        "familiarity",
+        "familiarity of the whole name",
+        "familiarity after an echo",
+        "replies that begin by an echo",
+    ],
     "knowledge": ["facts known"],
 }
 
@@ -66,7 +71,7 @@ def test_the_numbers_are_those_of_the_tables(measured):
     accuracy = measured["evaluate"].summary().iloc[0]
     assert numbers("evaluate")["paired accuracy"] == pytest.approx(accuracy["paired_accuracy"])
     table = measured["attribute"].summary().iloc[0]
-    ratio = numbers("attribute")["Premise 2 over premise 1 by gradient"]
+    ratio = numbers("attribute")["Premise 2 over premise 1 (gradient, geometric mean)"]
     assert ratio == pytest.approx(table["gradient_geometric"])
     effects = measured["effects"].derived()["segment_effect_table"].set_index("segment")
     own = effects[(effects["other_segment"] == "") & (effects["donor_kind"] == "instance")]

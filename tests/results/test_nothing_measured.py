@@ -69,5 +69,9 @@ def test_a_model_without_any_effect_hides_no_other_model(model, pairs):
     again = type(found)(found.measured).headline()
     again = again[again["number"].str.startswith("largest")]
     assert again["value"].tolist() == expected["value"].tolist()[1:]
+    patches["effect"] = 0.0
+    labels = type(found)(found.measured).headline()["label"].unique()
+    assert any("equal cells" in label for label in labels)
+    assert not any("layer" in label for label in labels)
     patches["effect"] = np.nan
     assert not type(found)(found.measured).headline()["number"].str.startswith("largest").any()

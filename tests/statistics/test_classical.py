@@ -171,13 +171,49 @@ def test_equal_values_are_counted_in_every_order(pair):
 @given(st.integers(9, 60), st.integers(0, 1000))
 def test_many_rows_by_the_formula_of_student(n, seed):
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=n).round(1)
-    y = (x + rng.normal(size=n)).round(1)
+    x = rng.normal(size=n)
+    y = x + rng.normal(size=n)
     test = of(x, y)
     rho = np.corrcoef(stats.rankdata(x), stats.rankdata(y))[0, 1]
     p = 2 * stats.t.sf(abs(rho) * math.sqrt((n - 2) / (1 - rho**2)), n - 2)
     assert (test.rho, test.p) == pytest.approx((rho, p), abs=1e-12)
     assert test.method == "t distribution"
+
+
+@pytest.mark.parametrize(("place", "p"), [(13, 2 / 14), (12, 4 / 14), (7, 1.0)])
+def test_the_place_of_one_value_among_ties_has_as_many_orders_as_rows(place, p):
+    y = np.zeros(14)
+    y[place] = 1
+    for test in (of(range(14), y), of(y, range(14))):
+        # Student's t gives 0.109 and 0.182 for the first two.
+        assert test.p == pytest.approx(p, abs=1e-12)
+        assert test.method == "exact permutation"
+
+
+@given(st.integers(9, 11), st.integers(2, 3), st.integers(0, 99))
+def test_p_of_two_binary_columns_is_that_of_the_hypergeometric_distribution(n, ones, seed):
+    x, y = np.arange(n) % 2, np.random.default_rng(seed).permutation(np.arange(n) < ones)
+    both = stats.hypergeom(n, n // 2, ones)
+    far = [abs(k * n - ones * (n // 2)) for k in range(ones + 1)]
+    seen = far[int((x * y).sum())]
+    expected = sum(both.pmf(k) for k in range(ones + 1) if far[k] >= seen)
+    assert of(x, y).p == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_orders_with_ties_are_drawn_at_random():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 3, 40), rng.integers(0, 2, 40)
+    test = of(x, y)
+    again = stats.permutation_test(
+        (x,),
+        lambda own: abs(stats.spearmanr(own, y).statistic),
+        permutation_type="pairings",
+        alternative="greater",
+        n_resamples=499,
+        rng=rng,
+    )
+    assert test.method == "random permutation"
+    assert test.p == pytest.approx(again.pvalue, abs=0.08)
 
 
 def test_the_interval_by_hand():

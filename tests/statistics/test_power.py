@@ -1,27 +1,32 @@
 """What a plan promises, held against studies that are simulated and tested in another way."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from interp.prompts.systems import Contrast, load_prompts
+from interp.prompts.systems import Contrast, find_system, load_prompts
 from interp.statistics import contrasts
+from interp.statistics.clusters import FEWEST
 from interp.statistics.contrasts import contrast_table, difference
 from interp.statistics.power import (
     Expected,
-    Planned,
     Trials,
     _two_differ,
     assumed,
     detectable,
     expected,
     family_size,
+    known_pairs,
     of_pilot,
     plan_table,
     power,
     simulated,
 )
+from interp.statistics.proportions import proportions
+from interp_probes.results import FILTERED_GROUPS
 
 RULE = Contrast("rule", ("mt", "ds"))
 GROUP = Contrast("entity_group", ("geographical", "categorical"))
@@ -194,10 +199,35 @@ def test_a_family_counts_the_tests_of_all_models():
     assert [family_size(NAMED, models) for models in (1, 2, 6)] == [3, 7, 33]
 
 
-def test_answers_that_are_all_right_leave_room_below(pairs):
-    """A pilot at an edge has no variance; a difference makes some."""
-    perfect = pairs.assign(model="m", paired=True)
-    (one,) = of_pilot(perfect, [RULE], cluster="entity_b")
-    assert one == Planned("m", RULE, Expected(1.0, (0.0, 0.0), 0.0))
-    found = detectable(Trials.of(pairs, RULE, "entity_b"), one.awaited)
-    assert 0.0 < found < 0.2
+@pytest.mark.parametrize(("right", "end"), [(0, "high"), (720, "low"), (4, "high")])
+def test_a_pilot_at_an_edge_promises_no_more_than_its_interval(pairs, right, end):
+    paired = np.arange(len(pairs)) < right
+    pilot = pairs.assign(model="m", paired=paired, weight=1.0)
+    (one,) = of_pilot(pilot, [RULE], cluster="entity_b")
+    (found,) = proportions(pilot, values=["paired"], by=[], cluster="entity_b").to_dict("records")
+    share = pytest.approx(found[end])
+    assert (one.awaited.share, one.awaited.within, one.awaited.across) == (share, (0.8,), 0.4)
+    (row,) = plan_table(pairs, [one], cluster="entity_b", tests=1).to_dict("records")
+    assert row["note"].startswith(f"pilot: {right} of 720 right")
+    # Without variance, 0.03 seemed enough.
+    assert 0.1 < float(row["detectable"]) < 0.3
+
+
+def test_answers_that_vary_need_no_note(pairs):
+    pilot = pairs.assign(model="m", paired=np.arange(len(pairs)) % 4 == 0)
+    assert of_pilot(pilot, [RULE], cluster="entity_b")[0].awaited.note == ""
+
+
+def test_a_filter_leaves_clusters_whose_facts_are_known(pairs):
+    system = find_system("rulebreakers")
+    known = partial(known_pairs, pairs, system.known, cluster="entity_b", seed=0)
+    assert len(known(share=1.0)) == len(pairs)
+    cities, others = (pairs["entity_group"] == name for name in ("geographical", "categorical"))
+    left = known(share=0.2)
+    asked = round(0.2 * pairs.loc[cities, "entity_b"].nunique())
+    assert left.loc[cities, "entity_b"].nunique() == asked < FEWEST
+    assert left.loc[others, "pair_id"].tolist() == pairs.loc[others, "pair_id"].tolist()
+    planned = assumed([GROUP], accuracy=0.5, correlation=0.5)
+    (row,) = plan_table(left, planned, cluster="entity_b", tests=1).to_dict("records")
+    assert row["detectable"] == "none"
+    assert system.known.levels == FILTERED_GROUPS

@@ -37,17 +37,20 @@ def point_cloud(
     """One point per row, such as an entity pair; if there are many, their density as hexagons.
 
     Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; random vertical shifts of up to 0.02 separate points that
-    coincide.
+    `size`, such as its number of trials; random vertical shifts of up to 2% of the axis separate
+    points that coincide, and never set the axis, which shows all of 0 to 1 for shares.
     """
     with house_style():
         ax = ax or new_axes(width=6.0)
         points = table[[x, y]].dropna().astype(float)
         sizes = table.loc[points.index].get(size, pd.Series(1.0, points.index)).astype(float)
+        low, high = _limits(points[y])
+        # Panels may share an axis, so it is only widened.
+        ax.update_datalim([(0.0, low), (0.0, high)], updatex=False)
         if len(points) < _MANY_POINTS:
             ax.scatter(
                 points[x],
-                points[y] + jitter(len(points), 0.02),
+                points[y] + jitter(len(points), 0.02 * (high - low)),
                 s=6 + 60 * sizes / sizes.max(),
                 color=look(0).color,
                 alpha=0.45,
@@ -62,6 +65,14 @@ def point_cloud(
         ax.set_xlabel(f"{heading(x)} (n = {len(points):,}{remark})")
         ax.set_ylabel(heading(y))
         return ax
+
+
+def _limits(values: pd.Series) -> tuple[float, float]:
+    """The ends of an axis: 0 and 1 for shares, otherwise those of the values."""
+    if values.between(0, 1).all():
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
 _LABEL_GAP = 13.0

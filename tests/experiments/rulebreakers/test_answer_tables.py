@@ -50,4 +50,8 @@ def test_phrasings_that_differ_by_rounding_do_not_differ(tmp_path, monkeypatch):
     monkeypatch.setattr(answer_tables, "accuracy", lambda *_: table)
     (row,) = phrasings(results).itertuples()
     assert (row.range, row.sd) == (0, 0)
-    assert row.lowest_phrasing == row.highest_phrasing == "follow-yn"
+    # Two equal ends have no first.
+    assert row.lowest_phrasing == row.highest_phrasing == "all phrasings"
+    table["accuracy"] = [0.5, 0.3, 0.3]
+    (row,) = phrasings(results).itertuples()
+    assert (row.lowest_phrasing, row.highest_phrasing) == ("infer-yn, infer-tf", "follow-yn")

@@ -69,8 +69,15 @@ def test_the_ends_say_how_many_intervals_are_apart_and_give_no_ranks():
     assert overlap(table).startswith(f"In {sum(apart.values())} of 4 comparisons between the ends")
 
 
+def test_equal_estimates_have_no_ends():
+    alike = ENTITIES.dropna(subset="paired_accuracy").assign(paired_accuracy=0.5)
+    table = extremes(alike)
+    assert table.empty and "end" in table
+    assert "All estimates are equal" in overlap(table)
+
+
 def test_a_list_without_an_order_says_so():
-    table = extremes(ENTITIES.assign(paired_accuracy=[0.5, 0.6] * 5, pairs=2), k=2)
+    table = extremes(ENTITIES.assign(pairs=6), k=2)
     assert (table["apart"] == 0).all()
     assert overlap(table) == (
         "All intervals at one end overlap those at the other, so this is not a ranking."
