@@ -36,6 +36,7 @@ from interp.results.attributions import Attributions
 from interp.results.circuits import CircuitAnswers
 from interp.results.edges import EdgeEffects
 from interp.results.effects import SegmentEffects
+from interp.results.given import facts_of
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
@@ -265,7 +266,8 @@ def find_circuits(
     else:
         chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
-    return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
+    held = InMemory(spec, arranged, tables, {model.name: facts_of(model, arranged)})
+    return _noted(CircuitAnswers(held, chosen_by))
 
 
 @measuring(Effects)
@@ -326,14 +328,15 @@ def measured(
     _check_prompts(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    return _noted(kind(InMemory(spec, arranged, tables)))
+    facts = {model.name: facts_of(model, arranged)}
+    return _noted(kind(InMemory(spec, arranged, tables, facts)))
 
 
 def _in_memory(
     spec: Spec, job: Job, given: Mapping[str, Model], prompts: Sequence[Prompt]
 ) -> Result:
     """The result over all models of a job, with one model in memory at a time."""
-    parts = []
+    parts, facts = [], {}
     for name in job.models or job.default_models():
         model = (
             given[name]
@@ -341,10 +344,11 @@ def _in_memory(
             else load(find_model(name, job.loading), job.loading, job.computing)
         )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
+        facts[model.name] = facts_of(model, prompts)
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return _noted(result_class(type(spec))(InMemory(spec, prompts, joined)))
+    return _noted(result_class(type(spec))(InMemory(spec, prompts, joined, facts)))
 
 
 def _noted(result: _Kind) -> _Kind:

@@ -214,7 +214,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
     """Merge the tables of a run and write its small tables and figures into its folder."""
     with merging(folder) as merged:
         result = result_class(spec).of(merged.run)
-        merged.summary = result.noted()
+        merged.summary = result.summarized()
         write_files(merged.run, result)
     return result
 

@@ -8,8 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
+from interp.analysis.cautions import Caution
 from interp.errors import printable
 from interp.report.formatting import FIGURES, holds_p_values, p_text
 
@@ -60,6 +62,19 @@ def print_table(table: Columns, *, title: str) -> None:
         console.print(_table({name: texts[name] for name in names}))
     for line in legend:
         console.print(line)
+
+
+def print_cautions(cautions: Iterable[Caution]) -> None:
+    """Print what a careful reader would object to, before any table."""
+    lines = [own.said for own in cautions]
+    if not lines:
+        return
+    console = _Console(markup=False, highlight=False)
+    console.width = max(console.width, NARROWEST)
+    console.print("Read first")
+    for line in lines:
+        console.print(Padding(printable(f"- {line}"), (0, 0, 0, 1)))
+    console.print()
 
 
 class _Console(Console):

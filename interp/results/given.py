@@ -1,0 +1,105 @@
+"""The answers behind any result, for cautions: each measurement stores them in another table."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.cautions import (
+    Caution,
+    ModelFacts,
+    answer_cautions,
+    model_cautions,
+    ordered,
+    sample_cautions,
+    side_differences,
+)
+from interp.errors import UserError
+from interp.measurements.spec import find_spec
+from interp.prompts.prompt import Prompt
+from interp.results.measured import MeasuredTables
+
+if TYPE_CHECKING:
+    from interp.models.model import Model
+
+_KEYS = ["model", "prompt_id"]
+
+
+def cautions_about(measured: MeasuredTables) -> tuple[Caution, ...]:
+    """Everything that a careful reader would object to in a measurement, by severity."""
+    return ordered(_found(measured))
+
+
+def _found(measured: MeasuredTables) -> Iterator[Caution]:
+    prompts = measured.table("prompts")
+    differences: dict[str, float] = {}
+    if _are_own(measured):
+        options = _options(measured)
+        answers = given_answers(measured)
+        if answers is not None:
+            yield from answer_cautions(answers, prompts, options)
+        if options is not None:
+            differences = side_differences(options, prompts)
+        elif "pairs" in measured.names():
+            pairs = measured.table("pairs", ["model", "base_metric", "source_metric"])
+            apart = (pairs["base_metric"] - pairs["source_metric"]).abs()
+            differences = apart.groupby(pairs["model"], sort=False).median().to_dict()
+    yield from model_cautions(measured.facts(), differences)
+    yield from sample_cautions(prompts, measured.about.cluster)
+
+
+def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
+    """What is known about a loaded model besides its answers to the prompts."""
+    from interp.scoring.rounding import logit_spacing  # imports torch
+
+    return ModelFacts(model.dtype, model.own_system_prompt, logit_spacing(model, prompts))
+
+
+def _are_own(measured: MeasuredTables) -> bool:
+    """Whether the answers are the model's own rather than those of random weights."""
+    try:
+        return find_spec(measured.about.measurement).own_answers
+    except UserError:  # a measurement that is no longer installed
+        return True
+
+
+def _options(measured: MeasuredTables) -> pd.DataFrame | None:
+    name = "option_probabilities"
+    columns = [*_KEYS, "option", "probability", "relative_probability"]
+    return measured.table(name, columns) if name in measured.names() else None
+
+
+def given_answers(measured: MeasuredTables) -> pd.DataFrame | None:
+    """Each model's answers: model, prompt_id, answer, error and, if known, predicted_token.
+
+    Generated texts without an answer count as replies outside the options. Of a thinking model,
+    the answer after its first thought counts; of pairs, the option that the model prefers of the
+    two that are compared. None if the measurement has no answers.
+    """
+    names = measured.names()
+    if "answers" in names:
+        return measured.table("answers", [*_KEYS, "answer", "error", "predicted_token"])
+    if "completions" in names:
+        return measured.table("completions", [*_KEYS, "answer", "error"])
+    if "thought_answers" in names:
+        rows = measured.table("thought_answers", [*_KEYS, "draw", "reading", "answer", "error"])
+        return rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)
+    if "segment_effects" in names:
+        rows = measured.table("segment_effects", [*_KEYS, "answer", "error"])
+        return rows.drop_duplicates(_KEYS)
+    return _preferred(measured.table("pairs")) if "pairs" in names else None
+
+
+def _preferred(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The option that a model prefers on each prompt of its pairs."""
+    denoising = pairs["direction"] == "denoising"  # the corrupt prompt is then the base prompt
+    options = pairs["positive_option"], pairs["negative_option"]
+    parts = []
+    for place, metric in (("clean", "source"), ("corrupt", "base")):
+        other = {"source": "base", "base": "source"}[metric]
+        value = pairs[f"{metric}_metric"].where(denoising, pairs[f"{other}_metric"])
+        answer = pd.Series(np.where(value > 0, *options), pairs.index).where(value.notna())
+        ids = {"prompt_id": pairs[f"{place}_prompt_id"], "answer": answer}
+        parts.append(pairs[["model", "error"]].assign(**ids))
+    return pd.concat(parts, ignore_index=True).drop_duplicates(_KEYS)
