@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from interp.prompts.answers import Parser, Unanswered
+from interp_experiments.rulebench.denials import Found, first_given, given, last_given
 from interp_experiments.rulebench.items import (
     CAIL,
     CATEGORIES,
@@ -17,7 +18,8 @@ from interp_experiments.rulebench.items import (
     Item,
     Kind,
 )
-from interp_experiments.rulebench.reading import Found, Ways, known_as, nothing, one_of, read
+from interp_experiments.rulebench.numbers import is_part, numbers_in, with_minus, written
+from interp_experiments.rulebench.reading import Ways, known_as, nothing, one_of, read
 
 
 def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
@@ -47,16 +49,16 @@ def kinship(relative: str, person: str) -> Parser:
 
     def declared(text: str) -> Found:
         found = list(_statements(relative, person).finditer(text)) if relative else []
-        return _kin(next(filter(None, found[-1].groups()))) if found else None
+        said = [one for one in given(text, found) if not _SUPPOSED.search(text[: one.start()])]
+        return _kin(next(filter(None, said[-1].groups()))) if said else None
 
     def stated(segment: str) -> Found:
         return declared(segment) or _first_kin(segment)
 
     def opening(text: str) -> Found:
-        found = _FIRST_KIN.match(text)
-        if found and _ALTERNATIVES.match(text, found.start(1)):
-            return Unanswered.UNPARSED
-        return _kin(found[1]) if found else None
+        if not _FIRST_KIN.match(text):
+            return None
+        return first_given(text, list(_KIN.finditer(text)), _kin_of)
 
     ways = Ways(stated, opening, declared, _loose_kin)
 
@@ -69,15 +71,24 @@ def kinship(relative: str, person: str) -> Parser:
 
 _KIN_WORD = (
     r"\b(?:(?:great|half|step|grand|god)[- ]?)*(?:father|mother|brother|sister|son|daughter|uncle"
-    r"|aunt|nephew|niece|cousin|husband|wife|mom|mum|dad|daddy|ma|pa)(?:[- ]in[- ]law)?\b(?!\()"
+    r"|aunt|nephew|niece|cousin|husband|wife|mom|mum|dad|daddy|ma|pa)(?:[- ]in[- ]law)?\b"
+    r"(?!\(|-|'s\s*\Z|[ ]in\s*\Z)"  # a predicate, or a word that was cut off
 )
 _KIN = re.compile(_KIN_WORD, re.IGNORECASE)
 _FIRST_KIN = re.compile(
     rf"(?:(?:the|an?|his|her|their|\w+'s) )?({_KIN_WORD})(?=\W*$|\s*[.,;:!/\n]| (?:of|to|or)\b)",
     re.IGNORECASE,
 )
-_ALTERNATIVES = re.compile(
-    rf"{_KIN_WORD}(?: or |/)(?:the |an? |his |her )?{_KIN_WORD}", re.IGNORECASE
+_THROUGH = re.compile(
+    rf"{_KIN_WORD}(?:'s| (?:of|to) (?:the|his|her|their|\w+'s)) (?:\w+ )?{_KIN_WORD}"
+    r"|\b(?:ex|foster|adoptive|adopted|former)[- ]" + _KIN_WORD,
+    re.IGNORECASE,
+)
+"""A kinship through another person, such as "his father's brother", or one that is no kinship."""
+
+_SUPPOSED = re.compile(
+    r"\b(?:if|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|even though) (?:that )?\Z",
+    re.IGNORECASE,
 )
 _ALIASES = {
     "mom": "mother",
@@ -94,22 +105,22 @@ _ELSEWHERE = re.compile(
     rf"|\b{_PERSON} is (?:the |an? )?(?i:{_KIN_WORD}) (?:of|to) {_PERSON}"
     rf"|\b{_PERSON} is {_PERSON}'s (?i:{_KIN_WORD})"
     rf"|\b{_PERSON}'s (?i:{_KIN_WORD})(?:,? {_PERSON}| is {_PERSON})"
-    rf"|\bnot (?:the |an? |his |her )?(?i:{_KIN_WORD})"
 )
-"""Kinships that do not count: facts from the story, parts of a rule, and denied kinships."""
-
-_CUT_OFF = re.compile(r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)$")
+"""Kinships that do not count: facts from the story, and parts of a rule."""
 
 
 @lru_cache(maxsize=4096)
 def _statements(relative: str, person: str) -> re.Pattern[str]:
     """Sentences that say what `relative` is to `person`."""
     x, y, kin = rf"\b{re.escape(relative)}\b", rf"\b{re.escape(person)}\b", f"({_KIN_WORD})"
-    between = r"(?:(?!\b(?:might|may|could|either|not|if)\b)[^.\n,;:]){0,40}?"
+    between = (
+        r"(?:(?!\b(?:might|may|could|either|neither|not|never|cannot|hardly|unlikely|if)\b|n't\b)"
+        r"[^.\n,;:]){0,40}?"
+    )
     a = r"(?:(?:also|therefore|thus|indeed|then) )?(?:(?:the|an?|his|her) )?"
     return re.compile(
-        rf"{x}{between}\b(?:is|be|becomes) {a}{kin} (?:of|to|for) {y}"
-        rf"|{x}{between}\b(?:is|be|becomes) {y}'s {kin}"
+        rf"{x}{between}\b(?:is|be|becomes) {a}{kin} (?:of|to|for) {y}(?!'s)"
+        rf"|{x}{between}\b(?:is|be|becomes) {y}'s {kin}(?!'s)"
         rf"|{y}'s {kin} is {x}|\bthe {kin} of {y} is {x}"
         rf"|{y} has (?:an? )?{kin},? (?:(?:named|called) )?{x}",
         re.IGNORECASE,
@@ -123,23 +134,25 @@ def _kin(word: str) -> str:
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
 
 
+def _kin_of(found: re.Match[str]) -> str:
+    return _kin(found[0])
+
+
 def _loose_kin(text: str) -> Found:
-    """The last kinship that is not a story fact; None if none is left or the text was cut off."""
+    """The last kinship that is neither denied nor a story fact; None if none is left."""
     rest = _ELSEWHERE.sub("", text)
-    found = list(_KIN.finditer(rest))
-    if not found or _CUT_OFF.search(text.rstrip(" .")):
-        return None
-    pairs = [pair for pair in _ALTERNATIVES.finditer(rest) if pair.end() >= found[-1].end()]
-    return Unanswered.UNPARSED if pairs else _kin(found[-1][0])
+    found, passed = list(_KIN.finditer(text)), list(_THROUGH.finditer(text))
+    if passed and passed[-1].end() >= found[-1].end():
+        return Unanswered.UNPARSED
+    return last_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
 def _first_kin(segment: str) -> Found:
     """A segment's first kinship that is not denied; unparsed if the segment offers alternatives."""
     rest = _ELSEWHERE.sub("", segment)
-    if _ALTERNATIVES.search(rest):
+    if _THROUGH.search(rest):
         return Unanswered.UNPARSED
-    match = _KIN.search(rest)
-    return _kin(match[0]) if match else None
+    return first_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
 @known_as("numbers.number")
@@ -148,44 +161,54 @@ def number(text: str) -> str | Unanswered:
     return read(text, Ways(_stated_number, _opening_number, nothing, _loose_number))
 
 
-_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
-    *("nineteen", "twenty"),
+_RULE_NUMBER = re.compile(
+    r"\brules? #?\d+|^\s*\d+[.)]\s|\b\d+(?:st|nd|rd|th)\b", re.IGNORECASE | re.MULTILINE
 )
-_NUMBER = r"\b(?:\d+(?:\.\d+)?|" + "|".join(_WORDS) + r")\b"
-_FIRST_NUMBER = re.compile(_NUMBER, re.IGNORECASE)
-_OPENING_NUMBER = re.compile(rf"({_NUMBER})(?=\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$))", re.IGNORECASE)
-_EITHER_NUMBER = re.compile(rf"{_NUMBER}(?: or |/){_NUMBER}", re.IGNORECASE)
-_GIVEN_NUMBER = re.compile(
-    r"(?:\bis|=|\bgives|\bequals|\boutputs?|\breturns)\s*:?\s*(\d+(?:\.\d+)?)\b", re.IGNORECASE
+_GIVEN = re.compile(
+    r"(?:\bis|=|\bgives|\bequals|\boutputs?|\breturns)\s*:?\s*(?=[-+]?\.?\d|[a-z])", re.IGNORECASE
 )
-_RULE_NUMBER = re.compile(r"\brules? #?\d+|^\s*\d+[.)]\s", re.IGNORECASE | re.MULTILINE)
-
-
-def _number_of(word: str) -> str:
-    if word.lower() in _WORDS:
-        return str(_WORDS.index(word.lower()))
-    whole, _, fraction = word.partition(".")
-    return word if fraction.strip("0") else str(int(whole))
 
 
 def _stated_number(segment: str) -> Found:
-    if _EITHER_NUMBER.search(segment):
-        return Unanswered.UNPARSED
-    found = _FIRST_NUMBER.search(segment.rpartition("=")[2])
-    return _number_of(found[0]) if found else None
+    text = _RULE_NUMBER.sub("", with_minus(segment)).rpartition("=")[2]
+    found = numbers_in(text)
+    if any(map(str.isdigit, text[: found[0].start()] if found else text)):
+        return Unanswered.UNPARSED  # digits that are no number, such as "1,0"
+    return _whole_number(text, found)
 
 
 def _opening_number(text: str) -> Found:
-    found = _OPENING_NUMBER.match(text)
-    return _number_of(found[1]) if found else None
+    text = with_minus(text)
+    found = numbers_in(text)
+    if (
+        not found
+        or text[: found[0].start()].strip("(")
+        or not _OPENING_END.match(text, found[0].end())
+    ):
+        return None
+    return _whole_number(text, found)
+
+
+_OPENING_END = re.compile(r"\)?\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$)")
 
 
 def _loose_number(text: str) -> Found:
-    text = _RULE_NUMBER.sub("", text)
-    given = _GIVEN_NUMBER.findall(text)
-    return _number_of(given[-1]) if given else None
+    text = _RULE_NUMBER.sub("", with_minus(text))
+    found = {match.start(): match for match in numbers_in(text)}
+    places = [match.end() for match in _GIVEN.finditer(text)]
+    places = [at for at in places if at in found or not text[at].isalpha()]
+    if not places:
+        return None
+    following = [match for at, match in found.items() if at >= places[-1]]
+    return _whole_number(text, following) if places[-1] in found else Unanswered.UNPARSED
+
+
+def _whole_number(text: str, found: Sequence[re.Match[str]]) -> Found:
+    """The first number that is neither denied nor a part, such as of a sum or a range."""
+    left = given(text, found)
+    if left and is_part(text, left[0]):
+        return Unanswered.UNPARSED
+    return first_given(text, found, written)
 
 
 @known_as("letters.letter")
@@ -194,28 +217,53 @@ def letter(text: str) -> str | Unanswered:
     return read(text, Ways(_stated_letter, _opening_letter, nothing, _loose_letter))
 
 
-_STATED_LETTER = re.compile(
-    r"(?:option |choice )?\(?(?:([B-D])\b|([a-dA])(?=\s*(?:[).:,;]|$|because\b|since\b|as\b)))",
+_LETTER = re.compile(
+    r"(?:\b(?i:option|choice) )?\(?\b(?:([B-D])\b(?![+#^]|-\w|'s)"
+    r"|([a-dA])(?=\s*(?:[).:,;/|&]|$|\n|(?:or|and|because|since|as|is|isn't|cannot|can't)\b)))"
+)
+_LEAD = re.compile(
+    r"(?:\b(?:the|option|choice|letter|answer|either|both|not|neither|none|of|any|all|but|only|\w+ly)\b"
+    r"|[\s(¬~!:])*",
+    re.IGNORECASE,
 )
 _OPENING_LETTER = re.compile(r"\(?([a-d])(?=[).:,]|\s*$|\s*\n)", re.IGNORECASE)
-_LOOSE_LETTER = re.compile(r"\b(?i:option|choice) ([a-dA-D])\b|(?<!\w)\(?([A-D])[).](?=\s|$)")
-_EITHER_LETTER = re.compile(r"\(?\b[a-d]\b\)?(?: or | and |/)(?:option )?\(?[a-d]\b", re.IGNORECASE)
+_LOOSE_LETTER = re.compile(
+    r"\b(?i:option|choice) ([a-dA-D])\b(?![+#^]|-\w)|(?<!\w)\(?([A-D])[).](?=[\s,;/]|$)"
+)
+_ALSO_LETTER = re.compile(
+    r"[).]?\s*(?:(?:,|and|&|\+)\s*(?:option |choice )?\(?[b-dB-D]\b|n?or\b|/|\|)", re.IGNORECASE
+)
+_LETTER_OR = re.compile(r"\b[A-D][).]? ?(?:,? ?(?:n?or|and) (?:option |choice )?|[/|&] ?)\Z")
+
+
+def _letter_of(found: re.Match[str]) -> str:
+    return str(found[1] or found[2]).lower()
 
 
 def _stated_letter(segment: str) -> Found:
-    if _EITHER_LETTER.match(segment):
-        return Unanswered.UNPARSED
-    found = _STATED_LETTER.match(segment)
-    return (found[1] or found[2]).lower() if found else None
+    found = list(_LETTER.finditer(segment))
+    if not found or not _LEAD.fullmatch(segment, 0, found[0].start()):
+        return None
+    return first_given(segment, found, _letter_of)
 
 
 def _opening_letter(text: str) -> Found:
     found = _OPENING_LETTER.match(text)
-    return _loose_letter(text) or found[1].lower() if found else None
+    if not found:
+        return None
+    line = text.partition("\n")[0]
+    return _loose_letter(text) or first_given(line, list(_LETTER.finditer(line)), _letter_of)
 
 
 def _loose_letter(text: str) -> Found:
-    return one_of([(one or other).lower() for one, other in _LOOSE_LETTER.findall(text)])
+    found = list(_LOOSE_LETTER.finditer(text))
+    left = given(text, found)
+    if any(
+        _ALSO_LETTER.match(text, one.end()) or _LETTER_OR.search(text[: one.start()])
+        for one in left
+    ):
+        return Unanswered.UNPARSED
+    return one_of([_letter_of(one) for one in left]) or (Unanswered.UNPARSED if found else None)
 
 
 @known_as("truths.truth")
@@ -227,37 +275,40 @@ def truth(text: str) -> str | Unanswered:
 _ABSTENTION = (
     r"can ?not ?judge|not ?sure|can ?not ?entail|lack ?of ?evidence|need ?more ?info(?:rmation)?"
 )
-_TRUTH = re.compile(rf"\b(true|false|yes|no|{_ABSTENTION})\b", re.IGNORECASE)
+_NO_ANSWER = r"(?! (?:doubt|question|reason|longer|matter|wonder|problem|way|one|such|evidence)\b)"
+_TRUTH = re.compile(rf"\b(true|false|yes|no\b{_NO_ANSWER}|{_ABSTENTION})\b", re.IGNORECASE)
+_LATER_NO = re.compile(r"no\b(?! *(?:[.,;:!/]|$|or\b|because\b|since\b))", re.IGNORECASE)
 _OPENING_TRUTH = re.compile(
-    rf"(?:true|false|yes|no|{_ABSTENTION})(?=\s*(?:[.,;:!/\n]|$|or\b))", re.IGNORECASE
+    rf"(?:true|false|yes|no|{_ABSTENTION})(?=\s*(?:[.,;:!/|&\n]|$|(?:or|and)\b))", re.IGNORECASE
 )
-_LOOSE_TRUTH = re.compile(r"(?<!not )\b(true|false)\b", re.IGNORECASE)
-_EITHER_TRUTH = re.compile(r"\b(?:true|yes) ?(?:n?or|/) ?(?:false|no)\b", re.IGNORECASE)
+_LOOSE_TRUTH = re.compile(r"\b(true|false)\b", re.IGNORECASE)
+_HYPOTHETICAL = re.compile(
+    r"\b(?:if|whether|unless|might|may|could|suppos\w+|assum\w+|either)\b[^.;\n]*\Z", re.IGNORECASE
+)
 
 
-def _truth_of(word: str) -> str:
-    return {"yes": "true", "no": "false"}.get(word.lower(), re.sub(r"\s", "", word.lower()))
+def _truth_of(found: re.Match[str]) -> str:
+    word = re.sub(r"\s", "", found[0].lower())
+    return {"yes": "true", "no": "false"}.get(word, word)
 
 
 def _stated_truth(segment: str) -> Found:
-    if _EITHER_TRUTH.search(segment):
-        return Unanswered.UNPARSED
-    found = _TRUTH.search(segment)
-    return _truth_of(found[0]) if found else None
+    found = list(_TRUTH.finditer(segment))
+    # "no" within a sentence is an article, as in "there is no such rule".
+    own = [one for one in found if not (one.start() and _LATER_NO.match(segment, one.start()))]
+    return first_given(segment, own, _truth_of)
 
 
 def _opening_truth(text: str) -> Found:
-    if _EITHER_TRUTH.match(text):
-        return Unanswered.UNPARSED
-    found = _OPENING_TRUTH.match(text)
-    return _truth_of(found[0]) if found else None
+    if not _OPENING_TRUTH.match(text):
+        return None
+    return first_given(text, list(_TRUTH.finditer(text)), _truth_of)
 
 
 def _loose_truth(text: str) -> Found:
-    found = _LOOSE_TRUTH.findall(text)
-    if _EITHER_TRUTH.search(text):
-        return Unanswered.UNPARSED
-    return str(found[-1]).lower() if found else None
+    found = list(_LOOSE_TRUTH.finditer(text))
+    sure = [one for one in found if not _HYPOTHETICAL.search(text[: one.start()])]
+    return last_given(text, sure, _truth_of)
 
 
 @known_as("categories.category")
@@ -272,24 +323,37 @@ _CATEGORY = re.compile(
 )
 
 
-def _categories(text: str) -> list[str]:
+def _category_of(found: re.Match[str]) -> str:
     names = {name.lower(): id_ for id_, name in CATEGORIES.items()}
-    return [
-        f"o{found[1]}" if found[1] else names[found[0].lower()]
-        for found in _CATEGORY.finditer(text)
-    ]
+    return f"o{found[1]}" if found[1] else names[found[0].lower()]
 
 
 def _stated_category(segment: str) -> Found:
-    found = _categories(segment)
-    if re.search(r"\bor\b|/", segment, re.IGNORECASE):
-        return one_of(found)
-    return found[0] if found else None
+    return first_given(segment, list(_CATEGORY.finditer(segment)), _category_of)
 
 
 def _last_category(text: str) -> Found:
-    found = _categories(text)
-    return found[-1] if found else None
+    """The last category, as in the authors' parser."""
+    return last_given(text, list(_CATEGORY.finditer(text)), _category_of)
+
+
+_CHARGE_DENIED = "".join(
+    f"(?<!{words}{link})"
+    for words in (
+        "不构成",
+        "不是",
+        "不属于",
+        "并非",
+        "而非",
+        "不能认定为",
+        "不应认定为",
+        "不成立",
+        "未犯",
+        "没有犯",
+        "不能定",
+    )
+    for link in ("", "“", "犯")
+)
 
 
 def charge(labels: tuple[str, ...]) -> Parser:
@@ -298,7 +362,7 @@ def charge(labels: tuple[str, ...]) -> Parser:
     Neither a charge within the name of a longer charge nor a denied charge counts.
     """
     longest_first = sorted(labels, key=lambda label: (-len(label), label))
-    names = re.compile(rf"(?<!不构成)({'|'.join(map(re.escape, longest_first))})")
+    names = re.compile(rf"{_CHARGE_DENIED}({'|'.join(map(re.escape, longest_first))})")
 
     def one(text: str) -> Found:
         return one_of(names.findall(text))

@@ -2,9 +2,10 @@
 
 Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
-that a truncated text merely mentions. A text that declines to answer is a refusal, unless it also
-gives an answer. If the model invents another question, the text from there on is ignored. The
-authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words that look like an answer.
+that a truncated text merely mentions, or that the text denies or withdraws. A text that declines to
+answer is a refusal, unless it also gives an answer. If the model invents another question, the text
+from there on is ignored. The authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words that
+look like an answer.
 
 Failures are those in Section 4.6 of the paper, plus a third class: a text that names no rule. The
 authors' parser counts such a text as a wrong application of the first rule.
@@ -16,9 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from interp.prompts.answers import Parser, Unanswered
-
-Found = str | Unanswered | None
-"""An answer, or the reason why there is none; None if neither has been found yet."""
+from interp_experiments.rulebench.denials import Found
 
 
 @dataclass(frozen=True)
@@ -44,20 +43,26 @@ def read(text: str, ways: Ways) -> str | Unanswered:
     """The answer in a text, or the reason why it has none."""
     text = plain(text)
     markers = list(_MARKER.finditer(text))
+    last = text[markers[-1].end() :] if markers else ""
     if markers:
-        found = ways.stated(_SENTENCE_END.split(text[markers[-1].end() :], maxsplit=1)[0])
+        found = ways.stated(_SENTENCE_END.split(last, maxsplit=1)[0])
+        if isinstance(found, str) and _WITHDRAWN.search(last):
+            found = Unanswered.UNPARSED
     else:
         found = ways.opening(text)
     if found is None:
         found = ways.declared(text)
     if found is None and _REFUSAL.search(text):
         return Unanswered.REFUSED
+    if found is None and (_CUT_OFF.search(text) or (markers and not last)):
+        return Unanswered.UNPARSED
     return found or ways.loose(text) or Unanswered.UNPARSED
 
 
 def plain(text: str) -> str:
     """A text up to the first turn that the model invents, without markup and quotation marks."""
     own = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
+    own = re.sub(r"(?<=\d)[ \t]*\*[ \t]*(?=\d)", " × ", own)
     return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", own)).strip()
 
 
@@ -84,6 +89,17 @@ _MARKER = re.compile(
     r"\b(?:answer|option|choice)\s*(?:(?:is|would be|must be|should be)\b\s*)?[:=]\s*"
     r"|\b(?:answer|option|choice) (?:is|would be|must be|should be)\b:?\s*"
     r"|(?:答案|罪名)\s*(?:应该|应当)?[是为]?\s*[:：]?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_CUT_OFF = re.compile(
+    r"\b(?:is|are|the|an?|and|so|his|her|has|therefore|because|which)[ .]*$"
+    r"|\b(?:be|or|nor|not|that|if|then|but|whether|when|while|since)$",
+    re.IGNORECASE,
+)
+_WITHDRAWN = re.compile(
+    r"\A[^.!?\n]*[.!?;,\n]\s*(?:(?:no|but|however|wait|actually|hmm|oh)[,!.]*\s+)*"
+    r"(?:that|this|which)(?:\s+(?:is|was|would be)|'s)\s+"
+    r"(?:\w+ly\s+)?(?:not\s+(?:right|correct|true)|wrong|incorrect|false|mistaken|a\s+mistake)\b",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"\n|[.!?](?=\s|$)|。")

@@ -209,7 +209,9 @@ def _is_set_off(text: str) -> bool:
     last, kind = text[-1], unicodedata.category(text[-1])
     if last in _EITHER_WAY or kind in ("Pi", "Pf"):
         before = text.rstrip(last)
-        if before.endswith((":", "=")):  # closing in "**Answer:**", opening in {"answer":"
+        if before.endswith((f"{last}:", f"{last}=")):  # {"answer":"
+            return False
+        if before.endswith((":", "=")):  # closing in "**Answer:**", opening in <a href="
             return before.rpartition("\n")[2].count(text[len(before) :]) % 2 == 1
         return _is_set_off(before)
     wide = unicodedata.east_asian_width(last) in ("W", "F") and (kind == "Lo" or kind[0] == "P")

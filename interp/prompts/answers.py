@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interp.errors import UserError, described, shortened
+from interp.prompts.beginnings import option_at_start
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
 
@@ -117,11 +118,11 @@ class Choice:
     def judge(self, text: str) -> Judgement:
         """The option with a form that begins the text, in whole words; the longest form wins.
 
-        Case matters; quotation marks, asterisks and similar characters before the form are skipped.
+        Case matters; quotation marks, brackets and markup before the form are skipped. A text with
+        a sign, a denial or another option beside the form has no answer (`option_at_start`).
         """
-        found = _beginning(self.options).match(text)
         names = {form: option.name for option in self.options for form in option.forms}
-        return _judged(names[found[1]] if found else Unanswered.UNPARSED, (self.gold,))
+        return _judged(option_at_start(text, names) or Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
         """The full content, for hashing."""
@@ -251,12 +252,6 @@ class Completion:
 
 
 Answer: TypeAlias = Choice | Label | FreeText | Completion
-
-
-@lru_cache(maxsize=4096)
-def _beginning(options: tuple[AnswerOption, ...]) -> re.Pattern[str]:
-    forms = sorted((form.strip() for o in options for form in o.forms), key=len, reverse=True)
-    return re.compile(rf"\W*?({'|'.join(map(re.escape, forms))})(?!\w)")
 
 
 def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:

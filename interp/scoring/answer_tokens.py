@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations
 
 from interp.errors import UserError, shortened
@@ -18,7 +19,7 @@ _UNNAMED = re.compile(r"LABEL_\d+")
 """transformers' default names for classes that the configuration does not name."""
 
 _TAIL = 64
-"""Number of characters at the end of a prompt that determine how the answer is tokenized."""
+"""Number of characters after which a space separates tokens that an answer cannot change."""
 
 _APART = ("\n", "(", ".")
 """Strings that tokenizers do not merge with the word after them."""
@@ -61,7 +62,8 @@ class AnswerTokenizer:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._known: dict[tuple[tuple[AnswerOption, ...], str], AnswerTokens] = {}
+        self._known: dict[tuple[tuple[AnswerOption, ...], tuple[str, ...], ChatText], AnswerTokens]
+        self._known = {}
 
     def __call__(self, tokenized: TokenizedPrompt) -> AnswerTokens:
         """The answer tokens of a prompt.
@@ -78,10 +80,12 @@ class AnswerTokenizer:
         answer, chat = tokenized.prompt.answer, tokenized.chat
         if isinstance(answer, Label):
             return self._classes(answer)
-        key = (answer.options, chat.text[-_TAIL:])
+        # Tokens are computed from nothing but the key, so that no other prompt can change them.
+        key = answer.options, self.openings(chat), _end(chat)
         if key not in self._known:
+            options, openings, end = key
             tokens = AnswerTokens(
-                {option.name: self._first_tokens(option, chat) for option in answer.options}
+                {option.name: self._first_tokens(option, openings, end) for option in options}
             )
             self._check_apart(tokenized.prompt, tokens)
             self._known[key] = tokens
@@ -100,14 +104,16 @@ class AnswerTokenizer:
             names = label.classes
         return AnswerTokens({name: (names.index(name),) for name in label.classes})
 
-    def _first_tokens(self, option: AnswerOption, chat: ChatText) -> tuple[int, ...]:
+    def _first_tokens(
+        self, option: AnswerOption, openings: tuple[str, ...], end: ChatText
+    ) -> tuple[int, ...]:
         fixed = fixed_answers(self._model, option)
         if fixed is not None:
             return fixed
         for form in option.forms:
             if not form.strip():
                 raise self._problem(option, f"the form {form!r} encodes to nothing")
-        written = (self.written(chat, form) for form in option.forms)
+        written = (self._ways(end, openings, form) for form in option.forms)
         tokens = dict.fromkeys(tokens[0] for form in written for tokens in form)
         if not tokens:
             raise self._problem(option, "every form begins with a white-space token")
@@ -119,7 +125,12 @@ class AnswerTokenizer:
         There is one for each of the `openings`, but none that begins with a white-space token, such
         as the "▁" that some tokenizers put before every word.
         """
-        ways = dict.fromkeys(self.after(chat, opening, form) for opening in self.openings(chat))
+        return self._ways(chat, self.openings(chat), form)
+
+    def _ways(
+        self, chat: ChatText, openings: tuple[str, ...], form: str
+    ) -> tuple[tuple[int, ...], ...]:
+        ways = dict.fromkeys(self.after(chat, opening, form) for opening in openings)
         decode = self._model.tokenizer.decode
         return tuple(way for way in ways if str(decode(list(way[:1]))).strip())
 
@@ -171,8 +182,12 @@ class AnswerTokenizer:
 
     def _ends_in_marker(self, chat: ChatText) -> bool:
         """Whether an added token that is not a word, such as "[/INST]", ends the prompt."""
+        return chat.text.endswith(self._markers)
+
+    @cached_property
+    def _markers(self) -> tuple[str, ...]:
         added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
-        return chat.text.endswith(tuple(one for one in added if not one[-1:].isalnum()))
+        return tuple(one for one in added if not one[-1:].isalnum())
 
     def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
         for one, other in combinations(tokens.of, 2):
@@ -191,3 +206,8 @@ class AnswerTokenizer:
             f"the answer {option.name!r} cannot be recognized by its first token for "
             f"{self._model.name}: {what}; add a form that begins with a unique token"
         )
+
+
+def _end(chat: ChatText) -> ChatText:
+    """The end of a prompt, from the last space before which no token depends on the answer."""
+    return ChatText(chat.text[max(chat.text.rfind(" ", 0, -_TAIL), 0) :], 0, chat.templated)

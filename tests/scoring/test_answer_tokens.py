@@ -21,13 +21,13 @@ from tests.support.tiny import make_tiny
 from tests.support.tokenizers import KINDS, byte_level, llama_style
 
 
-def answers_of(model, positive, negative=NO, *, text=None):
+def answers_of(model, positive, negative=NO, *, text=None, reader=None):
     choice = Choice.between(positive, negative, gold=True)
     prompt = dataclasses.replace(some_prompts(2)[0], answer=choice)
     if text is not None:
         prompt = dataclasses.replace(prompt, text=text, segments={"all": (0, len(text))}, roles={})
     (tokenized,) = tokenize(model, [prompt])
-    found = AnswerTokenizer(model)(tokenized)
+    found = (reader or AnswerTokenizer(model))(tokenized)
     pieces = model.tokenizer.convert_ids_to_tokens
     return tuple(pieces(list(tokens)) for tokens in found.of.values())
 
@@ -59,8 +59,13 @@ PLAIN = {
     "legacy": lambda: llama_style(None, legacy=True),
 }
 ONE = {"positive": AnswerOption("Yes", ("Yes",)), "negative": AnswerOption("No", ("No",))}
+YES_NO = {
+    "positive": AnswerOption("Yes", ("Yes", "YES", "yes")),
+    "negative": AnswerOption("No", ("No", "NO", "no")),
+}
 SET_OFF = ["Answer:", "Yes or no?", "It is", 'Is it "so"', "(so)", "the dogs'", "**Answer:**"]
 ATTACHED = ["Answer:\n", "Answer:\n\n", "Answer: ", "Answer:  ", "Answer:\t", "It is (", 'It is "']
+ATTACHED += ['{"q":"5\" wide","answer":"']
 ATTACHED += ["It is [", "It is '", 'It is ("', "It is “", "It is «", "Answer: **", '{"answer":"']
 
 
@@ -149,6 +154,40 @@ def test_prompt_and_answer_spell_one_text(before, end, form):
     assert not (text[-1].isspace() and opening)
 
 
+TAIL = " so that nobody who reads the end of this question can see how it began. "
+CLOSED = st.sampled_from(["*Answer:*", '"Answer:"', "`Answer:`", '"Answer":"', "It is ("])
+LINES = st.builds(lambda one, other: one + TAIL + other, st.text('"*`a', max_size=2), CLOSED)
+
+
+@given(st.lists(LINES, min_size=3, max_size=6, unique=True), st.randoms())
+def test_no_other_prompt_changes_the_tokens_of_an_answer(texts, random):
+    model = make_tiny("llama", byte_level(None))
+    alone = {text: answers_of(model, **YES_NO, text=text) for text in texts}
+    shared, order = AnswerTokenizer(model), list(alone)
+    random.shuffle(order)
+    for text in order:
+        assert answers_of(model, **YES_NO, text=text, reader=shared) == alone[text]
+
+
+def test_a_mark_far_before_the_end_decides_where_an_answer_begins():
+    model = make_tiny("llama", byte_level(None))
+    reader = AnswerTokenizer(model)
+    for mark, first in (("", "ĠYes"), ("**", "Yes")):
+        text = f"{mark}Note{TAIL}**Answer:**"
+        assert answers_of(model, **ONE, text=text, reader=reader)[0] == [first]
+
+
+@given(st.text("ab 12.é☃\n<s>", min_size=100, max_size=200), ENDS)
+def test_the_end_of_a_prompt_tells_the_tokens_after_it(before, end):
+    """The same tokens as after the whole prompt, in tokenizers of both kinds."""
+    for tokenizer in (byte_level(None), llama_style(None, legacy=False)):
+        model = make_tiny("llama", tokenizer)
+        reader, chat = AnswerTokenizer(model), ChatText(before + end, 0, templated=False)
+        (found,) = answers_of(model, **ONE, text=chat.text, reader=reader)[:1]
+        pieces = [way[0] for way in reader.written(chat, "Yes")]
+        assert found == tokenizer.convert_ids_to_tokens(pieces)
+
+
 def test_forms_that_share_a_first_token_are_counted_once():
     model = make_tiny("llama", byte_level())
     options = {
@@ -222,10 +261,6 @@ WITHOUT_SPACE = {
         + "{% if add_generation_prompt %}<a>\n{% endif %}",
         (),
     ),
-}
-YES_NO = {
-    "positive": AnswerOption("Yes", ("Yes", "YES", "yes")),
-    "negative": AnswerOption("No", ("No", "NO", "no")),
 }
 LAYOUTS = pytest.mark.parametrize("legacy", [False, True], ids=["first", "legacy"])
 

@@ -1,0 +1,135 @@
+"""Finds the option that begins a generated text, unless its surroundings change its meaning.
+
+Only quotation marks, opening brackets, markup and list marks may stand before the option. A sign of
+negation, the rest of a word, number or formula, a denial, or another option joined to it stand for
+another answer than the option alone, so such a text has no answer.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import lru_cache
+
+_QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』"
+_CLOSING = f"{_QUOTES}*_)]}}>$）】〉》"
+_SLASH = "/∕⁄／"
+_HYPHEN = r"\-‐‑−﹣－"
+_DASH = f"{_HYPHEN}‒–—―"
+_WORDS = (
+    "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven"
+    "|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+)
+_BEFORE = rf"""(?:
+    [\s{_QUOTES}*_#:：=¡(\[{{（【〈《]
+  | [.,;?…]++(?=\s) | (?:\.{(2,)}+|…)(?!\d)
+  | [\-–—•·‣◦▪●+>|](?=\s+[\W_]*[^\W\d_])   # a list mark; "- 5" may be a number below zero
+  | <(?=[^<>\n]*>) | \$(?=[^$\n]*\$)
+  | [✅✔✓☑👉]\ufe0f?
+)*?"""
+_ATTACHED = re.compile(
+    rf"""
+    [^\W_] | _[^\W_] | ['’ʼ][^\W\d_]                       # the rest of a word
+  | [{_HYPHEN}](?!-) | \.(?=\d|[a-z]) | [@&~∼〜～]\w | [#%‰^+°′″({{]  # C#, A-, A+, P(x)
+  | \?                                                    # a question
+    """,
+    re.VERBOSE,
+)
+_AUXILIARY = "is|was|are|were|can|could|would|does|do|did|will|should|may|might|must"
+_BEHIND = re.compile(
+    rf"""
+    \s*(?:[{_SLASH}÷×∧∨⊕⊻⇒⇔→↔≠≤≥≡∩∪⊂⊃∖] | <?->|<?=>|&&|\|\||!=|== | <[\s\d])   # a formula
+  | ,?\s+n?or\b
+  | \s+(?:{_AUXILIARY})(?:n['’]?t\b|\s+(?:\w+ly\s+)?(?:not|never)\b)
+  | \s+(?:cannot|can['’]t|won['’]t)\b
+  | \s+(?:is|was|would\s+be|must\s+be|seems|looks)\s+(?:\w+ly\s+)?
+    (?:wrong|incorrect|false|untrue|invalid|impossible|mistaken|inaccurate|ruled\s+out)\b
+  | \s+not(?=\s*(?:$|[.,;!?])|\s+(?:really|at\s+all|quite|correct|true|right)\b)
+  | (?:\s+|-)(?:hundred|thousand|million|billion|trillion|dozen|per\s?cent|point\s+\w+
+            |and\s+an?\s+(?:half|third|quarter)|hal(?:f|ves)|thirds?|quarters?)\b
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_BEHIND_NUMBER = re.compile(
+    rf"""
+    [.,٫٬:'’·*^]\d | ! | [^\S\n]?[%‰％€£¥°] | [^\S\n]?\$(?!\$) | [^\S\n]+\d
+  | \s*[{_DASH}+*×·^<>~〜～]\s*[\d(]
+  | \s+(?:to|through|minus|plus|times|over|by|of|in|out\s+of|and|x|divided\s+by)\s+
+    (?:\d|(?:{_WORDS})\b)
+  | (?:\s+|-)(?:(?:{_WORDS})\b|squared\b|cubed\b|factorial\b)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_BEHIND_LETTER = re.compile(r"\s*(?:and|&)\s+[(\"'*]*[A-HJ-Z](?![\w'’])")
+_NUMBER = re.compile(rf"(?:\d|\b(?:{_WORDS}))\Z", re.IGNORECASE)
+_JOINED = (
+    r"(?:,?\s*\b(?:and/or|n?or|and|versus|vs\.?|to|oder|und|ou|et|u|o|y|e|eller|och|или|и)\s+"
+    rf"|\s*[{_SLASH}&|\\+]\s*|[.:](?=\S)|\s*(?:或者?|还是|還是|和|または|か))"
+)
+_LISTED = rf"\s*[,;、，；{_DASH}]\s*"
+_LIST_ENDS = rf"(?=[{re.escape(_CLOSING)}.!?]*\s*(?:\Z|\n|[,;、，；/|]|\b(?:or|and)\b))"
+
+
+def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
+    """The option whose form begins a text, in whole words; the longest form wins.
+
+    Args:
+        text: the generated text; case matters, but invisible characters do not.
+        names: the option of each form.
+    """
+    text = _visible(text)
+    options = {_spaced(form): name for form, name in names.items()}
+    begins, joined = _patterns(tuple(options))
+    found = begins.match(text)
+    if found is None:
+        return None
+    form, rest = _spaced(found["form"]), _after(found, text[found.end() :])
+    if _goes_on(form, rest):
+        return None
+    behind = rest.lstrip(_CLOSING)
+    if other := joined.match(behind):
+        return options[form] if options[_spaced(other["form"])] == options[form] else None
+    return None if _is_changed(form, behind) else options[form]
+
+
+def _visible(text: str) -> str:
+    return "".join(one for one in text if unicodedata.category(one) != "Cf")
+
+
+def _spaced(form: str) -> str:
+    return " ".join(_visible(form).split())
+
+
+@lru_cache(maxsize=4096)
+def _patterns(forms: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a beginning, and of another form that is joined to it or listed after it."""
+    longest_first = sorted(forms, key=len, reverse=True)
+    one = "|".join(r"\s+".join(map(re.escape, form.split())) for form in longest_first)
+    form = rf"(?x:{_BEFORE})(?P<form>{one})"
+    apart = r"(?![^\W_])"
+    joined = rf"(?:{_JOINED}|(?={_LISTED}(?x:{_BEFORE})(?:{one}){apart}{_LIST_ENDS}){_LISTED})"
+    return re.compile(form), re.compile(f"{joined}{form}{apart}")
+
+
+def _after(found: re.Match[str], rest: str) -> str:
+    """The text behind a form, without marks that belong to the form itself, as in "$5$"."""
+    if rest.startswith("\ufe0f\u20e3"):  # a digit in a box
+        return rest[2:]
+    opened = found[0].removesuffix(found["form"])
+    return rest.lstrip(_CLOSING) if rest[:1] in tuple("$_") and rest[0] in opened else rest
+
+
+def _goes_on(form: str, rest: str) -> bool:
+    """Whether the form is only the beginning of a longer word, number or formula."""
+    if rest and unicodedata.category(rest[0]).startswith("M"):
+        return True
+    return bool(_ATTACHED.match(rest) or (_NUMBER.search(form) and _BEHIND_NUMBER.match(rest)))
+
+
+def _is_changed(form: str, behind: str) -> bool:
+    """Whether the text behind the form and its closing marks denies it or makes it a part."""
+    patterns = [_BEHIND]
+    if _NUMBER.search(form):
+        patterns.append(_BEHIND_NUMBER)
+    if len(form) == 1 and form.isalpha():
+        patterns.append(_BEHIND_LETTER)
+    return any(pattern.match(behind) for pattern in patterns)

@@ -1,0 +1,214 @@
+"""What may stand beside an option in a text without changing its meaning."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.prompts.beginnings import option_at_start
+
+KINDS = {
+    "number": ["5", "7", "10", "-1", "50"],
+    "truth": ["Yes", "No", "True", "False"],
+    "letter": ["A", "B", "C", "D"],
+    "formula": ["P", "Q", "not P"],
+    "word": ["twenty", "one", "Not wet", "Wet"],
+}
+
+
+def judged(kind, text):
+    return option_at_start(text, {form: form for form in KINDS[kind]})
+
+
+MINUS = "-‐‑‒–—―−﹣－➖⁻˗"
+NEGATIONS = ["¬", "!", "~", "∼", "not ", "non-", "Not ", "~~", "❌ ", "[ ] ", "☐ ", "≠"]
+
+
+@pytest.mark.parametrize("sign", [*MINUS, *(f"{sign} " for sign in MINUS), "+", "±", "~", "√", "$"])
+def test_a_sign_before_a_number_is_no_part_of_the_number_alone(sign):
+    assert judged("number", f"{sign}5") is None
+    assert judged("number", f"{sign}**5**") is None
+
+
+@pytest.mark.parametrize("negation", NEGATIONS)
+@pytest.mark.parametrize("kind, form", [("truth", "True"), ("letter", "A"), ("formula", "Q")])
+def test_a_negation_before_an_option_is_not_skipped(negation, kind, form):
+    assert judged(kind, negation + form) is None
+
+
+GOES_ON = [
+    ".5",
+    ",5",
+    ",000",
+    "'000",
+    " 000",
+    "%",
+    " %",
+    " percent",
+    "/7",
+    "⁄7",
+    " / 7",
+    "-7",
+    "–7",
+]
+GOES_ON += [
+    " - 7",
+    " to 7",
+    " or 7",
+    " and 7",
+    "½",
+    "²",
+    "^2",
+    "!",
+    ":30",
+    " + 2",
+    "*2",
+    " × 2",
+    "th",
+]
+GOES_ON += [
+    " million",
+    " and a half",
+    " out of 7",
+    "e3",
+    "°",
+    "€",
+    " €",
+    "?",
+    "~7",
+    " 1/2",
+    "‰",
+    ", 7",
+]
+GOES_ON += ["\u0338", "\u0305", "; 7", " minus two", " squared", "**/**7**", ") or (7)", "=="]
+
+
+@pytest.mark.parametrize("rest", GOES_ON)
+def test_the_rest_of_a_number_is_read(rest):
+    assert judged("number", f"5{rest}") is None
+
+
+JOINS = [
+    "/",
+    " / ",
+    " or ",
+    " and ",
+    " | ",
+    " & ",
+    "|",
+    "+",
+    ".",
+    ":",
+    ",",
+    ", or ",
+    " vs ",
+    " nor ",
+]
+JOINS += ["-", " – ", "\\", " and/or ", " oder ", " ou ", "** / **", '" or "', ") or (", "或", "；"]
+
+
+@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("one, other", [("Yes", "No"), ("False", "True")])
+def test_two_options_that_are_joined_are_no_answer(join, one, other):
+    assert judged("truth", one + join + other) is None
+    assert judged("truth", f"({one}){join}({other})") is None
+
+
+CHANGED = {
+    "truth": [
+        "Yes or maybe",
+        "Yes?",
+        "No-one",
+        "Yesterday",
+        "Nope",
+        "Yes is not right",
+        "Yes isn't",
+    ],
+    "letter": [
+        "C++",
+        "C#",
+        "A+",
+        "A-",
+        "A's",
+        "A^c",
+        "A(x)",
+        "B is incorrect",
+        "A and E",
+        "A, B, and C",
+    ],
+    "formula": ["P → Q", "P ∧ Q", "P -> Q", "Q || P", "P or not P", "Q & P", "-P"],
+    "word": [
+        "twenty-one",
+        "twenty one",
+        "one hundred",
+        "one-third",
+        "one million",
+        "one point two",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind, text", [(k, text) for k in CHANGED for text in CHANGED[k]])
+def test_what_stands_behind_an_option_can_change_it(kind, text):
+    assert judged(kind, text) is None
+
+
+AROUND = [("(", ")"), ('"', '"'), ("**", "**"), ("*", "*"), ("`", "`"), ("“", "”"), ("«", "».")]
+AROUND += [("[", "]"), ("<", ">"), ("_", "_"), ("__", "__"), ("'", "'"), ("$", "$"), ("{", "}")]
+AROUND += [
+    ("\ufeff", ""),
+    ("\u200e", "\u200f"),
+    ("\n\n", "\n"),
+    (": ", "."),
+    ("... ", "..."),
+    ("> ", ""),
+]
+AROUND += [
+    ("- ", ""),
+    ("• ", ";"),
+    ("# ", ""),
+    ("✅ ", ""),
+    ("", "</s>"),
+    ("", " (since it is so)"),
+]
+AROUND += [("", ", because it is so"), ("", " - because"), ("", "—because"), ("", ": it is")]
+
+
+@pytest.mark.parametrize("before, after", AROUND)
+def test_marks_and_reasons_around_an_option_are_skipped(before, after):
+    assert judged("truth", f"{before}Yes{after}") == "Yes"
+    if before not in ("> ", "- ", "• "):  # "- 5" may be a number below zero
+        assert judged("number", f"{before}5{after}") == "5"
+
+
+@pytest.mark.parametrize(
+    "text, kind, form",
+    [
+        ("5 apples", "number", "5"),
+        ("50.", "number", "50"),
+        ("-1", "number", "-1"),
+        ("5, since 7 is too many", "number", "5"),
+        ("Yes, no doubt", "truth", "Yes"),
+        ("Yes and it rains", "truth", "Yes"),
+        ("Yes\nNo", "truth", "Yes"),
+        ("A) Paris", "letter", "A"),
+        ("A and I think so", "letter", "A"),
+        ("A because B is wrong", "letter", "A"),
+        ("not  P.", "formula", "not P"),
+        ("Not\u00a0wet", "word", "Not wet"),
+    ],
+)
+def test_an_option_is_found_in_ordinary_answers(text, kind, form):
+    assert judged(kind, text) == form
+
+
+@pytest.mark.parametrize(
+    "form", ["C++", "n/a", "1/2", "-1", "5%", "C#", "Yes!", "A-", "1.5", "10,000"]
+)
+def test_signs_of_an_option_are_its_own(form):
+    names = {form: "signs", "C": "plain", "n": "plain", "1": "plain", "5": "plain", "A": "plain"}
+    assert option_at_start(f"**{form}**, I think", names) == "signs"
+
+
+@given(st.text(".-*_$<>?, \nYesNo/5¬", max_size=300))
+def test_any_text_is_judged_in_time(text):
+    assert judged("truth", text) in (None, *KINDS["truth"])
