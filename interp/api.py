@@ -388,15 +388,17 @@ def _check_what(what: object) -> None:
 def _models(given: object) -> list[Model | ModelChoice]:
     """The models of a run as a list, from one model or several."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    found: list[Model | ModelChoice] = []
     for model in several:
         if not isinstance(model, str | Model):
             raise UserError(
                 f"models contains {described(model)}; expected names, such as "
                 "'organism/llama-shallow', or models from interp.load_model"
             )
-    if not several:
+        found.append(chosen(model) if isinstance(model, str) else model)
+    if not found:
         raise UserError("models is empty; expected at least one model")
-    return [chosen(model) if isinstance(model, str) else model for model in several]
+    return found
 
 
 def _check_model(model: object) -> None:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -106,6 +107,38 @@ def as_json(cautions: Iterable[Caution], model: str) -> list[dict[str, object]]:
     return [asdict(own) for own in cautions if own.model in (model, "")]
 
 
+def cautions_on(
+    prompts: pd.DataFrame,
+    *,
+    answers: pd.DataFrame | None = None,
+    options: pd.DataFrame | None = None,
+    facts: Mapping[str, ModelFacts] = MappingProxyType({}),
+    differences: Mapping[str, float] | None = None,
+    cluster: str | None = None,
+) -> tuple[Caution, ...]:
+    """Everything that a careful reader would object to, by severity.
+
+    Args:
+        prompts: the prompts table.
+        answers: the models' answers, if they are their own (`answer_cautions`).
+        options: rows of the option_probabilities table, if there are any.
+        facts: what is known about each model.
+        differences: how much the sides of a pair differ for each model, in logits; by default,
+            computed from the options (`side_differences`).
+        cluster: the factor whose values group dependent prompts, if any.
+    """
+    if differences is None:
+        differences = {} if options is None else side_differences(options, prompts)
+    about_answers = () if answers is None else answer_cautions(answers, prompts, options)
+    return ordered(
+        [
+            *about_answers,
+            *model_cautions(facts, differences),
+            *sample_cautions(prompts, cluster),
+        ]
+    )
+
+
 def answer_cautions(
     answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None = None
 ) -> Iterator[Caution]:
@@ -158,8 +191,8 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
     """The share of replies outside the options, and the accuracy of the most probable option."""
     share = float(silent.mean())
     text = (
-        f"{_percent(share)} of its replies ({silent.sum():,} of {len(rows):,}) do not begin with "
-        "an option and count as wrong"
+        f"{_percent(share)} of its replies ({silent.sum():,} of {len(rows):,}) give none of the "
+        "options and count as wrong"
     )
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
     if "predicted_token" in rows:

@@ -6,7 +6,7 @@ tokens and names of roles, is what the template says on its own.
 """
 
 import re
-from os.path import commonprefix
+from itertools import takewhile
 
 from transformers import PreTrainedTokenizerBase
 
@@ -41,12 +41,19 @@ def own_system_prompt(
     """
     if chat.system is not None or not frame.templated:
         return ""
-    header = commonprefix([frame.before[::-1], _between(tokenizer, chat)[::-1]])[::-1]
+    header = _common_end(frame.before, _between(tokenizer, chat))
     said = frame.before
     if len(_words(_plain(tokenizer, header))) <= MOST_HEADER_WORDS:
         said = said.removesuffix(header)
     said = _ROLES.sub("", _plain(tokenizer, said)).strip()
     return said if len(_words(said)) >= LEAST_WORDS else ""
+
+
+def _common_end(one: str, other: str) -> str:
+    """The longest text with which both end."""
+    both = zip(reversed(one), reversed(other), strict=False)
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    return one[len(one) - length :]
 
 
 def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> str:

@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
+from textwrap import fill
 from typing import Any, Protocol, runtime_checkable
 
 from rich import box
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 
 from interp.analysis.cautions import Caution
@@ -66,14 +66,14 @@ def print_table(table: Columns, *, title: str) -> None:
 
 def print_cautions(cautions: Iterable[Caution]) -> None:
     """Print what a careful reader would object to, before any table."""
-    lines = [own.said for own in cautions]
-    if not lines:
+    said = [printable(own.said) for own in cautions]
+    if not said:
         return
-    console = _Console(markup=False, highlight=False)
-    console.width = max(console.width, NARROWEST)
+    console = _Console(markup=False, highlight=False, soft_wrap=True)
+    width = max(console.width, NARROWEST)
     console.print("Read first")
-    for line in lines:
-        console.print(Padding(printable(f"- {line}"), (0, 0, 0, 1)))
+    for text in said:
+        console.print(fill(text, width, initial_indent="- ", subsequent_indent="  "))
     console.print()
 
 

@@ -1,20 +1,12 @@
 """The answers behind any result, for cautions: each measurement stores them in another table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions import (
-    Caution,
-    ModelFacts,
-    answer_cautions,
-    model_cautions,
-    ordered,
-    sample_cautions,
-    side_differences,
-)
+from interp.analysis.cautions import Caution, ModelFacts, cautions_on
 from interp.errors import UserError
 from interp.measurements.spec import find_spec
 from interp.prompts.prompt import Prompt
@@ -28,25 +20,26 @@ _KEYS = ["model", "prompt_id"]
 
 def cautions_about(measured: MeasuredTables) -> tuple[Caution, ...]:
     """Everything that a careful reader would object to in a measurement, by severity."""
-    return ordered(_found(measured))
+    own = _are_own(measured)
+    return cautions_on(
+        measured.table("prompts"),
+        answers=given_answers(measured) if own else None,
+        options=_options(measured) if own else None,
+        facts=measured.facts(),
+        differences=_differences(measured) if own else {},
+        cluster=measured.about.cluster,
+    )
 
 
-def _found(measured: MeasuredTables) -> Iterator[Caution]:
-    prompts = measured.table("prompts")
-    differences: dict[str, float] = {}
-    if _are_own(measured):
-        options = _options(measured)
-        answers = given_answers(measured)
-        if answers is not None:
-            yield from answer_cautions(answers, prompts, options)
-        if options is not None:
-            differences = side_differences(options, prompts)
-        elif "pairs" in measured.names():
-            pairs = measured.table("pairs", ["model", "base_metric", "source_metric"])
-            apart = (pairs["base_metric"] - pairs["source_metric"]).abs()
-            differences = apart.groupby(pairs["model"], sort=False).median().to_dict()
-    yield from model_cautions(measured.facts(), differences)
-    yield from sample_cautions(prompts, measured.about.cluster)
+def _differences(measured: MeasuredTables) -> Mapping[str, float] | None:
+    """How much the sides of patched pairs differ; None if the options tell."""
+    names = measured.names()
+    if "pairs" not in names or "option_probabilities" in names:
+        return None
+    pairs = measured.table("pairs", ["model", "base_metric", "source_metric"])
+    apart = (pairs["base_metric"] - pairs["source_metric"]).abs()
+    medians: dict[str, float] = apart.groupby(pairs["model"], sort=False).median().to_dict()
+    return medians
 
 
 def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
