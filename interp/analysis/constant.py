@@ -107,7 +107,10 @@ def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
-    """Whether nearly all answers are the usual ones, although the correct answers are not."""
+    """Whether nearly all answers are the usual ones, and correct ones would be unusual more often.
+
+    If the correct answer never varies either, being right does not show that anything is read.
+    """
     same, expected = rows["answer"] == usual, rows["gold"] == usual
     unusual, others = 1 - same.mean(), 1 - expected.mean()
     right = rows["answer"] == rows["gold"]
