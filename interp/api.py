@@ -5,6 +5,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
+from interp.console import echo
 from interp.errors import UserError, described, shortened, unknown
 from interp.jobs import Job, finish, finish_study
 from interp.measurements.circuits import circuits_by
@@ -352,8 +353,11 @@ def _in_memory(
 
 
 def _noted(result: _Kind) -> _Kind:
-    """Return the result, after printing a line about each problem that its tables do not show."""
+    """Return the result, after printing lines about problems that its tables do not show."""
     result.noted()
+    for caution in result.cautions:
+        if caution.model:
+            echo(caution.said)
     return result
 
 

@@ -6,11 +6,12 @@ import pytest
 from tokenizers import processors
 
 from interp import doctor
-from interp.doctor import inputs, loaded, machine, numbers, size
+from interp.analysis.cautions import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
+from interp.doctor import inputs, loaded, machine, numbers, objections, size
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
-from tests.support.tokenizers import byte_level
+from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
 
 PROMPTS = list(some_prompts(3))
 
@@ -98,3 +99,12 @@ def test_a_model_is_described():
 )
 def test_sizes_are_written_in_binary_units(count, text):
     assert size(count) == text
+
+
+def test_objections_come_from_the_answers_the_template_and_all_prompts():
+    template = PLAIN_TEMPLATE.replace("{%", "You are Bo, a helper. {%", 1)
+    model = make_tiny("llama", byte_level(template))
+    found = by_name(objections(model, PROMPTS, some_prompts(3), system="rulebreakers"))
+    assert "You are Bo, a helper." in found[SYSTEM_PROMPT].found
+    assert UNTESTED in found
+    assert OUTSIDE_OPTIONS in found  # random weights

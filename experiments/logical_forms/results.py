@@ -90,7 +90,7 @@ class Results:
     def cautions(self) -> tuple[Caution, ...]:
         """The cautions about the answers, and about the models whose numbers are left out."""
         left_out = (
-            Caution(LEFT_OUT, model, f"Its numbers are left out: {why}.", voids=True)
+            Caution(LEFT_OUT, model, f"its numbers are left out: {why}.", voids=True)
             for model, why in self.incompetence.items()
             if why
         )

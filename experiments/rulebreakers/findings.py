@@ -92,7 +92,7 @@ def study_cautions(results: Results) -> tuple[Caution, ...]:
         Caution(
             LEFT_OUT,
             str(row["model"]),
-            f"Its answers say nothing about rulebreakers: {row['why']} (accuracy on "
+            f"its answers say nothing about rulebreakers: {row['why']} (accuracy on "
             f"non-rulebreakers {row['accepted']:.2f}).",
             numbers={"accepted": row["accepted"], "no_answer": row["no_answer"]},
         )

@@ -62,7 +62,7 @@ class Results:
     """The example prompts, without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
     """The answers table of the example prompts."""
-    cautions: tuple[Caution, ...]
+    cautions: tuple[Caution, ...] = ()
     """What a careful reader would object to in the answers to the remaining prompts."""
 
     def pairs(self) -> pd.DataFrame:

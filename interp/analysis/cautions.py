@@ -234,7 +234,7 @@ def _in_phrasings(model: str, found: Mapping[str, str], phrasings: int) -> Cauti
     named = [f"{quoted(name)}: {quoted(answer)}" for name, answer in found.items()]
     shown = ", ".join(named[:4]) + ", ..." * (len(named) > 4)
     text = (
-        f"Its answers hardly depend on the prompt in {len(found)} of "
+        f"its answers hardly depend on the prompt in {len(found)} of "
         f"{counted(phrasings, 'phrasing')} ({shown})."
     )
     return Caution(CONSTANT, model, text, numbers={"phrasings": dict(found), "of": phrasings})
@@ -298,7 +298,7 @@ def model_cautions(
     for model, own in facts.items():
         if own.system_prompt:
             text = (
-                f"Its chat template writes a system prompt of its own, "
+                f"its chat template writes a system prompt of its own, "
                 f"“{one_line(own.system_prompt, 100)}”; --system-prompt replaces it."
             )
             yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": own.system_prompt})

@@ -66,14 +66,14 @@ def print_table(table: Columns, *, title: str) -> None:
 
 def print_cautions(cautions: Iterable[Caution]) -> None:
     """Print what a careful reader would object to, before any table."""
-    said = [printable(own.said) for own in cautions]
+    said = [printable(f"- {own.said}") for own in cautions]
     if not said:
         return
     console = _Console(markup=False, highlight=False, soft_wrap=True)
     width = max(console.width, NARROWEST)
     console.print("Read first")
     for text in said:
-        console.print(fill(text, width, initial_indent="- ", subsequent_indent="  "))
+        console.print(fill(text, width, subsequent_indent="  ", break_on_hyphens=False))
     console.print()
 
 
