@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.constant import Constant, constant_answers, constant_phrasings
+from interp.analysis.constant import LEAST, Constant, constant_answers, constant_phrasings
 from interp.console import counted
 from interp.errors import one_line
 from interp.statistics.clusters import FEWEST
@@ -176,7 +176,7 @@ def _asked(
     rows = answers[answers["answer"].notna() & (answers["error"] == "")]
     rows = rows.merge(prompts[kept], on="prompt_id")
     if options is None or options.empty:
-        return rows.assign(options=[()] * len(rows), forced="")
+        return rows.assign(options=rows["pair_id"].map(_golds(prompts)), forced="")
     keys = ["model", "prompt_id"]
     best = options.loc[options.groupby(keys, sort=False)["probability"].idxmax()]
     rows = rows.merge(
@@ -185,6 +185,17 @@ def _asked(
     names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
     rows = rows.join(names, on=keys)
     return rows[rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)]
+
+
+def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """For each pair, its correct answers in place of its options, which are not stored.
+
+    They are empty if few prompts have the same ones.
+    """
+    by_pair = prompts.groupby("pair_id", sort=False)["gold"]
+    golds = by_pair.agg(lambda own: tuple(sorted(set(own.dropna()))))
+    prompts_with = prompts["pair_id"].map(golds).value_counts()
+    return {pair: own if prompts_with[own] >= LEAST else () for pair, own in golds.items()}
 
 
 def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:

@@ -70,6 +70,12 @@ def test_a_constant_answer_is_reported_with_what_it_scores_alone():
     assert "(23 of 24) are No" in found.text
 
 
+def test_options_of_texts_are_known_from_the_correct_answers_of_their_pair():
+    golds = ["No", "Yes"] * 6 + ["False", "True"] * 6
+    (found,) = answer_cautions(answers_of(["No"] * 12 + ["False"] * 12), prompts_of(golds))
+    assert found.numbers["same"] == 24 and set(found.numbers["usual"]) == {"No", "False"}
+
+
 def test_shares_by_phrasing_are_reported():
     prompts = prompts_of(BALANCED, phrasing=["a"] * 12 + ["b"] * 12)
     (found,) = answer_cautions(answers_of(["No"] * 23 + ["Yes"]), prompts)
