@@ -208,7 +208,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
     if "predicted_token" in rows:
         first = rows.loc[silent, "predicted_token"].mode().iloc[0]
-        text += f"; most often they begin with {quoted(str(first))}"
+        text += f"; most often they begin with “{one_line(str(first), SHOWN_CHARACTERS)}”"
         numbers["token"] = str(first)
     text += "."
     if (rows["forced"] != "").all():
