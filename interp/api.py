@@ -6,6 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
+from interp.console import echo
 from interp.errors import UserError, described, shortened, unknown
 from interp.jobs import Job, finish, finish_study, tell_repeats
 from interp.measurements.circuits import circuits_by
@@ -36,6 +37,7 @@ from interp.results.attributions import Attributions
 from interp.results.circuits import CircuitAnswers
 from interp.results.edges import EdgeEffects
 from interp.results.effects import SegmentEffects
+from interp.results.given import facts_of
 from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
@@ -270,7 +272,8 @@ def find_circuits(
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
-    return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
+    held = InMemory(spec, arranged, tables, {model.name: facts_of(model, arranged)})
+    return _noted(CircuitAnswers(held, chosen_by))
 
 
 @measuring(Effects)
@@ -332,7 +335,8 @@ def measured(
     tell_repeats(prompts)
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    return _noted(kind(InMemory(spec, arranged, tables)))
+    facts = {model.name: facts_of(model, arranged)}
+    return _noted(kind(InMemory(spec, arranged, tables, facts)))
 
 
 def _in_memory(
@@ -340,19 +344,23 @@ def _in_memory(
 ) -> Result:
     """The result over all models of a job, with one model in memory at a time."""
     tell_repeats(prompts)
-    parts = []
+    parts, facts = [], {}
     for found in job.found_models(models).values():
         model = found if isinstance(found, Model) else load(found, job.loading, job.computing)
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
+        facts[model.name] = facts_of(model, prompts)
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
-    return _noted(result_class(type(spec))(InMemory(spec, prompts, joined)))
+    return _noted(result_class(type(spec))(InMemory(spec, prompts, joined, facts)))
 
 
 def _noted(result: _Kind) -> _Kind:
-    """Return the result, after printing a line about each problem that its tables do not show."""
+    """Return the result, after printing lines about problems that its tables do not show."""
     result.noted()
+    for caution in result.cautions:
+        if caution.model:
+            echo(caution.said)
     return result
 
 

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.analysis.cautions import cautions_on
 from interp.circuits.choice import CHOICES, DRAWS, SHARES
 from interp.circuits.graph import graph_of
 from interp.console import clock
@@ -25,9 +26,12 @@ from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
 from interp.prompts.answers import Label
 from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import dependence_factor
 from interp.reading.readers import check_finite, reader_of
 from interp.reading.thoughts import marks_of
 from interp.reading.tokens import TokenizedPrompt, pad, token_roles, token_segments, tokenize
+from interp.results.given import facts_of
 from interp.runs.records import peak_memory, versions
 from interp.scoring.answer_tokens import AnswerTokenizer
 
@@ -113,6 +117,30 @@ def loaded(model: Model) -> Iterator[Finding]:
         )
     if not model.allows_padding:
         yield Finding("padding", "not safe", "each batch contains prompts of equal length")
+
+
+def objections(
+    model: Model, sample: Sequence[Prompt], prompts: PromptSet, *, system: str
+) -> Iterator[Finding]:
+    """What a careful reader would object to in answers of the model.
+
+    Args:
+        model: the model.
+        sample: the prompts that it answers here.
+        prompts: all prompts of a run.
+        system: their system.
+    """
+    facts = {model.name: facts_of(model, sample)}
+    tables = {} if model.chat.thinks else collect(bind(Evaluate(), model), sample)
+    found = cautions_on(
+        prompts.to_frame(),
+        answers=tables.get("answers"),
+        options=tables.get("option_probabilities"),
+        facts=facts,
+        cluster=dependence_factor(system),
+    )
+    for own in found:
+        yield Finding(own.kind, own.text)
 
 
 SHOWN = 8

@@ -247,9 +247,9 @@ def drawn_pairs(prompts: PromptSet) -> str:
 def tell_repeats(prompts: Sequence[Prompt]) -> None:
     """Say which texts occur several times among the user's own prompts."""
     found = PromptSet.of(prompts)
-    if found.system == OWN_PAIRS or installed_system(found.system) is None:
-        if note := repeats(found, dependence_factor(found.system)):
-            echo(note)
+    own = found.system == OWN_PAIRS or installed_system(found.system) is None
+    if own and (note := repeats(found, dependence_factor(found.system))):
+        echo(note)
 
 
 def _choice_of(model: Model | ModelChoice) -> ModelChoice:
@@ -286,7 +286,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
     """Merge the tables of a run and write its small tables and figures into its folder."""
     with merging(folder) as merged:
         result = result_class(spec).of(merged.run)
-        merged.summary = result.noted()
+        merged.summary = result.summarized()
         merged.figures = write_files(merged.run, result)
     return result
 

@@ -7,14 +7,15 @@ from tokenizers import processors
 
 import interp
 from interp import doctor
-from interp.doctor import inputs, loaded, machine, numbers, refusals, size
+from interp.analysis.cautions import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
+from interp.doctor import inputs, loaded, machine, numbers, objections, refusals, size
 from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
 from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
-from tests.support.tokenizers import byte_level
+from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
 
 PROMPTS = list(some_prompts(3))
 
@@ -121,3 +122,12 @@ def test_a_segment_without_a_token_of_its_own_is_refused_by_a_model():
     pairs = EXAMPLE.assign(premise1="th", premise2="e").assign(question=EXAMPLE["premise2"])
     prompts = interp.read_pairs(pairs, templates=["Is it {premise1}{premise2} {question}"])
     assert len(list(refusals(tiny_model("llama"), prompts))) == 8
+
+
+def test_objections_come_from_the_answers_the_template_and_all_prompts():
+    template = PLAIN_TEMPLATE.replace("{%", "You are Bo, a helper. {%", 1)
+    model = make_tiny("llama", byte_level(template))
+    found = by_name(objections(model, PROMPTS, some_prompts(3), system="rulebreakers"))
+    assert "You are Bo, a helper." in found[SYSTEM_PROMPT].found
+    assert UNTESTED in found
+    assert OUTSIDE_OPTIONS in found  # random weights

@@ -4,8 +4,16 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from interp.analysis.cautions import void_models
 from interp.console import counted
-from interp.report.glance import extremes, glance, headline, with_interval
+from interp.report.glance import (
+    extremes,
+    glance,
+    headline,
+    named_numbers,
+    quotable,
+    with_interval,
+)
 from interp.report.page import Glance
 from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.findings import in_brief
@@ -32,15 +40,19 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
         valid: the confirmatory contrasts, or the reason why there are none.
         correlations: `tables.perplexity_correlations`.
     """
-    main, numbers = results.scores["questions"], headline_numbers(results)
+    main, every = results.scores["questions"], headline_numbers(results)
+    numbers = quotable(every, results.cautions, every["number"].unique())
+    named = named_numbers(every, numbers)
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
     do = "answers Yes or No and reads" if competent == 1 else "answer Yes or No and read"
+    if void_models(results.cautions).keys() & set(results.competent):
+        do = "answers Yes or No to" if competent == 1 else "answer Yes or No to"
     sentences = [
         f"{competent} of {models} {do} the questions"
         f"{'; the others are excluded' * (competent < len(results.models))}; n = {questions:,} "
         "questions.",
-        extremes(numbers, "soft accuracy") if competent else "",
+        extremes(numbers, "soft accuracy") if competent and "soft accuracy" in named else "",
         *_confirmatory(valid),
         *_perplexity(correlations),
     ]
@@ -49,7 +61,7 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
         f"{models}, {questions:,} questions: {main['form'].nunique()} forms under "
         f"{main['interpretation'].nunique()} interpretations."
     )
-    return glance(asked, numbers, list(filter(None, sentences)))
+    return glance(asked, numbers, list(filter(None, sentences)), cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:

@@ -10,7 +10,9 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from interp.analysis.accuracy import whole_pairs
+from interp.analysis.cautions import LEFT_OUT, Caution, cautions_on, ordered
 from interp.errors import UserError
+from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.summaries import UPPER
 from interp.studies.folder import StudyFolder
@@ -53,6 +55,8 @@ class Results:
     `set`."""
     answers_of_all: pd.DataFrame
     """The answers tables of all sets: one row per model and prompt."""
+    found: tuple[Caution, ...] = ()
+    """What a careful reader would object to in the answers to the main set."""
 
     @property
     def models(self) -> list[str]:
@@ -81,6 +85,16 @@ class Results:
                 )
             found[model] = "; ".join(reasons)
         return found
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """The cautions about the answers, and about the models whose numbers are left out."""
+        left_out = (
+            Caution(LEFT_OUT, model, f"its numbers are left out: {why}.", voids=True)
+            for model, why in self.incompetence.items()
+            if why
+        )
+        return ordered([*self.found, *left_out])
 
     def reading(self, stage: str) -> list[str]:
         """The competent models that also read another set, by the criterion of `incompetence`."""
@@ -120,6 +134,13 @@ def read_results(study: StudyFolder) -> Results:
         answers=main.table("answers", ["model", "answer", "error"]),
         prompts=pd.concat(prompts, ignore_index=True),
         answers_of_all=pd.concat(answers, ignore_index=True),
+        found=cautions_on(
+            whole_pairs(main.table("prompts"), main.table("answers")),
+            answers=main.table("answers"),
+            options=main.table("option_probabilities"),
+            facts=InFolder(main).facts(),
+            cluster=CLUSTER,
+        ),
     )
 
 

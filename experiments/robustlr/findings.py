@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.console import counted
-from interp.report.glance import extremes, glance, headline
+from interp.report.glance import extremes, glance, headline, named_numbers, quotable
 from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
 from interp.statistics.proportions import proportions
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
@@ -25,7 +25,8 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
-    numbers = headline_numbers(results)
+    every = headline_numbers(results)
+    numbers = quotable(every, results.cautions, every["number"].unique())
     mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
     guess = numbers["model"] == GUESS
     asked = (
@@ -37,7 +38,10 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
         in_brief(own, subject, ordered=not subject.startswith("Between"))
         for subject, own in list(kinds(compared).items())[: MOST_SENTENCES - 1]
     ]
-    return glance(asked, numbers, [extremes(numbers[~guess], mean), *said])
+    first = [extremes(numbers[~guess], mean)]
+    if mean not in named_numbers(every[~guess], numbers[~guess]):
+        first = []
+    return glance(asked, numbers, [*first, *said], cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:

@@ -14,8 +14,10 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
+from interp.analysis.cautions import Caution, cautions_on
 from interp.errors import UserError
 from interp.results.attributions import Attributions
+from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
@@ -50,6 +52,8 @@ class Results:
     """The answers table of the evaluation sets: one row per model and instance."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where each model was found, by name (`StudyFolder.places`)."""
+    cautions: tuple[Caution, ...] = ()
+    """What a careful reader would object to in the answers to the evaluation sets."""
 
     @property
     def models(self) -> list[str]:
@@ -75,7 +79,14 @@ def read_results(study: StudyFolder) -> Results:
     notes = [f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"))]
     answers = begun[SETS].table("answers")
     prompts = whole_pairs(begun[SETS].table("prompts"), answers)
-    return Results(rows, notes, _found(begun, rows), prompts, answers, study.places())
+    measured = InFolder(begun[SETS])
+    cautions = cautions_on(
+        prompts,
+        answers=answers,
+        options=measured.table("option_probabilities"),
+        facts=measured.facts(),
+    )
+    return Results(rows, notes, _found(begun, rows), prompts, answers, study.places(), cautions)
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.console import counted
-from interp.report.glance import extremes, glance, headline
+from interp.report.glance import extremes, glance, headline, named_numbers, quotable
 from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.rulebench import tables
@@ -20,11 +20,13 @@ UNREADABLE = 0.9
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     """The five dimensions of rule following (Figure 2), and results of the named comparisons."""
-    numbers = headline_numbers(results)
+    every = headline_numbers(results)
+    numbers = quotable(every, results.cautions, every["number"].unique())
+    first = f"{next(iter(tables.DIMENSIONS))} score"
     tested = kinds_tested(compared) or {"Comparisons named in advance": compared}
     said = [
         *unreadable(results.texts),
-        extremes(numbers, f"{next(iter(tables.DIMENSIONS))} score"),
+        *(extremes(numbers, name) for name in named_numbers(every, numbers) if name == first),
         *(
             in_brief(
                 rows, f"Accuracy, {subject[:1].lower()}{subject[1:]}", ordered=subject != MODELS
@@ -37,7 +39,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}; "
         f"{sizes(results.texts)}."
     )
-    return glance(asked, numbers, said[:MOST_SENTENCES])
+    return glance(asked, numbers, said[:MOST_SENTENCES], cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:

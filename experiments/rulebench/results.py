@@ -18,9 +18,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from interp.analysis.cautions import Caution, cautions_on
 from interp.console import counted
 from interp.errors import UserError
 from interp.results.attributions import Attributions
+from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.contrasts import Difference, difference
 from interp.statistics.decisions import UNTESTED
@@ -74,6 +76,8 @@ class Results:
     """The answers read from the texts: one row per model and prompt."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where each model was found, by name (`StudyFolder.places`)."""
+    cautions: tuple[Caution, ...] = ()
+    """What a careful reader would object to in the texts."""
 
     @property
     def models(self) -> list[str]:
@@ -112,13 +116,17 @@ def read_results(study: StudyFolder) -> Results:
     rows = pd.concat([_texts(run) for run in runs], ignore_index=True)
     failed = rows["error"] != ""
     texts = rows[~failed].drop(columns="error").astype({"correct": bool})
+    prompts = pd.concat([run.table("prompts") for run in runs], ignore_index=True)
+    answers = pd.concat([run.table("completions", _ANSWERS) for run in runs], ignore_index=True)
+    facts = {name: own for run in runs for name, own in InFolder(run).facts().items()}
     return Results(
         texts.reset_index(drop=True),
         rows[failed].reset_index(drop=True),
         _found(study),
-        prompts=pd.concat([run.table("prompts") for run in runs], ignore_index=True),
-        answers=pd.concat([run.table("completions", _ANSWERS) for run in runs], ignore_index=True),
+        prompts=prompts,
+        answers=answers,
         places=study.places(),
+        cautions=cautions_on(prompts, answers=answers, facts=facts, cluster=RULE),
     )
 
 

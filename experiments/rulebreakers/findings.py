@@ -1,14 +1,23 @@
 """The first screen and findings of a study, computed from its tables."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from interp.analysis.cautions import LEFT_OUT, Caution, ordered, void_models
 from interp.analysis.ratios import LARGE_SHARE
 from interp.console import counted
 from interp.report.formatting import number_text
-from interp.report.glance import extremes, glance, headline, with_interval
+from interp.report.glance import (
+    extremes,
+    glance,
+    headline,
+    named_numbers,
+    quotable,
+    with_interval,
+)
 from interp.report.page import Glance, Section, TableItem
 from interp.results.answers import unequal
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
@@ -43,15 +52,20 @@ _CONTRASTS = {
 def first_screen(results: Results) -> Glance:
     """Each model's accuracies and sensitivity, and the results of the confirmatory contrasts."""
     pairs, entities = len(results.prompts) // 2, results.prompts["entity_pair"].nunique()
-    numbers = headline_numbers(results)
-    named = dict(list(confirmatory(results).groupby("factor", sort=False)))
+    cautions = study_cautions(results)
+    every, void = headline_numbers(results), void_models(cautions)
+    numbers = quotable(every, cautions, list(_ACCURACIES.values()))
+    named = dict(list(_among(confirmatory(results), void).groupby("factor", sort=False)))
+    judged = accuracy(results)
+    judged = judged[~judged["model"].isin(void)]
+    first = "paired accuracy"
     subjects = {
         MODEL: "Paired accuracy between models",
         "rule": f"Paired accuracy, {_CONTRASTS['rule'].lower()}",
     }
     sentences = [
-        extremes(numbers, "paired accuracy"),
-        sides(accuracy(results)),
+        *(extremes(numbers, name) for name in named_numbers(every, numbers) if name == first),
+        *([sides(judged)] if len(judged) else []),
         *(
             in_brief(named[factor], subject, ordered=factor != MODEL)
             for factor, subject in subjects.items()
@@ -64,7 +78,51 @@ def first_screen(results: Results) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
         f"{entities:,} entity pairs. {unequal(results.prompts, 'entity_pair')}"
     ).strip()
-    return glance(asked, numbers, sentences, drawn=list(_ACCURACIES.values()))
+    drawn = list(_ACCURACIES.values())
+    if not numbers.loc[numbers["number"].isin(drawn), "value"].notna().any():
+        drawn = None
+    return glance(asked, numbers, sentences, drawn=drawn, cautions=cautions)
+
+
+def study_cautions(results: Results) -> tuple[Caution, ...]:
+    """The cautions about the answers, and about models and pairs that the study sets aside."""
+    void = void_models(results.cautions)
+    table = competence(results)
+    table = table[(table["why"] != "") & ~table["model"].isin(void)]
+    cannot = [
+        Caution(
+            LEFT_OUT,
+            str(row["model"]),
+            f"its answers say nothing about rulebreakers: {row['why']} (accuracy on "
+            f"non-rulebreakers {row['accepted']:.2f}).",
+            numbers={"accepted": row["accepted"], "no_answer": row["no_answer"]},
+        )
+        for row in table.to_dict("records")
+    ]
+    return ordered([*results.cautions, *cannot, *_filtered(results)])
+
+
+def _filtered(results: Results) -> Iterator[Caution]:
+    """A caution if the knowledge filter leaves less than half of the drawn entity pairs."""
+    drawn, kept = (own["entity_pair"].nunique() for own in (results.drawn, results.prompts))
+    if kept >= drawn / 2:
+        return
+    lost = drawn - kept
+    text = (
+        f"{lost:,} of {drawn:,} entity pairs are left out because some model fails to complete "
+        f"them; {counted(len(results.prompts) // 2, 'pair')} of {len(results.drawn) // 2:,} remain."
+    )
+    yield Caution(LEFT_OUT, "", text, numbers={"left_out": lost, "drawn": drawn})
+
+
+def _among(table: pd.DataFrame, void: Collection[str]) -> pd.DataFrame:
+    """The contrasts without those of the models in `void`, or between such a model and another."""
+    ends = [(f"{name} - ", f" - {name}") for name in void]
+    names = table["contrast"].astype(str)
+    between = [
+        any(own.startswith(first) or own.endswith(last) for first, last in ends) for own in names
+    ]
+    return table[~(table["model"].isin(void) | (np.array(between) & (table["factor"] == MODEL)))]
 
 
 _ACCURACIES = {

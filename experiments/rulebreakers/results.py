@@ -6,8 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from interp.analysis.accuracy import pairs_of, whole_pairs
+from interp.analysis.cautions import Caution, cautions_on
 from interp.errors import UserError, shortened
 from interp.results.attributions import Attributions
+from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -60,6 +62,8 @@ class Results:
     """The example prompts, without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
     """The answers table of the example prompts."""
+    cautions: tuple[Caution, ...] = ()
+    """What a careful reader would object to in the answers to the remaining prompts."""
 
     def pairs(self) -> pd.DataFrame:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.
@@ -127,6 +131,7 @@ def read_results(study: StudyFolder) -> Results:
     )
     known["excluded"] = known["prompt_id"].isin(unknown.loc[unknown["excluded"], "prompt_id"])
     probed = study.runs["residuals"]
+    options = _of(study.runs["answers"].table("option_probabilities"), prompts)
     familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
     columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
     return Results(
@@ -136,7 +141,7 @@ def read_results(study: StudyFolder) -> Results:
         prompts=prompts,
         answers=_of(answers, prompts),
         ratios=_of(Attributions.of(study.runs["answers"]).ratios(), prompts),
-        options=_of(study.runs["answers"].table("option_probabilities"), prompts),
+        options=options,
         familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
         known=known.drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
@@ -146,6 +151,13 @@ def read_results(study: StudyFolder) -> Results:
         example_run=study.runs["examples"],
         examples=_without(study.runs["examples"].table("prompts"), unknown),
         example_answers=study.runs["examples"].table("answers"),
+        cautions=cautions_on(
+            prompts,
+            answers=_of(answers, prompts),
+            options=options,
+            facts=InFolder(study.runs["answers"]).facts(),
+            cluster="entity_pair",
+        ),
     )
 
 

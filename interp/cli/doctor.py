@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from interp.cli.fields import add_options, given
 from interp.cli.parser import Parser
+from interp.console import counted
 from interp.errors import printable
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stderr.write("loading libraries, prompts and model ...\n")
     sys.stderr.flush()
 
-    from interp.doctor import cost, inputs, loaded, machine, numbers
+    from interp.doctor import cost, inputs, loaded, machine, numbers, objections
     from interp.models.load import find_model, load_found, set_threads
     from interp.models.organisms import default_organism
     from interp.reading.thoughts import marks_of
@@ -68,6 +69,8 @@ def run(arguments: argparse.Namespace) -> None:
     empty = marks_of(model).thought("") if model.chat.thinks else None
     read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
     # Each part is printed as soon as it is available.
+    found = objections(model, few, prompts, system=source.system)
+    _show(f"Read first (answers to {counted(len(few), 'prompt')})", found)
     _show("This machine", machine())
     _show(model.name, loaded(model))
     _show(f"Prompts of {source.system}", inputs(model, read))
@@ -76,11 +79,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _show(title: str, findings: "Iterable[Finding]") -> None:
-    """A finding on one line, with its consequences below."""
+    """A finding on one line, with its consequences below; nothing without findings."""
     lines = [title]
     for about, found, note in findings:
         lines += wrap(f"{about}: {found}", WIDTH, initial_indent="  ", subsequent_indent="    ")
         if note:
             lines += wrap(f"-> {note}", WIDTH, initial_indent="    ", subsequent_indent="       ")
+    if len(lines) == 1:
+        return
     sys.stdout.write(printable("\n".join([*lines, "", ""])))
     sys.stdout.flush()

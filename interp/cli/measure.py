@@ -49,11 +49,14 @@ class Measure:
     def run(self, arguments: argparse.Namespace) -> None:
         """Measure, write the small tables, and print them."""
         job, execution = self.asked(arguments)
+        from interp.analysis.cautions import UNTESTED  # the job has already said this
         from interp.console import echo
         from interp.jobs import finish
+        from interp.report.console import print_cautions
 
         _, (run,) = job.run(execution, command=arguments.command_line)
         result = finish(run.folder, self.spec)
+        print_cautions(own for own in result.cautions if own.kind != UNTESTED)
         _print(result.shown)
         self.conclude(arguments, run.folder)
         tables = ", ".join(f"{name}.csv" for name in result.derived())

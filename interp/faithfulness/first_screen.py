@@ -5,6 +5,7 @@ from functools import partial
 
 import pandas as pd
 
+from interp.analysis.cautions import Caution
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
 from interp.console import counted
 from interp.faithfulness.figures import methods_found
@@ -28,7 +29,10 @@ _KNOWN = (ORACLE, REVERSED, RANDOM)
 
 
 def first_screen(
-    results: Sequence[ModelResults], metrics: pd.DataFrame, random_weights: pd.DataFrame
+    results: Sequence[ModelResults],
+    metrics: pd.DataFrame,
+    random_weights: pd.DataFrame,
+    cautions: Sequence[Caution] = (),
 ) -> Glance:
     """Make the first screen of the page.
 
@@ -36,6 +40,7 @@ def first_screen(
         results: the results of each model.
         metrics: the rows of `metric_table` for every model, with a column `model`.
         random_weights: the same rows for the models with random weights; may be empty.
+        cautions: what a careful reader would object to, by severity.
     """
     top = with_kinds(metrics[metrics["metric"] == ADVISING[0]])
     problems = {own.model: _problem(own) for own in results}
@@ -68,7 +73,7 @@ def first_screen(
         *_controls(worst, everywhere),
         *_random_weights(worst, random_weights),
     ]
-    return glance(asked, numbers, told, figure=figure)
+    return glance(asked, numbers, told, figure=figure, cautions=cautions)
 
 
 def with_kinds(top: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from functools import partial
 import pandas as pd
 
 from interp.choices import ORACLE, RANDOM
+from interp.faithfulness import EFFECTS
 from interp.faithfulness.figures import methods_by_metrics, share_distances
 from interp.faithfulness.first_screen import first_screen
 from interp.faithfulness.metrics import METRICS
@@ -16,6 +17,8 @@ from interp.faithfulness.verdicts import ADVISING, at_worst, labels
 from interp.report.formatting import segment_label
 from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.results.given import cautions_about
+from interp.results.measured import InFolder
 from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
 
@@ -41,7 +44,9 @@ def report_of(folder: StudyFolder) -> Report:
     return Report(
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(trials)),
-        glance=first_screen(results, metrics, random_weights),
+        glance=first_screen(
+            results, metrics, random_weights, cautions_about(InFolder(folder.runs[EFFECTS]))
+        ),
         sections=(
             _verdict_section(results, metrics),
             _ranking_section(results, metrics),

@@ -32,6 +32,7 @@ from interp.models.architectures import (
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.loading import ChatFormat, is_name
+from interp.models.own_words import own_system_prompt
 from interp.models.quantized import check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer_limits import check_limits
@@ -249,6 +250,14 @@ class Model:
             return find_marks(self.tokenizer, self.chat) if self.kind is CAUSAL else None
         except UserError:  # reported when the template writes a prompt
             return None
+
+    @property
+    def own_system_prompt(self) -> str:
+        """The system prompt that the template writes although none was asked for; else empty."""
+        try:
+            return own_system_prompt(self.tokenizer, self.chat, self.chat_frame)
+        except UserError:  # reported when the template writes a prompt
+            return ""
 
     @property
     def thinking_note(self) -> str:

@@ -4,12 +4,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
+from textwrap import fill
 from typing import Any, Protocol, runtime_checkable
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from interp.analysis.cautions import Caution
 from interp.errors import printable
 from interp.report.formatting import FIGURES, holds_p_values, p_text
 
@@ -60,6 +62,19 @@ def print_table(table: Columns, *, title: str) -> None:
         console.print(_table({name: texts[name] for name in names}))
     for line in legend:
         console.print(line)
+
+
+def print_cautions(cautions: Iterable[Caution]) -> None:
+    """Print what a careful reader would object to, before any table."""
+    said = [printable(f"- {own.said}") for own in cautions]
+    if not said:
+        return
+    console = _Console(markup=False, highlight=False, soft_wrap=True)
+    width = max(console.width, NARROWEST)
+    console.print("Read first")
+    for text in said:
+        console.print(fill(text, width, subsequent_indent="  ", break_on_hyphens=False))
+    console.print()
 
 
 class _Console(Console):

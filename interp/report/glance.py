@@ -3,7 +3,7 @@
 `glance` makes the first screen of every page, so the pages of studies and single runs begin alike.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from interp.analysis.cautions import Caution, void_models
 from interp.models.organisms import PREFIX
-from interp.report.page import MOST_WORDS, FigureItem, Glance, TableItem
+from interp.report.page import MOST_SENTENCES, MOST_WORDS, FigureItem, Glance, TableItem
 from interp.statistics.clusters import FEWEST
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ TITLE = "At a glance"
 
 MOST_NUMBERS = 5
 """Maximum number of headline numbers per model."""
+
+ACCURACY = r"accuracy$|^accuracy |recognized$"
+"""Names of headline numbers that measure how often a model answers correctly, such as "paired
+accuracy" and "accuracy after its thought"; "best accuracy at last token" is that of a probe."""
 
 WIDTH = 4.9
 """Width of the figure in inches, such that its labels can still be read on a phone."""
@@ -68,6 +73,7 @@ def glance(
     *,
     figure: FigureItem | None = None,
     drawn: Sequence[str] | None = None,
+    cautions: Sequence[Caution] = (),
 ) -> Glance:
     """The first screen of a page.
 
@@ -78,6 +84,7 @@ def glance(
         figure: the figure with the main result; by default, one of the numbers with their
             intervals.
         drawn: the numbers in the default figure, which must share one scale; all if None.
+        cautions: what a careful reader would object to, by severity.
     """
     items: list[TableItem | FigureItem] = []
     if len(numbers):
@@ -92,7 +99,43 @@ def glance(
     if figure is not None:
         items.append(figure)
     legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
-    return Glance(asked, tuple(sentences), tuple(items), legend)
+    return Glance(asked, tuple(sentences), tuple(items), legend, tuple(cautions))
+
+
+def quotable(
+    numbers: pd.DataFrame, cautions: Sequence[Caution], names: Collection[str] | None = None
+) -> pd.DataFrame:
+    """The headline numbers, without accuracies of models that do not read their prompts.
+
+    Args:
+        numbers: rows from `headline`.
+        cautions: what a careful reader would object to.
+        names: the numbers that measure how often answers are right; by default, those whose names
+            match `ACCURACY`.
+    """
+    reasons = numbers["model"].map(void_models(cautions))
+    judged = numbers["number"].str.contains(ACCURACY)
+    if names is not None:
+        judged = numbers["number"].isin(names)
+    void = judged & reasons.notna() & numbers["value"].notna()
+    cleared: dict[str, object] = {"value": float("nan"), "low": float("nan"), "high": float("nan")}
+    found = numbers.copy()
+    found.loc[void, [*cleared, "label"]] = [*cleared.values(), ""]
+    found.loc[void, "note"] = reasons[void]
+    return found
+
+
+def named_numbers(every: pd.DataFrame, numbers: pd.DataFrame) -> list[str]:
+    """The first headline numbers with a value of some model, or of none for another reason.
+
+    Args:
+        every: the headline numbers.
+        numbers: those that may be quoted (`quotable`).
+    """
+    names = numbers["number"].unique()
+    lost = every["value"].notna().groupby(every["number"]).any()
+    there = numbers["value"].notna().groupby(numbers["number"]).any()
+    return [str(name) for name in names if there[name] or not lost[name]][:MOST_SENTENCES]
 
 
 def organisms(models: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from interp.analysis.cautions import Caution
 from interp.choices import TEMPLATE
 from interp.errors import UserError
 from interp.report.formatting import (
@@ -27,6 +28,10 @@ from interp.report.page import Titled
 
 LONG = 40
 """Tables with more rows are folded on the page; their files contain all rows."""
+
+
+CAUTIONS = 6
+"""Number of cautions on a page that are not folded."""
 
 
 def render(template: str, **values: object) -> Markup:
@@ -131,7 +136,12 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals.update(
-        LONG=LONG, table_html=table_html, why_blank=why_blank, breakable=breakable, source=source
+        LONG=LONG,
+        CAUTIONS=CAUTIONS,
+        table_html=table_html,
+        why_blank=why_blank,
+        breakable=breakable,
+        source=source,
     )
     return environment
 
@@ -278,6 +288,8 @@ class Display:
         return self.html
 
 
-def notebook_html(tables: Sequence[Titled], heat_maps: Sequence[Markup] = ()) -> str:
-    """Tables under their titles, followed by heat maps, with the required styles."""
-    return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps)
+def notebook_html(
+    tables: Sequence[Titled], heat_maps: Sequence[Markup] = (), cautions: Sequence[Caution] = ()
+) -> str:
+    """Cautions, tables under their titles, and heat maps, with the required styles."""
+    return render("notebook.html.jinja", tables=tables, heat_maps=heat_maps, cautions=cautions)

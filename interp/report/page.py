@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from interp.analysis.cautions import Caution
 from interp.console import counted
 from interp.tables import factors_of
 
@@ -141,6 +142,8 @@ class Glance:
     """One row of headline numbers per model, and the figure with the main result."""
     legend: str = ""
     """A description of the models, if readers of the page need one."""
+    cautions: tuple[Caution, ...] = ()
+    """What a careful reader would object to, shown before any number."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +173,10 @@ class Report:
 
     @property
     def answer(self) -> str:
-        """The sentences of the first screen, which a study's command prints."""
-        return "\n".join(self.glance.sentences) if self.glance else ""
+        """The cautions and sentences of the first screen, which a study's command prints."""
+        if self.glance is None:
+            return ""
+        return "\n".join([*(own.said for own in self.glance.cautions), *self.glance.sentences])
 
 
 MOST_PROMPTS = 2000

@@ -108,6 +108,7 @@ def _words(report: Report) -> Iterator[str]:
     yield report.text
     if report.glance:
         yield from (report.glance.asked, report.glance.legend, *report.glance.sentences)
+        yield from (own.text for own in report.glance.cautions)
     for section in report.sections:
         yield from (section.title, section.text)
     for item in report.items:

@@ -334,7 +334,7 @@ class Attributions(Answered):
             return None
         compared = "Scores by segment" if self.ratio is None else ratio_title(self.ratio)
         title = f"{compared}: mean and standard deviation over prompts"
-        table = notebook_html([(title, self.summary())])
+        table = notebook_html([(title, self.summary())], cautions=self.cautions)
         return table + self.heat_map().html if self._keeps_tokens else table
 
 

@@ -7,11 +7,13 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from interp.analysis.accuracy import whole_pairs
+from interp.analysis.cautions import ModelFacts
 from interp.errors import UserError, unknown
 from interp.measurements.spec import Spec
 from interp.prompts.prompt import Prompt
@@ -124,6 +126,10 @@ class MeasuredTables(ABC):
         """The number of rows in a table."""
         return sum(map(len, self.parts(name)))
 
+    @abstractmethod
+    def facts(self) -> Mapping[str, ModelFacts]:
+        """What is known about each model besides its tables."""
+
     def record(self) -> Mapping[str, object]:
         """The records of the run and its models, for the page; empty for tables in memory."""
         return {}
@@ -172,6 +178,13 @@ class InFolder(MeasuredTables):
             tables |= record.tables
         return sum(map(len, self.parts(name, [next(iter(tables[name]))])))
 
+    def facts(self) -> Mapping[str, ModelFacts]:
+        """The facts in the models' records."""
+        return {
+            name: ModelFacts(own.dtype, own.own_system_prompt, own.logit_spacing)
+            for name, own in self.run.models().items()
+        }
+
     def record(self) -> Mapping[str, object]:
         """The run's record, with the records of its models."""
         models = {name: own.model_dump(mode="json") for name, own in self.run.models().items()}
@@ -195,9 +208,13 @@ class InMemory(MeasuredTables):
     """Tables in memory."""
 
     def __init__(
-        self, spec: Spec, prompts: Sequence[Prompt], tables: Mapping[str, pd.DataFrame]
+        self,
+        spec: Spec,
+        prompts: Sequence[Prompt],
+        tables: Mapping[str, pd.DataFrame],
+        facts: Mapping[str, ModelFacts] = MappingProxyType({}),
     ) -> None:
-        self._spec, self._prompts = spec, PromptSet.of(prompts)
+        self._spec, self._prompts, self._facts = spec, PromptSet.of(prompts), facts
         self._tables = {"prompts": self._prompts.to_frame(), **tables}
 
     @cached_property
@@ -209,6 +226,10 @@ class InMemory(MeasuredTables):
     def names(self) -> list[str]:
         """All tables except the prompts table."""
         return [name for name in self._tables if name != "prompts"]
+
+    def facts(self) -> Mapping[str, ModelFacts]:
+        """The facts given with the tables."""
+        return self._facts
 
     def models(self) -> list[str]:
         """The models in the first table."""

@@ -276,7 +276,7 @@ class Patches(Result):
             return None
         from interp.report.html import notebook_html
 
-        return notebook_html(list(_by_layer(self._effects)))
+        return notebook_html(list(_by_layer(self._effects)), cautions=self.cautions)
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:

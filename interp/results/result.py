@@ -15,14 +15,23 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, without_answer
+from interp.analysis.cautions import Caution, as_json
 from interp.console import counted, echo
 from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
 from interp.measurements.spec import Spec
 from interp.plugins import named
-from interp.report.glance import COLUMNS, Difference, extremes, glance
+from interp.report.glance import (
+    COLUMNS,
+    Difference,
+    extremes,
+    glance,
+    named_numbers,
+    quotable,
+)
 from interp.report.latex import latex
-from interp.report.page import MOST_SENTENCES, FigureItem, Glance, Report, Section, TableItem
+from interp.report.page import FigureItem, Glance, Report, Section, TableItem
+from interp.results.given import cautions_about
 from interp.results.measured import InFolder, MeasuredTables
 from interp.runs.folder import RunFolder
 
@@ -59,9 +68,24 @@ class Result:
         """The small tables and the figures derived from the measured tables, in order."""
         yield from ()
 
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What a careful reader would object to, the most severe first; shown before any number."""
+        return cautions_about(self.measured)
+
     def noted(self) -> Mapping[str, object]:
         """Facts about each model that the items do not show; prints a line about each problem."""
         return {}
+
+    def summarized(self) -> dict[str, object]:
+        """The facts of `noted`, with the cautions about each model, for the run's record."""
+        noted = dict(self.noted())
+        for model in self.measured.models():
+            if found := as_json(self.cautions, model):
+                about = noted.get(model, {})
+                assert isinstance(about, dict)
+                noted[model] = {**about, "cautions": found}
+        return noted
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
         """Writers of additional files for the run folder, by name; they read only shards."""
@@ -159,13 +183,15 @@ class Result:
 
     def glance(self) -> Glance:
         """The first screen of the page."""
-        numbers = self.headline()
-        names = numbers["number"].unique()[:MOST_SENTENCES]
-        two = numbers["model"].nunique() == 2
-        differences = self.differences(*numbers["model"].unique()) if two else {}
-        sentences = [extremes(numbers, str(name), differences) for name in names]
+        every = self.headline()
+        numbers = quotable(every, self.cautions)
+        models = numbers["model"].unique()
+        differences = self.differences(*models) if len(models) == 2 else {}
+        names = named_numbers(every, numbers)
+        sentences = [extremes(numbers, name, differences) for name in names]
         asked = " ".join(f"{self.question} {self.extent()}".split())
-        return glance(asked, numbers, sentences, figure=self.main_figure(numbers))
+        figure = self.main_figure(numbers)
+        return glance(asked, numbers, sentences, figure=figure, cautions=self.cautions)
 
     def in_words(self) -> str:
         """Findings in words, shown after the first screen; none by default."""
@@ -213,7 +239,7 @@ class Result:
             return None
         from interp.report.html import notebook_html
 
-        return notebook_html(self._titled)
+        return notebook_html(self._titled, cautions=self.cautions)
 
 
 def result_class(spec: type[Spec]) -> type[Result]:

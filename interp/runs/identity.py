@@ -162,6 +162,7 @@ def model_record(
                 "options": dict(model.chat.options),
                 **asdict(model.chat_frame),
             },
+            "own_system_prompt": model.own_system_prompt,
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
             "origin": dict(origin),
             "data_hash": data_hash,

@@ -177,6 +177,10 @@ class ModelRecord(Record):
     chat: dict[str, JsonValue]
     """Settings for writing messages to the model, and the text that its template adds around them.
     """
+    own_system_prompt: Text = ""
+    """The system prompt that the template writes although none was asked for."""
+    logit_spacing: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Distance between neighboring numbers of a coarse type at the size of the model's logits."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

@@ -57,6 +57,7 @@ from interp.runs.shards import (
     write,
     write_parquet,
 )
+from interp.scoring.rounding import logit_spacing
 from interp.tables import prompts_table
 
 _ROWS = 1000
@@ -260,7 +261,8 @@ class Run(RunFolder):
         make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
-            write_record(self.model_file(name), record)
+            spacing = logit_spacing(measurement.model, self.prompts)
+            write_record(self.model_file(name), updated(record, {"logit_spacing": spacing}))
         # Do this last, and even if the model is listed, since a failed command may just have
         # removed it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})

@@ -1,6 +1,7 @@
 import pandas as pd
 
-from interp.report.console import print_table
+from interp.analysis.cautions import CONSTANT, Caution
+from interp.report.console import print_cautions, print_table
 
 
 def test_no_figure_and_no_name_is_cut(capsys, monkeypatch):
@@ -117,3 +118,14 @@ def test_a_dict_of_lists_is_printed_like_a_frame(capsys):
     assert capsys.readouterr().out == one
     assert "1,200" in one
     assert "nan" not in one
+
+
+def test_cautions_are_a_list_that_fits_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_cautions(Caution(CONSTANT, model, "word --flag " * 20) for model in ("a", "b\x1b[31m"))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("- ") for line in lines) == 2
+    assert "".join(lines).count("--flag") == 40 and "\x1b" not in "".join(lines)
+    print_cautions([])
+    assert capsys.readouterr().out == ""

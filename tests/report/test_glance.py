@@ -4,7 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.report.glance import dots, extremes, glance, headline, organisms, with_interval
+from interp.analysis.cautions import CONSTANT, UNTESTED, Caution
+from interp.report.glance import (
+    dots,
+    extremes,
+    glance,
+    headline,
+    named_numbers,
+    organisms,
+    quotable,
+    with_interval,
+)
 from interp.report.page import MOST_WORDS, FigureItem, Report, Section, TableItem
 from interp.report.write import write_report
 from tests.support.pages import check_first_screen
@@ -183,3 +193,32 @@ def test_a_page_begins_with_it(tmp_path):
 def test_without_any_number_there_are_only_sentences():
     nothing = glance("Asked.", numbers()[:0], ["Nothing was measured; n = 0."])
     assert (nothing.items, nothing.legend) == ((), "")
+
+
+VOID = Caution(CONSTANT, "a", "100% of its answers are No", voids=True)
+
+
+def test_an_accuracy_of_a_model_that_does_not_read_is_not_quoted():
+    every = pd.concat([numbers(), numbers("effect of premise 1 in logits")])
+    shown = quotable(every, [VOID])
+    assert np.isnan(shown["value"]).tolist() == [True, False, True, False, False, True]
+    assert shown["note"].iloc[0] != "" and np.isnan(shown[["low", "high"]].iloc[0]).all()
+    assert named_numbers(every, shown) == ["paired accuracy", "effect of premise 1 in logits"]
+    only = every[every["model"] == "a"]
+    assert named_numbers(only, quotable(only, [VOID])) == ["effect of premise 1 in logits"]
+
+
+@pytest.mark.parametrize("name", ["accuracy after its thought", "rulebreaker accuracy", "F1"])
+def test_scores_under_other_names_are_named_by_their_page(name):
+    shown = quotable(numbers(name), [VOID], ["F1"] if name == "F1" else None)
+    assert np.isnan(shown["value"].iloc[0])
+
+
+def test_a_page_says_cautions_before_any_number(tmp_path):
+    several = [VOID, *(Caution(UNTESTED, "", f"caution {n} <b>") for n in range(8))]
+    first = glance("Asked?", numbers(), ["One; n = 1."], cautions=several)
+    report = Report("Study", "How to read.", (Section("All"),), glance=first)
+    html = write_report(report, tmp_path).read_text("utf-8")
+    assert html.index("a: 100% of its answers are No") < html.index('id="table-at_a_glance"')
+    assert "caution 7 &lt;b&gt;" in html and "caution 0 <b>" not in html
+    assert report.answer.startswith("a: 100% of its answers are No\n")

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+from interp.analysis.cautions import LEFT_OUT
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, TableItem
@@ -238,6 +239,14 @@ def screen(results):
     return first_screen(
         results, valid=confirmatory(results), correlations=perplexity_correlations(results)
     )
+
+
+def test_models_whose_numbers_are_left_out_are_said_first():
+    lost = made_up(1).assign(model="lost", answered=0.1)
+    rows = pd.concat([made_up(1), lost])
+    (said,) = screen(with_vocabulary({"questions": rows, "nonsense": rows})).cautions
+    assert (said.kind, said.model, said.voids) == (LEFT_OUT, "lost", True)
+    assert "0.1" in said.text
 
 
 def test_the_first_screen_follows_from_the_numbers():

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from interp.analysis.cautions import CONSTANT, Caution
 from interp.prompts.systems import Contrast
 from interp.report.page import MOST_SENTENCES, MOST_WORDS
 from interp.statistics.contrasts import contrast_table
@@ -110,6 +111,14 @@ def test_sets_and_models_are_compared_and_all_is_one_family(stages):
     assert models.loc["contrast sets", "contrast"] == "unknown - able"
     assert models.loc["contrast sets", "paired"] and models.loc["contrast sets", "difference"] < 0
     assert not table[table["kind"] == BETWEEN_SETS]["paired"].any()
+
+
+def test_scores_of_a_model_that_does_not_read_are_blank_and_the_guess_stays(stages):
+    void = Caution(CONSTANT, "able", "always True", voids=True)
+    first = first_screen(Results(stages, [], cautions=(void,)), comparisons(stages))
+    numbers = first.items[0].frame.set_index("model")["value"]
+    assert numbers["able"].isna().all() and numbers["best constant guess"].notna().any()
+    assert first.cautions == (void,) and "able, 0." not in first.sentences[0]
 
 
 def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):

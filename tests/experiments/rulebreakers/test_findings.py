@@ -1,8 +1,21 @@
 """Sentences are written from tables, which are made up here."""
 
-import pandas as pd
+from dataclasses import replace
 
-from interp_experiments.rulebreakers.findings import familiar, outliers, sides
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.controls.studies import few_resamples
+from benchmarks.controls.tables import EVERYTHING, MODELS, rulebreakers
+from interp.analysis.cautions import CONSTANT, LEFT_OUT, Caution
+from interp_experiments.rulebreakers.findings import (
+    familiar,
+    first_screen,
+    outliers,
+    sides,
+    study_cautions,
+)
 
 
 def by_side():
@@ -47,3 +60,29 @@ def test_means_that_depend_on_one_prompt_are_counted():
     (sentence,) = outliers(table)
     assert "In 1 of 2 combinations of model and method" in sentence
     assert outliers(table[1:]) == []
+
+
+@pytest.fixture
+def results(tmp_path):
+    return rulebreakers(np.random.default_rng(0), EVERYTHING, tmp_path)
+
+
+def test_no_accuracy_of_a_model_that_does_not_read_is_quoted(results):
+    void = Caution(CONSTANT, MODELS[0], "always No", voids=True)
+    with few_resamples():
+        first = first_screen(replace(results, cautions=(void,)))
+    assert first.cautions[0] == void
+    paired = first.items[0].frame.query("number == 'paired accuracy'").set_index("model")["value"]
+    assert np.isnan(paired[MODELS[0]]) and paired.drop(MODELS[0]).notna().all()
+    quoted = [line for line in first.sentences if "aired accuracy" in line]
+    assert quoted and not any(MODELS[0] in line for line in quoted)
+
+
+def test_models_that_reject_most_counterparts_and_lost_pairs_are_said(results):
+    rejecting = results.answers.assign(correct=results.answers["model"] != MODELS[0])
+    few = results.prompts[results.prompts["entity"] < 3]
+    found = study_cautions(replace(results, answers=rejecting, prompts=few))
+    assert [(own.kind, own.model) for own in found] == [(LEFT_OUT, MODELS[0]), (LEFT_OUT, "")]
+    assert found[0].numbers["accepted"] == 0
+    drawn = results.drawn["entity_pair"].nunique()
+    assert found[1].numbers == {"left_out": drawn - 3, "drawn": drawn}

@@ -1,0 +1,382 @@
+"""What a careful reader would object to, decided in one place and shown before any number.
+
+Terminals, pages, notebooks and `doctor` print the cautions first, and run.json keeps them in its
+summary, in the order of severity.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import logit
+
+from interp.analysis.constant import LEAST, Constant, constant_answers, constant_phrasings
+from interp.console import counted
+from interp.errors import one_line
+from interp.statistics.clusters import FEWEST
+
+OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
+    "replies outside the options",
+    "nearly constant answers",
+    "a system prompt of the template",
+    "rounding",
+)
+WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
+
+KINDS = (OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, SYSTEM_PROMPT, ROUNDING, WEIGHTS, UNTESTED)
+"""Kinds of cautions, the most severe first."""
+
+OUTSIDE = 0.05
+"""Share of replies outside the options from which a caution says so: they all count as wrong, so an
+accuracy is then too low by up to 0.05, half the smallest difference of interest."""
+
+MOST_OUTSIDE = 0.5
+"""Share of replies outside the options from which an accuracy describes the form of most replies
+rather than what the model concludes."""
+
+HALF = 0.5
+"""If equal weights would need less than half of the pairs for equally precise means, a caution
+gives the number."""
+
+ROUNDED = 0.25
+"""Share of the typical difference between the sides of a pair at which rounding matters. The
+estimate counts only the last rounding; earlier layers add to it."""
+
+FEW_SIDES = 3
+"""Accuracies by side are given for at most so many sides."""
+
+SHOWN_CHARACTERS = 40
+"""Largest number of characters of an option or a token in a caution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """One objection, with its numbers."""
+
+    kind: str
+    """One of `KINDS`."""
+    model: str
+    """Name of the model; empty if the caution is about the prompts."""
+    text: str
+    """One or two sentences."""
+    voids: bool = False
+    """Whether the model's accuracies say nothing about what it reads."""
+    numbers: Mapping[str, object] = field(default_factory=dict)
+    """The numbers in the text, unrounded."""
+
+    @property
+    def said(self) -> str:
+        """The caution on one line, after the model's name."""
+        return f"{one_line(self.model)}: {self.text}" if self.model else self.text
+
+
+class ModelFacts(NamedTuple):
+    """What is known about a model besides its answers."""
+
+    dtype: str
+    """The type of its parameters, such as "bfloat16"."""
+    system_prompt: str = ""
+    """The system prompt that its chat template writes although none was asked for."""
+    spacing: float | None = None
+    """Distance between neighboring numbers of this type at the size of its logits; None if it is
+    not coarse."""
+
+
+def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
+    """The cautions by severity; those of one kind in the given order."""
+    return tuple(sorted(cautions, key=lambda own: (not own.voids, KINDS.index(own.kind))))
+
+
+def void_models(cautions: Iterable[Caution]) -> dict[str, str]:
+    """The models whose accuracies say nothing about what they read, each with the reason."""
+    reasons = {
+        OUTSIDE_OPTIONS: "most of its replies are outside the options",
+        CONSTANT: "its answers hardly depend on the prompt",
+        LEFT_OUT: "left out",
+    }
+    return {own.model: reasons[own.kind] for own in reversed(ordered(cautions)) if own.voids}
+
+
+def as_json(cautions: Iterable[Caution], model: str) -> list[dict[str, object]]:
+    """The cautions about a model and its prompts, for a record."""
+    return [asdict(own) for own in cautions if own.model in (model, "")]
+
+
+def cautions_on(
+    prompts: pd.DataFrame,
+    *,
+    answers: pd.DataFrame | None = None,
+    options: pd.DataFrame | None = None,
+    facts: Mapping[str, ModelFacts] = MappingProxyType({}),
+    differences: Mapping[str, float] | None = None,
+    cluster: str | None = None,
+) -> tuple[Caution, ...]:
+    """Everything that a careful reader would object to, by severity.
+
+    Args:
+        prompts: the prompts table.
+        answers: the models' answers, if they are their own (`answer_cautions`).
+        options: rows of the option_probabilities table, if there are any.
+        facts: what is known about each model.
+        differences: how much the sides of a pair differ for each model, in logits; by default,
+            computed from the options (`side_differences`).
+        cluster: the factor whose values group dependent prompts, if any.
+    """
+    if differences is None:
+        differences = {} if options is None else side_differences(options, prompts)
+    about_answers = () if answers is None else answer_cautions(answers, prompts, options)
+    return ordered(
+        [
+            *about_answers,
+            *model_cautions(facts, differences),
+            *sample_cautions(prompts, cluster),
+        ]
+    )
+
+
+def answer_cautions(
+    answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None = None
+) -> Iterator[Caution]:
+    """Cautions about replies outside the options, and about answers that hardly vary.
+
+    Prompts with an error, with free text or with a single option are not counted.
+
+    Args:
+        answers: rows of the answers table: model, prompt_id, answer (empty if the reply is outside
+            the options), error and, if known, predicted_token.
+        prompts: the prompts table.
+        options: rows of the option_probabilities table, if there are any.
+    """
+    asked = _asked(answers, prompts, options)
+    for model, rows in asked.groupby("model", sort=False):
+        silent = rows["answer"] == ""
+        if silent.mean() >= OUTSIDE:
+            yield _outside(str(model), rows, silent)
+        heard = rows[~silent]
+        if silent.mean() >= MOST_OUTSIDE:
+            continue
+        constant = constant_answers(heard)
+        if constant is not None:
+            yield _constant(str(model), constant)
+        elif phrasings := constant_phrasings(heard):
+            yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
+
+
+def _asked(
+    answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None
+) -> pd.DataFrame:
+    """One row per model and prompt that could be answered by choosing an option."""
+    kept = ["prompt_id", "pair_id", "side", "gold", "weight"]
+    kept += ["phrasing"] * ("phrasing" in prompts)
+    rows = answers[answers["answer"].notna() & (answers["error"] == "")]
+    rows = rows.merge(prompts[kept], on="prompt_id")
+    if options is None or options.empty:
+        return rows.assign(options=rows["pair_id"].map(_golds(prompts)), forced="")
+    keys = ["model", "prompt_id"]
+    best = options.loc[options.groupby(keys, sort=False)["probability"].idxmax()]
+    rows = rows.merge(
+        best[[*keys, "option"]].rename(columns={"option": "forced"}), on=keys, how="left"
+    )
+    names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
+    rows = rows.join(names, on=keys)
+    return rows[rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)]
+
+
+def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """For each pair, its correct answers in place of its options, which are not stored.
+
+    They are empty if few prompts have the same ones.
+    """
+    by_pair = prompts.groupby("pair_id", sort=False)["gold"]
+    golds = by_pair.agg(lambda own: tuple(sorted(set(own.dropna()))))
+    prompts_with = prompts["pair_id"].map(golds).value_counts()
+    return {pair: own if prompts_with[own] >= LEAST else () for pair, own in golds.items()}
+
+
+def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
+    """The share of replies outside the options, and the accuracy of the most probable option."""
+    share = float(silent.mean())
+    text = (
+        f"{_percent(share)} of its replies ({silent.sum():,} of {len(rows):,}) give none of the "
+        "options and count as wrong"
+    )
+    numbers: dict[str, object] = {"share": share, "replies": len(rows)}
+    if "predicted_token" in rows:
+        first = rows.loc[silent, "predicted_token"].mode().iloc[0]
+        text += f"; most often they begin with “{one_line(str(first), SHOWN_CHARACTERS)}”"
+        numbers["token"] = str(first)
+    text += "."
+    if (rows["forced"] != "").all():
+        forced = rows.assign(answer=rows["forced"])
+        right = (forced["answer"] == forced["gold"]).astype(float)
+        accuracy = float(np.average(right, weights=forced["weight"]))
+        text += f" Choosing the most probable option instead: accuracy {accuracy:.2f}"
+        numbers["forced_accuracy"] = accuracy
+        constant = constant_answers(forced)
+        if constant is not None:
+            text += f"; {_percent(constant.same / constant.answers)} of these choices are "
+            text += f"{_usual(constant)}, which alone scores {constant.alone['accuracy']:.2f}"
+            numbers["forced"] = _json(constant)
+        text += "."
+    return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
+
+
+def _constant(model: str, found: Constant) -> Caution:
+    share = found.same / found.answers
+    count = f"{found.same:,} of {found.answers:,}"
+    if found.within:
+        text = f"Within a phrasing, {_percent(share)} of its answers ({count}) are the same"
+    else:
+        text = f"{_percent(share)} of its answers ({count}) are {_usual(found)}"
+    text += "; they hardly depend on the prompt."
+    if found.by_phrasing and not found.within:
+        text += f" By phrasing: {_range(found.by_phrasing)}."
+    text += f" Always answering so scores {_scores(found.alone)}; the model scores "
+    text += f"{_scores(found.model)}."
+    return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
+
+
+def _in_phrasings(model: str, found: Mapping[str, str], phrasings: int) -> Caution:
+    named = [f"{quoted(name)}: {quoted(answer)}" for name, answer in found.items()]
+    shown = ", ".join(named[:4]) + ", ..." * (len(named) > 4)
+    text = (
+        f"its answers hardly depend on the prompt in {len(found)} of "
+        f"{counted(phrasings, 'phrasing')} ({shown})."
+    )
+    return Caution(CONSTANT, model, text, numbers={"phrasings": dict(found), "of": phrasings})
+
+
+def _json(found: Constant) -> dict[str, object]:
+    return {**asdict(found), "usual": list(found.usual)}
+
+
+def _usual(found: Constant) -> str:
+    if found.place is not None:
+        return f"option {found.place + 1}"
+    names = [quoted(name) for name in found.usual[:4]]
+    return " or ".join(names) + " ..." * (len(found.usual) > 4)
+
+
+def _range(shares: Mapping[str, float]) -> str:
+    """The lowest and the highest share, with the phrasing that has the lowest."""
+    low = min(shares, key=lambda name: shares[name])
+    if math.isclose(shares[low], max(shares.values())):
+        return f"{_percent(shares[low])} in all {len(shares)}"
+    return f"{_percent(shares[low])} ({quoted(low)}) to {_percent(max(shares.values()))}"
+
+
+def _scores(scores: Mapping[str, float]) -> str:
+    """Accuracies as text, such as "0.50 (paired 0.00, rulebreaker 1.00, non_rulebreaker 0.00)"."""
+    names = [name for name in scores if name not in ("accuracy", "paired_accuracy")]
+    shown = {"paired_accuracy": scores.get("paired_accuracy")} if len(names) > 1 else {}
+    shown |= {name: scores[name] for name in names if 1 < len(names) <= FEW_SIDES}
+    each = ", ".join(
+        f"{one_line(name.removesuffix('_accuracy'), SHOWN_CHARACTERS)} {value:.2f}"
+        for name, value in shown.items()
+    )
+    return f"{scores['accuracy']:.2f}" + (f" ({each})" if each else "")
+
+
+def quoted(text: str) -> str:
+    """A name from the data or the model within a sentence; in quotation marks if not one word."""
+    shown = one_line(text, SHOWN_CHARACTERS)
+    return shown if re.fullmatch(r"[\w-]+", shown) else f"“{shown}”"
+
+
+def _percent(share: float) -> str:
+    """A share in percent; it is 100% or 0% only if it is exactly 1 or 0."""
+    rounded = round(100 * share)
+    if share < 1 <= rounded / 100:
+        return f"{math.floor(1000 * share) / 10:.1f}%"
+    return f"{rounded}%" if rounded or not share else f"{100 * share:.1f}%"
+
+
+def model_cautions(
+    facts: Mapping[str, ModelFacts], differences: Mapping[str, float]
+) -> Iterator[Caution]:
+    """Cautions about system prompts of templates, and about rounding.
+
+    Args:
+        facts: what is known about each model.
+        differences: for each model, how much the sides of a pair typically differ, in logits
+            (`side_differences`).
+    """
+    for model, own in facts.items():
+        if own.system_prompt:
+            text = (
+                f"its chat template writes a system prompt of its own, "
+                f"“{one_line(own.system_prompt, 100)}”; --system-prompt replaces it."
+            )
+            yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": own.system_prompt})
+        if own.spacing is not None and model in differences:
+            yield from _rounding(model, own, differences[model])
+
+
+def _rounding(model: str, facts: ModelFacts, difference: float) -> Iterator[Caution]:
+    """A caution if rounding matters beside the difference between the sides."""
+    assert facts.spacing is not None
+    # Four rounded logits enter each difference, each with an error that is uniform over a spacing.
+    error = facts.spacing * math.sqrt(4 / 12)
+    if error < ROUNDED * difference:
+        return
+    text = (
+        f"{facts.dtype} rounds its logits to multiples of {facts.spacing:.3g}, which alone changes "
+        f"the difference between the sides of a pair by about {error:.2g} (root mean square); "
+        f"the sides differ by {difference:.2g} (median). Use --dtype float32."
+    )
+    numbers = {"spacing": facts.spacing, "error": error, "difference": difference}
+    yield Caution(ROUNDING, model, text, numbers=numbers)
+
+
+def side_differences(options: pd.DataFrame, prompts: pd.DataFrame) -> dict[str, float]:
+    """For each model, the median over pairs of how far the log-odds of an option differ by side.
+
+    Of a pair's options, the one with the largest difference counts.
+
+    Args:
+        options: rows of the option_probabilities table.
+        prompts: the prompts table.
+    """
+    rows = options.dropna(subset="relative_probability")
+    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
+    odds = pd.Series(logit(rows["relative_probability"].to_numpy(dtype=float)), rows.index)
+    each = odds.groupby([rows["model"], rows["pair_id"], rows["option"]], sort=False)
+    spread = (each.max() - each.min())[each.size() > 1]
+    spread = spread[np.isfinite(spread)]
+    by_pair = spread.groupby(level=[0, 1], sort=False).max()
+    medians: dict[str, float] = by_pair.groupby(level=0, sort=False).median().to_dict()
+    return medians
+
+
+def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterator[Caution]:
+    """Cautions about unequal weights, and about samples that are too small for any test.
+
+    Args:
+        prompts: the prompts table.
+        cluster: the factor whose values group dependent prompts, if any.
+    """
+    pairs = prompts.drop_duplicates("pair_id")
+    weights = np.sort(pairs["weight"].to_numpy(dtype=float))[::-1]
+    effective = float(weights.sum() ** 2 / (weights**2).sum())
+    if effective < HALF * len(pairs):
+        half = int(np.searchsorted(np.cumsum(weights), weights.sum() / 2) + 1)
+        text = (
+            f"Weights differ: {counted(half, 'pair')} of {len(pairs):,} hold half of the weight, "
+            f"so means are about as precise as those of {effective:.0f} equally weighted pairs."
+        )
+        numbers = {"pairs": len(pairs), "half": half, "effective": effective}
+        yield Caution(WEIGHTS, "", text, numbers=numbers)
+    name = cluster if cluster in prompts else "pair_id"
+    units = int(prompts[name].nunique())
+    if units < FEWEST:
+        what = "pairs" if name == "pair_id" else f"values of {name}"
+        text = (
+            f"Tests and intervals need at least {FEWEST} {what}; there "
+            f"{'is' if units == 1 else 'are'} {units}, so most of them are left out."
+        )
+        yield Caution(UNTESTED, "", text, numbers={"units": units, "least": FEWEST})

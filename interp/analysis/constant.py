@@ -1,0 +1,172 @@
+"""Answers that hardly depend on the prompt: the usual answers, and what they alone would score."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import bdtr
+
+from interp.analysis.accuracy import accuracies
+
+NEARLY = 0.95
+"""Share of usual answers from which answers count as constant. With two equally frequent correct
+answers, the accuracy is then at most 0.05 above that of a constant answer."""
+
+MOSTLY = 0.9
+"""The same share if the other answers gain nothing over a constant answer, so that they do not show
+that anything is read."""
+
+LEAST = 6
+"""Smallest number of answers that can be called constant: six tosses of a coin are all equal with a
+probability of 1/32."""
+
+TOSSES = 5
+"""The same for answers that are constant within a phrasing: the number of pairs beyond the first of
+each phrasing. A model that answers both sides of a pair alike, but pairs at random, is constant
+within all phrasings with a probability of 1/32."""
+
+COVERED = 0.8
+"""Smallest share of the prompts that must have options, or a phrasing, in common with others."""
+
+UNLIKELY = 0.01
+"""Answers to one phrasing count as constant if, at the rate of the others, as few unusual answers
+have this probability at most, divided by the number of phrasings."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Answers of which nearly all are the usual ones."""
+
+    usual: tuple[str, ...]
+    """The usual answers to each set of options, most frequent first; empty for `place`."""
+    place: int | None
+    """The place of the usual answer among the options, from 0, if options differ by prompt."""
+    within: bool
+    """Whether the usual answer depends on the phrasing."""
+    same: int
+    """Number of usual answers."""
+    answers: int
+    by_phrasing: Mapping[str, float]
+    """Share of usual answers by phrasing; empty if there is only one phrasing."""
+    alone: Mapping[str, float]
+    """Accuracies of the usual answers alone: accuracy, paired_accuracy, and one for each side."""
+    model: Mapping[str, float]
+    """The same accuracies of the model."""
+
+
+def constant_answers(rows: pd.DataFrame) -> Constant | None:
+    """What the usual answers are, if one model's answers hardly depend on the prompt.
+
+    The usual answer is the most frequent one among prompts with the same options. If options differ
+    by prompt, it is the option at the most frequent place, unless the correct answer always has the
+    same place. Otherwise, it is the most frequent one within a phrasing.
+
+    Args:
+        rows: one row per prompt: prompt_id, pair_id, side, weight, gold, answer (one of the
+            options), options (a tuple of their names, empty if unknown) and, if known, phrasing.
+    """
+    if len(rows) < LEAST:
+        return None
+    if _shared(rows, ["options"], LEAST):
+        usual, place = _most_frequent(rows, ["options"]), None
+    else:
+        usual, place = _at_usual_place(rows)
+    if usual is not None and is_constant(rows, usual):
+        return _found(rows, usual, place=place, within=False)
+    if "phrasing" not in rows:
+        return None
+    by = ["phrasing", "options"]
+    groups = rows.groupby(by, sort=False)["pair_id"].nunique()
+    if (groups - 1).sum() < TOSSES or not _shared(rows, by, 4):
+        return None
+    usual = _most_frequent(rows, by)
+    return _found(rows, usual, place=None, within=True) if is_constant(rows, usual) else None
+
+
+def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
+    """The phrasings whose answers hardly depend on the prompt, unlike the others', with the answer.
+
+    Args:
+        rows: as for `constant_answers`.
+    """
+    if "phrasing" not in rows:
+        return {}
+    usual = _most_frequent(rows, ["phrasing", "options"])
+    found = {}
+    for phrasing, own in rows.groupby("phrasing", sort=False):
+        same = usual[own.index] == own["answer"]
+        others = (usual != rows["answer"])[rows["phrasing"] != phrasing]
+        if len(own) < LEAST or others.empty or not is_constant(own, usual[own.index]):
+            continue
+        chance = bdtr(int((~same).sum()), len(own), float(others.mean()))
+        if chance <= UNLIKELY / rows["phrasing"].nunique():
+            found[str(phrasing)] = str(usual[own.index].mode()[0])
+    return found
+
+
+def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
+    """Whether nearly all answers are the usual ones, and correct ones would be unusual more often.
+
+    If the correct answer never varies either, being right does not show that anything is read.
+    """
+    same, expected = rows["answer"] == usual, rows["gold"] == usual
+    unusual, others = 1 - same.mean(), 1 - expected.mean()
+    right = rows["answer"] == rows["gold"]
+    gain = int((right & ~expected).sum()) - int((expected & ~right).sum())
+    least = MOSTLY if gain <= 0 else NEARLY
+    return bool(same.mean() >= least and unusual <= others / 2)
+
+
+def _shared(rows: pd.DataFrame, by: list[str], least: int) -> bool:
+    """Whether most rows have values in common with at least `least` rows."""
+    sizes = rows.groupby(by, sort=False)["prompt_id"].transform("size")
+    return bool((sizes >= least).mean() >= COVERED)
+
+
+def _most_frequent(rows: pd.DataFrame, by: list[str]) -> pd.Series:
+    usual = rows.groupby(by, sort=False)["answer"].transform(lambda own: own.mode().iloc[0])
+    return usual.astype(object)
+
+
+def _at_usual_place(rows: pd.DataFrame) -> tuple[pd.Series | None, int | None]:
+    """The option at the most frequent place; None if the correct answer is always there."""
+    places = pd.Series(
+        [_place(own, answer) for own, answer in zip(rows["options"], rows["answer"], strict=True)]
+    )
+    place = int(places.mode().iloc[0])
+    usual = pd.Series([own[place : place + 1] for own in rows["options"]], rows.index).str[0]
+    if place < 0 or (usual == rows["gold"]).mean() > MOSTLY:
+        return None, None
+    return usual, place
+
+
+def _place(options: tuple[str, ...], answer: str) -> int:
+    return options.index(answer) if answer in options else -1
+
+
+def _found(rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: bool) -> Constant:
+    same = rows["answer"] == usual
+    by_phrasing: Mapping[str, float] = {}
+    if "phrasing" in rows and rows["phrasing"].nunique() > 1:
+        by_phrasing = same.groupby(rows["phrasing"], sort=False).mean().to_dict()
+    return Constant(
+        usual=() if place is not None else tuple(usual.value_counts().index),
+        place=place,
+        within=within,
+        same=int(same.sum()),
+        answers=len(rows),
+        by_phrasing=by_phrasing,
+        alone=_scores(rows, usual),
+        model=_scores(rows, rows["answer"]),
+    )
+
+
+def _scores(rows: pd.DataFrame, answer: pd.Series) -> dict[str, float]:
+    """The accuracies of some answers to the prompts of the rows."""
+    judged = rows[["prompt_id"]].assign(correct=answer == rows["gold"])
+    right, weights = judged["correct"].to_numpy(dtype=float), rows["weight"].to_numpy(dtype=float)
+    found = accuracies(judged, rows).drop("prompts").astype(float)
+    scores = {"accuracy": float(np.average(right, weights=weights)), **found.to_dict()}
+    return {name: value for name, value in scores.items() if not math.isnan(value)}

@@ -1,0 +1,78 @@
+"""The system prompt that a chat template writes although none was asked for.
+
+The text before a first message is compared with the text between an answer and a second message,
+which contains only marks and names of roles. What the first has in addition, without special
+tokens and names of roles, is what the template says on its own.
+"""
+
+import re
+from itertools import takewhile
+
+from transformers import PreTrainedTokenizerBase
+
+from interp.errors import UserError
+from interp.models.chat_template import MARKER, ChatFrame, write
+from interp.models.loading import ChatFormat
+
+LEAST_WORDS = 3
+"""Smallest number of words of a system prompt; a template may write fewer as names of roles."""
+
+MOST_HEADER_WORDS = 5
+"""Largest number of words before every message that name only its role, as in "GPT4 Correct User:".
+More words, such as "Below is an instruction ...", are said by the template."""
+
+_ANSWER = "Answer 2b8e1c47."
+
+_MARK = re.compile(r"<[^<>\s]*>|\[/?[A-Z_]+\]|<<[/A-Z]+>>")
+"""Marks such as <|im_start|>, [INST] and <<SYS>> that may not be tokens of their own."""
+
+_ROLES = re.compile(r"^\s*(?:system|developer)\b:?\s*", re.IGNORECASE)
+
+
+def own_system_prompt(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame
+) -> str:
+    """The system prompt of the template's own; empty if it writes none or one was asked for.
+
+    Args:
+        tokenizer: the tokenizer with the template.
+        chat: how messages are written.
+        frame: the frame around a first message.
+    """
+    if chat.system is not None or not frame.templated:
+        return ""
+    header = _common_end(frame.before, _between(tokenizer, chat))
+    said = frame.before
+    if len(_words(_plain(tokenizer, header))) <= MOST_HEADER_WORDS:
+        said = said.removesuffix(header)
+    said = _ROLES.sub("", _plain(tokenizer, said)).strip()
+    return said if len(_words(said)) >= LEAST_WORDS else ""
+
+
+def _common_end(one: str, other: str) -> str:
+    """The longest text with which both end."""
+    both = zip(reversed(one), reversed(other), strict=False)
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    return one[len(one) - length :]
+
+
+def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+    """The text without special tokens and marks."""
+    for token in tokenizer.all_special_tokens:
+        text = text.replace(token, " ")
+    return _MARK.sub(" ", text).strip()
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text; each Chinese or Japanese character counts as one."""
+    return re.findall(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W\d_]+", text)
+
+
+def _between(tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> str:
+    """What the template writes between an answer and the next message; empty if it cannot."""
+    turns = [("user", "Hello"), ("assistant", _ANSWER), ("user", MARKER)]
+    try:
+        text = write(tokenizer, chat, turns)
+    except UserError:
+        return ""
+    return text.partition(_ANSWER)[2].partition(MARKER)[0]

@@ -1,0 +1,98 @@
+"""The answers behind any result, for cautions: each measurement stores them in another table."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.cautions import Caution, ModelFacts, cautions_on
+from interp.errors import UserError
+from interp.measurements.spec import find_spec
+from interp.prompts.prompt import Prompt
+from interp.results.measured import MeasuredTables
+
+if TYPE_CHECKING:
+    from interp.models.model import Model
+
+_KEYS = ["model", "prompt_id"]
+
+
+def cautions_about(measured: MeasuredTables) -> tuple[Caution, ...]:
+    """Everything that a careful reader would object to in a measurement, by severity."""
+    own = _are_own(measured)
+    return cautions_on(
+        measured.table("prompts"),
+        answers=given_answers(measured) if own else None,
+        options=_options(measured) if own else None,
+        facts=measured.facts(),
+        differences=_differences(measured) if own else {},
+        cluster=measured.about.cluster,
+    )
+
+
+def _differences(measured: MeasuredTables) -> Mapping[str, float] | None:
+    """How much the sides of patched pairs differ; None if the options tell."""
+    names = measured.names()
+    if "pairs" not in names or "option_probabilities" in names:
+        return None
+    pairs = measured.table("pairs", ["model", "base_metric", "source_metric"])
+    apart = (pairs["base_metric"] - pairs["source_metric"]).abs()
+    medians: dict[str, float] = apart.groupby(pairs["model"], sort=False).median().to_dict()
+    return medians
+
+
+def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
+    """What is known about a loaded model besides its answers to the prompts."""
+    from interp.scoring.rounding import logit_spacing  # imports torch
+
+    return ModelFacts(model.dtype, model.own_system_prompt, logit_spacing(model, prompts))
+
+
+def _are_own(measured: MeasuredTables) -> bool:
+    """Whether the answers are the model's own rather than those of random weights."""
+    try:
+        return find_spec(measured.about.measurement).own_answers
+    except UserError:  # a measurement that is no longer installed
+        return True
+
+
+def _options(measured: MeasuredTables) -> pd.DataFrame | None:
+    name = "option_probabilities"
+    columns = [*_KEYS, "option", "probability", "relative_probability"]
+    return measured.table(name, columns) if name in measured.names() else None
+
+
+def given_answers(measured: MeasuredTables) -> pd.DataFrame | None:
+    """Each model's answers: model, prompt_id, answer, error and, if known, predicted_token.
+
+    Generated texts without an answer count as replies outside the options. Of a thinking model,
+    the answer after its first thought counts; of pairs, the option that the model prefers of the
+    two that are compared. None if the measurement has no answers.
+    """
+    names = measured.names()
+    if "answers" in names:
+        return measured.table("answers", [*_KEYS, "answer", "error", "predicted_token"])
+    if "completions" in names:
+        return measured.table("completions", [*_KEYS, "answer", "error"])
+    if "thought_answers" in names:
+        rows = measured.table("thought_answers", [*_KEYS, "draw", "reading", "answer", "error"])
+        return rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)
+    if "segment_effects" in names:
+        rows = measured.table("segment_effects", [*_KEYS, "answer", "error"])
+        return rows.drop_duplicates(_KEYS)
+    return _preferred(measured.table("pairs")) if "pairs" in names else None
+
+
+def _preferred(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The option that a model prefers on each prompt of its pairs."""
+    denoising = pairs["direction"] == "denoising"  # the corrupt prompt is then the base prompt
+    options = pairs["positive_option"], pairs["negative_option"]
+    parts = []
+    for place, metric in (("clean", "source"), ("corrupt", "base")):
+        other = {"source": "base", "base": "source"}[metric]
+        value = pairs[f"{metric}_metric"].where(denoising, pairs[f"{other}_metric"])
+        answer = pd.Series(np.where(value > 0, *options), pairs.index).where(value.notna())
+        ids = {"prompt_id": pairs[f"{place}_prompt_id"], "answer": answer}
+        parts.append(pairs[["model", "error"]].assign(**ids))
+    return pd.concat(parts, ignore_index=True).drop_duplicates(_KEYS)

@@ -1,0 +1,196 @@
+"""What a careful reader objects to, in tables that are made up here; its numbers by hand."""
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.analysis.cautions import (
+    CONSTANT,
+    OUTSIDE_OPTIONS,
+    ROUNDING,
+    SYSTEM_PROMPT,
+    UNTESTED,
+    WEIGHTS,
+    Caution,
+    ModelFacts,
+    answer_cautions,
+    cautions_on,
+    model_cautions,
+    ordered,
+    sample_cautions,
+    side_differences,
+    void_models,
+)
+
+
+def prompts_of(golds, **columns):
+    """Pairs of prompts, with the correct answers of their prompts in order."""
+    count = len(golds)
+    table = {
+        "prompt_id": [f"p{place}" for place in range(count)],
+        "pair_id": [f"pair{place // 2}" for place in range(count)],
+        "side": ["wrong", "right"] * (count // 2),
+        "gold": golds,
+        "weight": 1.0,
+    }
+    return pd.DataFrame({**table, **columns})
+
+
+def answers_of(answers, model="m", tokens=None):
+    ids = [f"p{place}" for place in range(len(answers))]
+    table = pd.DataFrame({"model": model, "prompt_id": ids, "answer": answers, "error": ""})
+    return table if tokens is None else table.assign(predicted_token=tokens)
+
+
+def options_of(yes, model="m"):
+    """Option probabilities: the share of Yes for each prompt."""
+    rows = [
+        (model, f"p{place}", name, share, share)
+        for place, own in enumerate(yes)
+        for name, share in (("Yes", own), ("No", 1 - own))
+    ]
+    columns = ["model", "prompt_id", "option", "probability", "relative_probability"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+BALANCED = ["No", "Yes"] * 12
+
+
+def test_a_constant_answer_is_reported_with_what_it_scores_alone():
+    given_ = ["No"] * 23 + ["Yes"]
+    (found,) = answer_cautions(answers_of(given_), prompts_of(BALANCED))
+    assert (found.kind, found.voids) == (CONSTANT, True)
+    assert (found.numbers["same"], found.numbers["answers"]) == (23, 24)
+    alone = {"accuracy": 0.5, "paired_accuracy": 0, "wrong_accuracy": 1, "right_accuracy": 0}
+    assert found.numbers["alone"] == pytest.approx(alone)
+    assert found.numbers["model"]["accuracy"] == pytest.approx(13 / 24)
+    assert "(23 of 24) are No" in found.text
+
+
+def test_options_of_texts_are_known_from_the_correct_answers_of_their_pair():
+    golds = ["No", "Yes"] * 6 + ["False", "True"] * 6
+    (found,) = answer_cautions(answers_of(["No"] * 12 + ["False"] * 12), prompts_of(golds))
+    assert found.numbers["same"] == 24 and set(found.numbers["usual"]) == {"No", "False"}
+
+
+def test_shares_by_phrasing_are_reported():
+    prompts = prompts_of(BALANCED, phrasing=["a"] * 12 + ["b"] * 12)
+    (found,) = answer_cautions(answers_of(["No"] * 23 + ["Yes"]), prompts)
+    assert found.numbers["by_phrasing"] == pytest.approx({"a": 1.0, "b": 11 / 12})
+
+
+def test_an_answer_that_depends_on_the_phrasing_only_is_constant():
+    prompts = prompts_of(BALANCED, phrasing=["a"] * 12 + ["b"] * 12)
+    (found,) = answer_cautions(answers_of(["No"] * 12 + ["Yes"] * 12), prompts)
+    assert found.numbers["within"] and found.numbers["same"] == 24
+
+
+def test_one_phrasing_among_others_is_named_without_voiding_the_accuracy():
+    golds = ["No", "Yes"] * 24
+    prompts = prompts_of(golds, phrasing=["a"] * 24 + ["b"] * 24)
+    (found,) = answer_cautions(answers_of(golds[:24] + ["No"] * 24), prompts)
+    assert (found.voids, found.numbers["phrasings"]) == (False, {"b": "No"})
+
+
+@given(st.lists(st.booleans(), min_size=3, max_size=12))
+def test_a_model_that_is_always_right_reads_its_prompts(first):
+    golds = [name for yes in first for name in (("Yes", "No") if yes else ("No", "Yes"))]
+    assert not list(answer_cautions(answers_of(golds), prompts_of(golds)))
+
+
+def test_few_answers_that_are_equal_may_be_chance():
+    assert not list(answer_cautions(answers_of(["No"] * 4), prompts_of(["No", "Yes"] * 2)))
+
+
+def test_being_right_shows_nothing_if_the_correct_answer_never_varies():
+    (found,) = answer_cautions(answers_of(["No"] * 24), prompts_of(["No"] * 24))
+    assert found.numbers["alone"]["accuracy"] == found.numbers["model"]["accuracy"] == 1
+
+
+def test_replies_outside_the_options_come_with_the_accuracy_of_a_forced_choice():
+    tokens = ["No", "Yes"] * 6 + ["The"] * 12
+    answers = answers_of(BALANCED[:12] + [""] * 12, tokens=tokens)
+    yes = [0.1, 0.9] * 10 + [0.9, 0.1] * 2
+    (found,) = answer_cautions(answers, prompts_of(BALANCED), options_of(yes))
+    assert (found.kind, found.voids) == (OUTSIDE_OPTIONS, True)
+    assert (found.numbers["share"], found.numbers["token"]) == (0.5, "The")
+    assert found.numbers["forced_accuracy"] == pytest.approx(20 / 24)
+
+
+def test_a_forced_choice_that_is_always_the_same_is_said_too():
+    answers = answers_of([""] * 24, tokens=["The"] * 24)
+    (found,) = answer_cautions(answers, prompts_of(BALANCED), options_of([0.2] * 24))
+    assert found.numbers["forced"]["usual"] == ["No"]
+
+
+def test_free_texts_and_failed_prompts_are_not_replies_outside_the_options():
+    answers = answers_of(BALANCED)
+    answers.loc[:3, "answer"] = None
+    answers.loc[4:7, ["answer", "error"]] = ["", "it is too long"]
+    assert not list(answer_cautions(answers, prompts_of(BALANCED)))
+
+
+@pytest.mark.parametrize(("difference", "said"), [(0.1, True), (10.0, False)])
+def test_rounding_is_compared_with_the_difference_between_the_sides(difference, said):
+    facts = {"m": ModelFacts("bfloat16", spacing=0.125)}
+    found = list(model_cautions(facts, {"m": difference}))
+    assert [own.kind for own in found] == [ROUNDING] * said
+    # Four logits, each with an error that is uniform over a spacing: variance spacing^2 / 12.
+    assert all(own.numbers["error"] == pytest.approx(0.125 / math.sqrt(3)) for own in found)
+
+
+def test_a_system_prompt_of_the_template_is_quoted_on_one_line():
+    (found,) = model_cautions({"m": ModelFacts("float32", "You are\na helper")}, {})
+    assert found.kind == SYSTEM_PROMPT and "\n" not in found.said
+
+
+def test_sides_differ_by_the_median_over_pairs_of_their_log_odds():
+    def share(odds):
+        return 1 / (1 + math.exp(-odds))
+
+    options = options_of([share(own) for own in (0.0, 1.0, 0.0, 2.0, -3.0, 4.0)])
+    found = side_differences(options, prompts_of(["No", "Yes"] * 3))
+    assert found == {"m": pytest.approx(2.0)}
+
+
+def test_effective_numbers_stand_beside_unequal_weights():
+    prompts = prompts_of(["No", "Yes"] * 20, weight=[10.0] * 4 + [0.5] * 36)
+    (found,) = sample_cautions(prompts)
+    assert found.kind == WEIGHTS
+    # Two pairs of weight 10 and 18 of 0.5: 29^2 / (200 + 4.5).
+    assert found.numbers["effective"] == pytest.approx(29**2 / 204.5)
+    assert found.numbers["half"] == 2
+    assert not list(sample_cautions(prompts.assign(weight=2.0)))
+
+
+def test_too_few_clusters_are_counted_by_the_factor_that_groups_prompts():
+    prompts = prompts_of(BALANCED, city=["Bern", "Bern", "Rome", "Rome"] * 6)
+    assert not list(sample_cautions(prompts))
+    (found,) = sample_cautions(prompts, "city")
+    assert (found.kind, found.numbers["units"]) == (UNTESTED, 2)
+
+
+def test_what_voids_accuracies_comes_first():
+    small, void = Caution(UNTESTED, "", "few"), Caution(CONSTANT, "m", "always No", voids=True)
+    found = ordered([small, Caution(CONSTANT, "n", "one phrasing"), void])
+    assert [own.model for own in found] == ["m", "n", ""]
+    assert list(void_models(found)) == ["m"]
+
+
+def test_each_model_is_judged_by_its_own_answers():
+    answers = pd.concat([answers_of(["No"] * 24, "constant"), answers_of(BALANCED, "reader")])
+    facts = {"reader": ModelFacts("float32", "Be nice to all.")}
+    found = cautions_on(prompts_of(BALANCED), answers=answers, facts=facts)
+    assert [(own.model, own.kind) for own in found] == [
+        ("constant", CONSTANT),
+        ("reader", SYSTEM_PROMPT),
+    ]
+
+
+def test_names_from_files_stay_on_one_line():
+    answers = answers_of(["a\nb"] * 24, "my\nmodel")
+    (found,) = answer_cautions(answers, prompts_of(["a\nb", "c"] * 12))
+    assert "\n" not in found.said

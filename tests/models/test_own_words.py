@@ -1,0 +1,37 @@
+"""The system prompt that a template writes by itself, for templates in the styles of families."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+TURNS = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}<|assistant|>"
+SYSTEM = "{% if messages[0].role != 'system' %}<|system|>You are Bo, a helper.<|end|>{% endif %}"
+PREFACE = "Below is an instruction that describes a task."
+
+
+def model(template):
+    return make_tiny("llama", byte_level(template))
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (SYSTEM + TURNS, "You are Bo, a helper."),
+        (PREFACE + TURNS, PREFACE),
+        (TURNS, ""),
+        (TURNS.replace("<|{{ m.role }}|>", "GPT4 Correct {{ m.role }}: "), ""),
+        (None, ""),
+    ],
+)
+def test_what_the_template_says_by_itself_is_found(template, said):
+    assert model(template).own_system_prompt == said
+
+
+@pytest.mark.parametrize("asked", ["Answer briefly, please.", ""])
+def test_a_system_prompt_that_was_asked_for_is_not_the_templates_own(asked):
+    own = model(SYSTEM + TURNS)
+    own = replace(own, chat=replace(own.chat, system=asked))
+    assert own.own_system_prompt == ""

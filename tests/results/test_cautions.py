@@ -1,0 +1,89 @@
+"""Cautions of results: from each measurement's tables, in run folders, records and notebooks."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import interp
+from interp.analysis.cautions import CONSTANT, SYSTEM_PROMPT, UNTESTED, ModelFacts
+from interp.jobs import finish
+from interp.measurements.core import bind
+from interp.measurements.specs import Evaluate, Patch
+from interp.results.answers import Scores
+from interp.results.given import given_answers
+from interp.results.measured import InMemory
+from interp.runs.folder import RunFolder
+from interp.runs.run import Run
+from tests.support.prompts import some_prompts
+from tests.support.records import edited
+from tests.support.tiny import tiny_model
+
+PAIRS = 12
+FACTS = {"m": ModelFacts("float32", "You are Bo.")}
+
+
+def constant(name="m"):
+    """Answers to prompts: the negative option each time."""
+    prompts = some_prompts(PAIRS)
+    rows = [
+        {
+            "model": name,
+            "prompt_id": own.id,
+            "answer": next(one.name for one in own.answer.options if one.name in ("No", "False")),
+            "error": "",
+            "predicted_token": "",
+        }
+        for own in prompts
+    ]
+    answers = pd.DataFrame(rows)
+    gold = prompts.to_frame().set_index("prompt_id")["gold"]
+    answers["correct"] = answers["answer"] == answers["prompt_id"].map(gold)
+    return Scores(InMemory(Evaluate(), prompts, {"answers": answers}, FACTS))
+
+
+def test_a_page_quotes_no_accuracy_of_a_model_that_does_not_read():
+    scores = constant()
+    assert [own.kind for own in scores.cautions] == [CONSTANT, SYSTEM_PROMPT]
+    first = scores.glance()
+    assert first.cautions == scores.cautions
+    assert first.items[0].frame["value"].isna().all() and scores.headline()["value"].notna().all()
+    assert not [line for line in first.sentences if "accuracy" in line]
+
+
+def test_a_notebook_shows_cautions_before_the_table():
+    html = constant("<b>")._repr_html_()
+    assert html.index("Read first") < html.index("<table")
+    assert "<b>:" not in html and "&lt;b&gt;:" in html
+
+
+@pytest.fixture
+def folder(tmp_path):
+    run = Run.open(tmp_path / "run", some_prompts(3), Evaluate())
+    run.measure(bind(Evaluate(), tiny_model("llama")))
+    return run.folder
+
+
+def test_a_run_keeps_its_cautions(folder):
+    finish(folder, Evaluate)
+    record = json.loads((folder / "run.json").read_text())
+    kept = record["summary"]["tiny llama"]["cautions"]
+    assert kept[-1]["kind"] == UNTESTED and kept[-1]["numbers"]["units"] <= 3
+
+
+def test_records_of_models_without_the_new_fields_are_read(folder):
+    new = ("own_system_prompt", "logit_spacing")
+    (file,) = (folder / "models").glob("*.json")
+    edited(file, lambda record: [record.pop(name) for name in new])
+    facts = Scores.of(RunFolder.read(folder)).measured.facts()
+    assert facts == {"tiny llama": ModelFacts("float32")}
+
+
+def test_a_patched_pair_answers_with_the_option_that_the_model_prefers():
+    prompts = some_prompts(3)
+    model = interp.load_model("organism/phi3-shallow", device="cpu")
+    patched = interp.run(Patch(layers=(0,)), models=model, prompts=prompts)
+    preferred = given_answers(patched.measured).set_index("prompt_id")["answer"]
+    asked = interp.evaluate(model, prompts).answers.set_index("prompt_id")["answer"]
+    assert len(preferred) == 6
+    assert preferred.to_dict() == asked[preferred.index].to_dict()
