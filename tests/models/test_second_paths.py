@@ -45,3 +45,10 @@ def test_patches_of_models_with_a_second_path_are_refused(kind, word):
     assert len(interp.evaluate(model, prompts).answers) == 2
     with pytest.raises(UserError, match=word):
         interp.patch(model, prompts)
+
+
+def test_gradients_of_gemma_3n_are_finite_in_batches():
+    prompts = some_prompts(4)
+    scores = interp.attribute(gemma("gemma3n_text"), prompts, methods=["input_gradient"])
+    assert set(scores.table("segment_scores")["prompt_id"]) == {prompt.id for prompt in prompts}
+    assert set(scores.table("segment_scores")["error"]) == {""}
