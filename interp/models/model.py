@@ -155,11 +155,13 @@ class Model:
 
         transformers' eager attention computes its softmax in float32, where the float64 mask of a
         padding row overflows to NaN. A model that accepts no positions may count padding before a
-        prompt as positions, and recurrent or convolutional layers propagate padding.
+        prompt as positions, and recurrent or convolutional layers propagate padding. In Gemma 3n,
+        whose streams are scaled to one norm (AltUp), gradients of padding are not finite.
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
-        return not (overflows or counts or self.is_recurrent)
+        scales = getattr(self.hf.config.get_text_config(), "altup_num_inputs", 1) > 1
+        return not (overflows or counts or scales or self.is_recurrent)
 
     @property
     def padding_side(self) -> str:

@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
 from interp.errors import UserError
-from interp.models.architectures import layers_of
+from interp.models.architectures import UNMAPPED_WORKS, layers_of
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
@@ -38,12 +38,36 @@ class Location:
     """
 
 
+@contextmanager
+def fed_embeddings(model: Model) -> Iterator[None]:
+    """Refuse a model that also reads the tokens themselves, such as Gemma 4 (E2B, E4B).
+
+    Raises:
+        UserError: the model cannot be run from input embeddings alone.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if "inputs_embeds" not in str(error):
+            raise
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) reads its tokens in each layer "
+            "(per-layer embeddings), so it cannot be run from input embeddings alone, as this needs. "
+            f"{UNMAPPED_WORKS}"
+        ) from error
+
+
 def locate(model: Model, site: str, layer: int) -> Location:
     """The location at which a site is read and, unless it acts through another site, patched.
 
     Raises:
-        UserError: the architecture has no such site.
+        UserError: the architecture has no such site, or several residual streams.
     """
+    if getattr(model.hf.config.get_text_config(), "altup_num_inputs", 1) > 1:
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}) has several residual streams (AltUp), "
+            f"whose sites are not known here. {UNMAPPED_WORKS}"
+        )
     layers = layers_of(model.hf, model.architecture)
     architecture, own = model.architecture, layers[layer]
     if site in ("resid_pre", "resid_post"):

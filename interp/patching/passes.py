@@ -21,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from interp.choices import SITES
 from interp.models.cache import KeyValues, behind, key_values
 from interp.models.model import Model
-from interp.models.sites import View, attention_by, layer_count, locate, recorded
+from interp.models.sites import View, attention_by, fed_embeddings, layer_count, locate, recorded
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair
@@ -80,7 +80,7 @@ def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues
     """Run the model on tokens from position `start` on, after the tokens in `past`."""
     rows, tokens, _ = embeddings.shape
     cache = behind(past, rows=rows, tokens=start)
-    with _sound_attention(start + tokens, embeddings.device):
+    with _sound_attention(start + tokens, embeddings.device), fed_embeddings(model):
         output = model.hf(
             inputs_embeds=embeddings,
             position_ids=torch.arange(start, start + tokens, device=embeddings.device)[None],

@@ -18,6 +18,7 @@ from interp.errors import UserError
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
 from interp.models.model import Model
+from interp.models.sites import fed_embeddings
 from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
@@ -82,7 +83,8 @@ class Reader(ABC):
                 f"{model.name} ({model.hf.config.model_type}) does not accept input embeddings, "
                 "so attributions cannot be computed for its tokens; evaluate works"
             )
-        logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
+        with fed_embeddings(model):
+            logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
         return logits
 
 

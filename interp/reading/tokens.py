@@ -255,7 +255,7 @@ def batches(
 
     Yields each batch with the indices of its prompts, starting with the shortest prompts. A prompt
     longer than the budget forms a batch by itself. No batch contains prompts for which a model uses
-    different rotary frequencies.
+    different rotary frequencies, now or after some of the new tokens.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
     chunks: list[list[int]] = []
@@ -263,7 +263,7 @@ def batches(
         length = len(prompts[index])
         chunk = chunks[-1] if chunks else []
         fits = (len(chunk) + 1) * (length + new_tokens) <= batch_tokens
-        if chunk and fits and _may_share(model, len(prompts[chunk[0]]), length):
+        if chunk and fits and _may_share(model, len(prompts[chunk[0]]), length, new_tokens):
             chunk.append(index)
         else:
             chunks.append([index])
@@ -271,11 +271,11 @@ def batches(
         yield chunk, pad(model, [prompts[index] for index in chunk])
 
 
-def _may_share(model: Model, shorter: int, longer: int) -> bool:
-    """Whether prompts of two lengths may share a batch."""
+def _may_share(model: Model, shorter: int, longer: int, new_tokens: int) -> bool:
+    """Whether prompts of two lengths may share a batch, in which each gets so many new tokens."""
     if shorter == longer:
         return True
-    return model.allows_padding and is_long(model, shorter) == is_long(model, longer)
+    return model.allows_padding and is_long(model, shorter) == is_long(model, longer + new_tokens)
 
 
 def safe_width(width: int, device: torch.device) -> int:

@@ -288,3 +288,22 @@ def test_what_a_decoder_begins_with_is_part_of_the_identity():
         model.hf.generation_config.decoder_start_token_id = value
         identities.append(dataclasses.replace(model).identity)
     assert identities[0] != identities[1]
+
+
+def test_texts_that_pass_the_short_length_of_long_rope_do_not_depend_on_the_batch():
+    prompts = some_prompts(4)
+    short = 5 + max(map(len, tokenize(tiny_model("phi3"), prompts)))
+    rope = {
+        "rope_type": "longrope",
+        "rope_theta": 10000.0,
+        "short_factor": [1.0] * 4,
+        "long_factor": [4.0 + place for place in range(4)],
+        "original_max_position_embeddings": short,
+    }
+    settings = {"rope_parameters": rope, "original_max_position_embeddings": short}
+    model = make_tiny("phi3", byte_level(), **settings)
+    together, alone = (
+        interp.generate(model, prompts, max_new_tokens=40, batch_tokens=most).completions
+        for most in (None, 1)
+    )
+    assert together["completion"].tolist() == alone["completion"].tolist()
