@@ -116,10 +116,9 @@ class Job(Options):
         self._check(execution)
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
-            echo(
-                f"{len(stage.prompts):,} prompts of {stage.prompts.system}{drawn_pairs(stage.prompts)}, "
-                f"results in {folder}"
-            )
+            drawn = drawn_pairs(stage.prompts)
+            system = stage.prompts.system
+            echo(f"{len(stage.prompts):,} prompts of {system}{drawn}, results in {folder}")
         # The other stages of a study may need only a few prompts, such as examples to show.
         if note := _small_sample(next(iter(plan.stages.values())).prompts):
             echo(note)
@@ -249,9 +248,10 @@ def drawn_pairs(prompts: PromptSet) -> str:
 def tell_repeats(prompts: Sequence[Prompt]) -> None:
     """Say which texts occur several times among the user's own prompts."""
     found = PromptSet.of(prompts)
-    if found.system == OWN_PAIRS or installed_system(found.system) is None:
-        if note := repeats(found, dependence_factor(found.system)):
-            echo(note)
+    if found.system != OWN_PAIRS and installed_system(found.system) is not None:
+        return
+    if note := repeats(found, dependence_factor(found.system)):
+        echo(note)
 
 
 def _choice_of(model: Model | ModelChoice) -> ModelChoice:

@@ -111,7 +111,7 @@ def test_other_than_two_different_sides_are_refused(sides):
 
 
 def test_an_unknown_side_and_a_clean_side_that_is_not_taken_are_refused():
-    with pytest.raises(UserError, match="'fourth'.*follows, does_not, third"):
+    with pytest.raises(UserError, match=r"'fourth'.*follows, does_not, third"):
         in_pairs(in_threes(), sides=["follows", "fourth"])
     with pytest.raises(UserError, match="'third'"):
         in_pairs(in_threes(), sides=["follows", "does_not"], clean="third")
