@@ -6,6 +6,7 @@ summary, in the order of severity.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
@@ -193,8 +194,8 @@ def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     They are empty if few prompts have the same ones.
     """
     by_pair = prompts.groupby("pair_id", sort=False)["gold"]
-    golds = by_pair.agg(lambda own: tuple(sorted(set(own.dropna()))))
-    prompts_with = prompts["pair_id"].map(golds).value_counts()
+    golds = {str(pair): tuple(sorted(set(own.dropna()))) for pair, own in by_pair}
+    prompts_with = Counter(golds[pair] for pair in prompts["pair_id"])
     return {pair: own if prompts_with[own] >= LEAST else () for pair, own in golds.items()}
 
 

@@ -70,7 +70,8 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     if len(rows) < LEAST:
         return None
     if _shared(rows, ["options"], LEAST):
-        usual, place = _most_frequent(rows, ["options"]), None
+        usual: pd.Series | None = _most_frequent(rows, ["options"])
+        place = None
     else:
         usual, place = _at_usual_place(rows)
     if usual is not None and is_constant(rows, usual):
@@ -150,7 +151,8 @@ def _found(rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: b
     same = rows["answer"] == usual
     by_phrasing: Mapping[str, float] = {}
     if "phrasing" in rows and rows["phrasing"].nunique() > 1:
-        by_phrasing = same.groupby(rows["phrasing"], sort=False).mean().to_dict()
+        shares = same.groupby(rows["phrasing"], sort=False).mean()
+        by_phrasing = {str(name): float(share) for name, share in shares.items()}
     return Constant(
         usual=() if place is not None else tuple(usual.value_counts().index),
         place=place,
@@ -169,4 +171,4 @@ def _scores(rows: pd.DataFrame, answer: pd.Series) -> dict[str, float]:
     right, weights = judged["correct"].to_numpy(dtype=float), rows["weight"].to_numpy(dtype=float)
     found = accuracies(judged, rows).drop("prompts").astype(float)
     scores = {"accuracy": float(np.average(right, weights=weights)), **found.to_dict()}
-    return {name: value for name, value in scores.items() if not math.isnan(value)}
+    return {str(name): value for name, value in scores.items() if not math.isnan(value)}

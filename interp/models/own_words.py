@@ -41,11 +41,11 @@ def own_system_prompt(
     """
     if chat.system is not None or not frame.templated:
         return ""
-    header = _common_end(frame.before, _between(tokenizer, chat))
-    said = frame.before
-    if len(_words(_plain(tokenizer, header))) <= MOST_HEADER_WORDS:
+    said = _plain(tokenizer, frame.before)  # without marks first, since two may end alike
+    header = _common_end(said, _plain(tokenizer, _between(tokenizer, chat)))
+    if len(_words(header)) <= MOST_HEADER_WORDS:
         said = said.removesuffix(header)
-    said = _ROLES.sub("", _plain(tokenizer, said)).strip()
+    said = _ROLES.sub("", said).strip()
     return said if len(_words(said)) >= LEAST_WORDS else ""
 
 

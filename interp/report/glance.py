@@ -118,11 +118,9 @@ def quotable(
     if names is not None:
         judged = numbers["number"].isin(names)
     void = judged & reasons.notna() & numbers["value"].notna()
-    cleared: dict[str, object] = {"value": float("nan"), "low": float("nan"), "high": float("nan")}
-    found = numbers.copy()
-    found.loc[void, [*cleared, "label"]] = [*cleared.values(), ""]
-    found.loc[void, "note"] = reasons[void]
-    return found
+    kept = {name: numbers[name].mask(void) for name in ("value", "low", "high")}
+    label, note = numbers["label"].mask(void, ""), numbers["note"].mask(void, reasons)
+    return numbers.assign(**kept, label=label, note=note)
 
 
 def named_numbers(every: pd.DataFrame, numbers: pd.DataFrame) -> list[str]:

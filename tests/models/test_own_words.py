@@ -23,6 +23,7 @@ def model(template):
         (PREFACE + TURNS, PREFACE),
         (TURNS, ""),
         (TURNS.replace("<|{{ m.role }}|>", "GPT4 Correct {{ m.role }}: "), ""),
+        ("<|begin_of_text|>" + TURNS.replace("<|{{ m.role }}|>", ""), ""),
         (None, ""),
     ],
 )
