@@ -4,8 +4,8 @@ Every parser looks at the words after the last "Answer:" or "the answer is", the
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
 that a truncated text merely mentions, or that the text denies or withdraws. A text that declines to
 answer is a refusal, unless it also gives an answer. If the model invents another question, the text
-from there on is ignored. The authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words that
-look like an answer.
+from there on is ignored. The authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words
+that look like an answer.
 
 Failures are those in Section 4.6 of the paper, plus a third class: a text that names no rule. The
 authors' parser counts such a text as a wrong application of the first rule.

@@ -60,6 +60,7 @@ class AnswerOption:
                     f"the name or a form of the option {self.name!r} is {shortened(repr(text))}; "
                     "expected a string that is not empty"
                 )
+            _check_visible("option", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,8 @@ class FreeText:
 
     def __post_init__(self) -> None:
         _check_texts("accepted answers", self.accepted)
+        for text in self.accepted:
+            _check_visible("accepted answer", text)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
             raise UserError(
                 f"the parser is {described(self.parse)}; expected a named function from a string "
@@ -228,6 +231,8 @@ class Completion:
 
     def __post_init__(self) -> None:
         _check_texts("expected names", self.expected)
+        for text in self.expected:
+            _check_visible("expected name", text)
         if self.excluded != ():
             _check_texts("excluded names", self.excluded)
 
@@ -289,6 +294,51 @@ def _check_texts(what: str, texts: object) -> None:
     are_texts = isinstance(texts, tuple) and all(isinstance(t, str) and t for t in texts)
     if not texts or not are_texts:
         raise UserError(f"the {what} are {described(texts)}; expected a tuple of non-empty strings")
+
+
+_JOINERS = "\u200c\u200d"
+"""Characters that join letters and emoji, or separate joined letters."""
+
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+"""Characters that show nothing, other than those of Unicode's categories Cf and Cc."""
+
+
+def _check_visible(what: str, text: str) -> None:
+    """Raise a UserError if a text has characters that nobody sees but tokenizers read."""
+    plain = unicodedata.normalize("NFC", text)
+    if len(plain) < len(text):
+        raise UserError(
+            f"the {what} {shortened(ascii(text))} has letters in parts (a letter, then its accent "
+            f"as a character of its own), so that other tokens would be counted than for "
+            f"{shortened(ascii(plain))}; write it composed, as unicodedata.normalize('NFC', ...) does"
+        )
+    for at, character in enumerate(text):
+        if _is_unseen(text, at):
+            raise UserError(
+                f"the {what} {shortened(ascii(text))} has the invisible character "
+                f"U+{ord(character):04X} {unicodedata.name(character, '(control)')}, whose tokens "
+                "would be counted as those of the answer; remove it"
+            )
+
+
+def _is_unseen(text: str, at: int) -> bool:
+    character, kind = text[at], unicodedata.category(text[at])
+    before, after = text[:at][-1:], text[at + 1 :][:1]
+    if character in _JOINERS or "\ufe00" <= character <= "\ufe0f":
+        keycap = character == "\ufe0f" and after == "\u20e3"
+        joins = character not in _JOINERS or after > "\x7f"
+        return not keycap and not (before > "\x7f" and joins)
+    if not text[:at].strip() and kind.startswith("M"):
+        return True
+    edge = not text[:at].strip() or not text[at:].strip()
+    return (
+        kind == "Cf"
+        or (kind == "Cc" and not character.isspace())
+        or bool(_UNSEEN.match(character))
+        or (edge and character.isspace() and character not in " \t\n\u3000")
+    )
 
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
