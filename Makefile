@@ -10,8 +10,9 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+TYPED := -p tests.support.checked_types
 
-.PHONY: setup attribute test test-all test-slurm coverage fuzz lint format docs bench browser clean
+.PHONY: setup attribute test test-all test-types test-release choose-typed organisms test-slurm coverage fuzz lint format docs bench browser clean
 
 setup: $(READY)
 
@@ -28,7 +29,7 @@ $(USABLE): pyproject.toml setup.py constraints.txt
 $(READY): $(USABLE)
 	@echo 'installing what tests, checks and documents need into $(VENV)'
 	$(BIN)/pip install --quiet 'pip>=25.1'
-	$(INSTALL) --group dev --editable '.[transformer-lens,nnsight,cluster,quantization,lora,completion]'
+	$(INSTALL) --group dev --editable '.[transformer-lens,nnsight,cluster,quantization,lora,completion,excel]'
 	$(INSTALL) --no-deps inseq treescope
 	touch $(READY)
 
@@ -38,9 +39,28 @@ attribute: $(USABLE)
 test: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
-# All tests, and the types and shapes of every call are checked while they run.
+# Everything but what `test-release` adds: training of organisms and tests of benchmarks.
 test-all: setup
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -p tests.support.checked_types
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not release"
+
+# Types and shapes of every call, in tests that together enter every function.
+test-types: setup
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 $(TYPED) --every-function @tests/typed.txt
+
+# Measures the packaged organisms, and notes that they hold for these weights and this code.
+organisms: setup
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m organisms --organisms
+
+# Before a release: all tests, with the types and shapes of every call.
+test-release: setup
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED) --organisms
+
+# Runs all tests once, and chooses those of `test-types` anew.
+choose-typed: setup
+	rm -rf build/record
+	mkdir -p build/record
+	-$(TEST_ENV) INTERP_RECORD=build/record $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED)
+	$(BIN)/python -m tests.support.choose_typed build/record
 
 # Installs SLURM from Debian's packages where it is missing, which takes root, and starts a server.
 test-slurm: setup

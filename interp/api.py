@@ -5,7 +5,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
-from interp.circuits.effects import read_effects
 from interp.errors import UserError, described, shortened, unknown
 from interp.jobs import Job, finish, finish_study
 from interp.measurements.circuits import circuits_by
@@ -23,9 +22,9 @@ from interp.measurements.specs import (
     SoftScore,
     Thoughts,
 )
-from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.models.names import ModelChoice, chosen
 from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -40,12 +39,12 @@ from interp.results.measured import InMemory
 from interp.results.patches import Patches
 from interp.results.result import Result, result_class
 from interp.results.thoughts import ThoughtEffects
+from interp.runs.edge_effects import EdgesRun
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
-from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec
 
 P = ParamSpec("P")
@@ -65,7 +64,8 @@ def run(
     Args:
         what: a measurement, such as `Attribute(methods=("attention",))` or
             `measurement("probe-linear")`, or a `study`.
-        models: models from `load_model`, or names, which are loaded one at a time.
+        models: models from `load_model`, or names (or "NAME=PATH"), which are loaded one at a
+            time.
         prompts: prompts from `load_prompts`, or any sequence of prompts; allowed only for a
             measurement. By default, prompts are loaded according to the options of `PromptSource`:
             system, data, limit, seed, template.
@@ -86,38 +86,38 @@ def run(
     source, loading, computing, execution = _parted(
         options, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
-    chosen = _models(models)
+    asked = _models(models)
     job = Job(
         what=what,
-        models=tuple(model if isinstance(model, str) else model.name for model in chosen),
+        models=tuple(model for model in asked if not isinstance(model, Model)),
         prompts=source,
         loading=loading,
         computing=computing,
     )
-    given = {model.name: model for model in chosen if isinstance(model, Model)}
     if prompts is not None:
         _check_prompts(prompts)
         _check_source(what, source)
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
         found = what.load(source) if prompts is None else what.arranged(prompts)
-        return _in_memory(what, job, given, found)
-    if execution.executor != "inline" and (given or prompts is not None):
+        return _in_memory(what, job, asked, found)
+    if execution.executor != "inline" and (len(job.models) < len(asked) or prompts is not None):
         raise UserError(
             f"the {execution.executor} executor starts other processes, which cannot access "
             "the models and prompts of this process; pass model names, and a system with its "
             "options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
-    plan, runs = job.run(execution, given=given, prompts=chosen_prompts)
+    plan, runs = job.run(execution, models=asked, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
-    from interp.report.write import write_report  # importing matplotlib is slow
+    from interp.report.write import files_of, write_report  # importing matplotlib is slow
 
     finish_study(plan, runs)
     study = StudyFolder.read(plan.folder)
-    write_report(what.report(study), plan.folder)
-    study.note_report()
+    report = what.report(study)
+    write_report(report, plan.folder)
+    study.note_report(files_of(report))
     return StudyFolder.read(plan.folder)
 
 
@@ -192,6 +192,10 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
             f"got {described(spec, 60)} and the model {described(model, 60)}; expected a training "
             "task, such as interp.training.spec.find_training('irft')(), and the name of a model"
         )
+    from interp.training.run import (
+        Training,
+    )  # imports Hugging Face's Trainer, peft and bitsandbytes
+
     loading, kept = _parted(options, Loading, CheckpointOptions)
     return Training(spec, model, loading).run(kept)
 
@@ -263,7 +267,7 @@ def find_circuits(
         found = effects or measured(EdgeEffects, spec.first(), model, prompts, batch_tokens)
         chosen_by = found.of_model(model.name, factor=spec.split)
     else:
-        chosen_by = read_effects(spec.edges, model.name, factor=spec.split)
+        chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
     return _noted(CircuitAnswers(InMemory(spec, arranged, tables), chosen_by))
 
@@ -330,16 +334,12 @@ def measured(
 
 
 def _in_memory(
-    spec: Spec, job: Job, given: Mapping[str, Model], prompts: Sequence[Prompt]
+    spec: Spec, job: Job, models: Sequence[Model | ModelChoice], prompts: Sequence[Prompt]
 ) -> Result:
     """The result over all models of a job, with one model in memory at a time."""
     parts = []
-    for name in job.models or job.default_models():
-        model = (
-            given[name]
-            if name in given
-            else load(find_model(name, job.loading), job.loading, job.computing)
-        )
+    for found in job.found_models(models).values():
+        model = found if isinstance(found, Model) else load(found, job.loading, job.computing)
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
@@ -381,7 +381,7 @@ def _check_what(what: object) -> None:
         )
 
 
-def _models(given: object) -> list[Model | str]:
+def _models(given: object) -> list[Model | ModelChoice]:
     """The models of a run as a list, from one model or several."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     for model in several:
@@ -392,7 +392,7 @@ def _models(given: object) -> list[Model | str]:
             )
     if not several:
         raise UserError("models is empty; expected at least one model")
-    return list(several)
+    return [chosen(model) if isinstance(model, str) else model for model in several]
 
 
 def _check_model(model: object) -> None:

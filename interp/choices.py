@@ -18,6 +18,9 @@ POOLED = "pooled"
 COUNTERPART, CONTROL = "counterpart", "control"
 """Sources of patched activations: the other prompt of the pair, or the base prompt's control."""
 
+UNCHANGED = "the same in all donors"
+"""Note about segments that no donor changes."""
+
 ALL = "all"
 """The role of all tokens when a whole prompt is patched at once."""
 

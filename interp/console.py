@@ -30,6 +30,25 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
+_running: list["Progress"] = []
+"""The progress displays of the running tasks, outermost first."""
+
+
+def begin_step(count: int) -> None:
+    """Note that the innermost running task now works on its next `count` items."""
+    if _running:
+        _running[-1].begin_step(count)
+
+
+def passed(share: float | None = None) -> None:
+    """Note that the innermost running task is alive, with the finished share of its step if known.
+
+    Call it after each forward pass of a step that may take long.
+    """
+    if _running:
+        _running[-1].passed(share)
+
+
 class Progress:
     """Show a task's progress on standard error while the `with` block runs."""
 
@@ -37,6 +56,7 @@ class Progress:
         self._task, self._total, self._unit = task, total, unit
         self._done = self._initial = self._printed = done
         self._note = ""
+        self._step, self._share = 0, 0.0
         self._bar: Bar | None = None
         if sys.stderr.isatty():
             self._bar = Bar(
@@ -53,6 +73,7 @@ class Progress:
         self._start = self._last_line = time.monotonic()
         if self._bar:
             self._bar.start()
+        _running.append(self)
         return self
 
     def __exit__(
@@ -61,6 +82,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        _running.remove(self)
         if self._bar:
             self._bar.stop()
         elif self._done > self._printed and kind is None:
@@ -69,24 +91,43 @@ class Progress:
     def advance(self, count: int, *, note: str = "") -> None:
         """Count `count` more items as done; show the note until another one replaces it."""
         self._done += count
+        self._step, self._share = 0, 0.0
         self._note = note or self._note
+        self._show()
+
+    def begin_step(self, count: int) -> None:
+        """Work on the next `count` items, which are counted once `advance` is called."""
+        self._step, self._share = count, 0.0
+
+    def passed(self, share: float | None) -> None:
+        """Show that the step is running, with its finished share if known."""
+        self._share = self._share if share is None else share
+        self._show()
+
+    @property
+    def _reached(self) -> float:
+        """The number of items done, including the finished share of the step."""
+        return self._done + self._share * self._step
+
+    def _show(self) -> None:
         if self._bar:
             rate = f"{self._rate():.1f} {self._unit}/s"
-            self._bar.update(self._id, completed=self._done, rate=rate, note=self._note)
+            self._bar.update(self._id, completed=self._reached, rate=rate, note=self._note)
         elif time.monotonic() - self._last_line >= PLAIN_INTERVAL:
             self._print_line()
 
     def _rate(self) -> float:
         elapsed = time.monotonic() - self._start
-        return (self._done - self._initial) / elapsed if elapsed > 0 else 0.0
+        return (self._reached - self._initial) / elapsed if elapsed > 0 else 0.0
 
     def _print_line(self) -> None:
         self._last_line, self._printed = time.monotonic(), self._done
         rate = self._rate()
-        left = (self._total - self._done) / rate if rate else float("inf")
+        left = (self._total - self._reached) / rate if rate else float("inf")
         note = f", {self._note}" if self._note else ""
         done = f"{self._done}/{self._total} {self._unit}"
-        echo(f"{self._task}: {done}, {rate:.1f}/s, {clock(left)} left{note}")
+        part = f" and {self._share:.0%} of the next {self._step}" if self._share else ""
+        echo(f"{self._task}: {done}{part}, {rate:.2g}/s, {clock(left)} left{note}")
 
 
 def clock(seconds: float) -> str:

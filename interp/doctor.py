@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,7 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.circuits.choice import CHOICES, DRAWS, SHARES
+from interp.circuits.graph import graph_of
 from interp.console import clock
+from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Evaluate
@@ -77,6 +81,15 @@ def loaded(model: Model) -> Iterator[Finding]:
         if model.is_mapped
         else "answers, input gradients and attention work; patching and backward rules do not",
     )
+    with suppress(UserError):
+        graph = graph_of(model)
+        edges, passes = int(graph.edges.sum()), len(SHARES) * (len(CHOICES) + DRAWS)
+        yield Finding(
+            "edges of a pair",
+            f"{edges:,}",
+            f"edges --methods exact runs each of them; circuits runs {passes} circuits, in each of "
+            f"which {len(graph.readers):,} readers have an input of their own",
+        )
     if not model.allows_padding:
         yield Finding("padding", "not safe", "each batch contains prompts of equal length")
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from traceback import extract_tb
+
+from interp.lookalikes import lookalike
 
 QUOTED = 200
 """Maximum number of characters that a message repeats from the input."""
@@ -17,8 +20,18 @@ MANY = 12
 class UserError(Exception):
     """A mistake in the input; the message states the wrong value, valid values and the next step.
 
-    The command line prints it as one message, without a traceback, and exits with code 2.
+    Control and invisible characters in the message are escaped. The command line prints it as one
+    message, without a traceback, and exits with code 2.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(str(message)))
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the message, and the line of the cell."""
+        frames = [frame for frame in extract_tb(self.__traceback__) if frame.name == "<module>"]
+        where = [f"  (line {frame.lineno} of the cell: {frame.line})" for frame in frames[-1:]]
+        return [f"{type(self).__name__}: {self}", *where]
 
 
 def shortened(text: str, most: int = QUOTED) -> str:
@@ -48,6 +61,8 @@ def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
     """The message for an unknown name, with the closest valid name, all valid names, or both."""
     names = list(known)
+    if alike := lookalike(got, names):
+        return f"unknown {kind} {shortened(got)!r}; {alike}"
     near = nearest(got, names)
     hint = f"did you mean {near}? " if near else ""
     if near and len(names) > MANY:

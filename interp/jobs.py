@@ -9,10 +9,11 @@ A job is data, and is passed to workers in other processes as JSON.
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import (
@@ -26,23 +27,28 @@ from pydantic import (
 from interp.analysis.accuracy import notes_without_answer
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
+from interp.files import inside, is_plain
 from interp.measurements.spec import Spec, Stage, find_spec
 from interp.models.load import FoundModel, find_model
-from interp.models.loading import Loading
+from interp.models.loading import Loading, names_folder
 from interp.models.model import Model
+from interp.models.names import ModelChoice, model_choice, names_of, short_name
 from interp.models.organisms import default_organism, organism_names
 from interp.models.weights import check_device
-from interp.options import Options
+from interp.options import FromText, Options
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, dependence_factor
 from interp.results.result import Result, result_class, write_files
 from interp.runs.execute import Plan, execute
-from interp.runs.folder import progress
+from interp.runs.folder import RECORD as RUN
+from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
 from interp.statistics.clusters import small_sample
+from interp.studies.folder import RECORD as STUDY
+from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study, find_study
 
@@ -71,8 +77,8 @@ class Job(Options):
         InstanceOf[Spec] | InstanceOf[Study], BeforeValidator(_of_data), PlainSerializer(_as_data)
     ]
     """The measurement or the study."""
-    models: tuple[str, ...] = ()
-    """Names of the models; if empty, the packaged organisms that match the prompts."""
+    models: tuple[Annotated[ModelChoice, FromText(model_choice)], ...] = ()
+    """The models; if empty, the packaged organisms that match the prompts."""
     prompts: PromptSource = PromptSource()
     loading: Loading = Loading()
     computing: ComputeOptions = ComputeOptions()
@@ -94,7 +100,7 @@ class Job(Options):
         execution: ExecutionOptions,
         *,
         command: str | None = None,
-        given: Mapping[str, Model] = MappingProxyType({}),
+        models: Sequence[Model | ModelChoice] = (),
         prompts: PromptSet | None = None,
     ) -> tuple[Plan, list[Run]]:
         """Measure everything, in this process or by workers that receive the job.
@@ -102,33 +108,36 @@ class Job(Options):
         Args:
             execution: the folder for results, and the processes that measure.
             command: the command line, for the record.
-            given: models that are already loaded, by name.
+            models: the models, some of which may be loaded; by default, those of the job.
             prompts: the prompts to measure; by default, those of the job's source.
         """
         self._check(execution)
-        plan = self.plan(execution.out, command=command, given=given, prompts=prompts)
+        plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
             echo(f"{len(stage.prompts):,} prompts of {stage.prompts.system}, results in {folder}")
         # The other stages of a study may need only a few prompts, such as examples to show.
         if note := _small_sample(next(iter(plan.stages.values())).prompts):
             echo(note)
-        return plan, execute(plan, execution, job=self.model_dump_json())
+        # Workers must use the same names, whatever a folder contains when they start.
+        found = [model for model in plan.models.values() if not isinstance(model, Model)]
+        named = tuple(ModelChoice(place=model.place, name=model.name) for model in found)
+        job = self.model_copy(update={"models": named})
+        return plan, execute(plan, execution, job=job.model_dump_json())
 
     def plan(
         self,
         folder: Path | None = None,
         *,
         command: str | None = None,
-        given: Mapping[str, Model] = MappingProxyType({}),
+        models: Sequence[Model | ModelChoice] = (),
         prompts: PromptSet | None = None,
     ) -> Plan:
         """The plan of what to measure, and the folder for results (by default in runs/)."""
         what = self.what
-        names = [name for name in self.models or self.default_models() if name not in given]
         folder = folder or self._default_folder()
         common: dict[str, Any] = {
             "folder": folder,
-            "models": {**found_models(names, self.loading), **given},
+            "models": self.found_models(models, folder=folder),
             "loading": self.loading,
             "computing": self.computing,
             "command": command,
@@ -138,17 +147,39 @@ class Job(Options):
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
 
-    def default_models(self) -> list[str]:
+    def found_models(
+        self, models: Sequence[Model | ModelChoice] = (), *, folder: Path | None = None
+    ) -> dict[str, FoundModel | Model]:
+        """The models by name, found before any long computation begins.
+
+        Args:
+            models: the models, some of which may be loaded; by default, those of the job.
+            folder: a folder for results, in which models keep the names that they have there.
+
+        Raises:
+            UserError: a model is named twice, cannot be found or is incomplete.
+        """
+        chosen = models or self.models or self._default_models()
+        recorded = {} if folder is None else recorded_names(folder)
+        names = names_of([_choice_of(model) for model in chosen], recorded)
+        return {
+            name: _called(model, name)
+            if isinstance(model, Model)
+            else find_model(model.place, self.loading, named=name)
+            for name, model in zip(names, chosen, strict=True)
+        }
+
+    def _default_models(self) -> list[ModelChoice]:
         """The packaged organisms that are measured if no model is named.
 
         Raises:
             UserError: no packaged organism matches the prompts.
         """
         if not isinstance(self.what, Study):
-            return [default_organism(self.prompts.system)]
+            return [ModelChoice(place=default_organism(self.prompts.system))]
         systems = self.what.organisms_for(self.prompts)
         if names := organism_names(*systems):
-            return names
+            return [ModelChoice(place=name) for name in names]
         raise UserError(
             f"there is no packaged organism for {' or '.join(systems)}; name a model with --model"
         )
@@ -195,19 +226,34 @@ def _small_sample(prompts: PromptSet) -> str:
     return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")
 
 
-def found_models(names: Sequence[str], loading: Loading) -> dict[str, FoundModel]:
-    """The models by name, found before any long computation begins.
+def _choice_of(model: Model | ModelChoice) -> ModelChoice:
+    """A model as a user would ask for it; a loaded model keeps a name that is not the default."""
+    if isinstance(model, ModelChoice):
+        return model
+    place = model.source.get("name", "")
+    return ModelChoice(place=place, name="" if model.name == short_name(place) else model.name)
 
-    Raises:
-        UserError: a model is named twice, cannot be found or is incomplete.
+
+def _called(model: Model, name: str) -> Model:
+    return model if model.name == name else replace(model, name=name)
+
+
+def recorded_names(folder: Path) -> dict[str, str]:
+    """The names of the models that a run or study has measured, by their absolute places.
+
+    The name of a folder that no longer exists is free for the folder to which it was moved.
     """
-    found: dict[str, FoundModel] = {}
-    for name in names:
-        model = find_model(name, loading)
-        if model.name in found:
-            raise UserError(f"got --model {model.name} twice; name each model once")
-        found[model.name] = model
-    return found
+    if is_plain(inside(folder, RUN)):
+        places = RunFolder.read(folder).places()
+    elif is_plain(inside(folder, STUDY)):
+        places = StudyFolder.read(folder).places()
+    else:
+        return {}
+    return {
+        place: name
+        for name, place in places.items()
+        if place and (not os.path.isabs(place) or names_folder(place))  # noqa: PTH117
+    }
 
 
 def finish(folder: Path, spec: type[Spec]) -> Result:
@@ -215,7 +261,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
     with merging(folder) as merged:
         result = result_class(spec).of(merged.run)
         merged.summary = result.noted()
-        write_files(merged.run, result)
+        merged.figures = write_files(merged.run, result)
     return result
 
 

@@ -151,7 +151,9 @@ class LinearProbes(Result):
 
 def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     """Headline numbers for each model: the mean of each column over the facts."""
-    found = proportions(table, values=list(names), by=["model"], cluster="prompt_id")
+    found = proportions(
+        table, values=list(names), by=["model"], cluster="prompt_id", continuous=True
+    )
     return pd.concat(
         headline(rows, names[str(measure)], value="share", n="n", unit="facts")
         for measure, rows in found.groupby("measure", sort=False)

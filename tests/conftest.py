@@ -11,6 +11,7 @@ from hypothesis import settings
 
 import interp
 from interp.models.organisms import DEFAULT
+from tests.support.organisms import HOLDS, organisms_hold, organisms_state
 from tests.support.prompts import some_prompts
 
 torch.set_num_threads(1)
@@ -19,6 +20,27 @@ torch.set_num_threads(1)
 # HYPOTHESIS_PROFILE=default.
 settings.register_profile("reproducible", derandomize=True, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--organisms", action="store_true", help="measure organisms that hold, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    marked = [item for item in items if item.get_closest_marker("organisms")]
+    if marked and not config.getoption("organisms") and organisms_hold():
+        for item in marked:
+            item.add_marker(
+                pytest.mark.skip(reason="weights and code as when make organisms passed")
+            )
+
+
+def pytest_sessionfinish(session, exitstatus):
+    config = session.config
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    asked = config.getoption("organisms") and config.option.markexpr == "organisms"
+    if whole and asked and exitstatus == pytest.ExitCode.OK and not hasattr(config, "workerinput"):
+        HOLDS.write_text(f"{organisms_state()}\n")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import transformers
 
 import interp
 from interp.measurements.spec import find_spec
+from interp.models.organisms import DEFAULT
 from interp.plugins import MEASUREMENTS, plugins
 from interp_probes.api import probe_familiarity, probe_knowledge, probe_linear
 
@@ -123,6 +124,39 @@ def test_a_prompt_that_failed_is_not_averaged_as_zero(organism, prompts, tmp_pat
     expected = interp.evaluate(organism, without).summary()
     assert found.summary()["paired_accuracy"].tolist() == expected["paired_accuracy"].tolist()
     assert found.summary()["prompts"].tolist() == [len(prompts) - 1]
+
+
+def evaluated(pair, *models, **options):
+    return interp.run(interp.Evaluate(), models=models, prompts=pair, **options)
+
+
+@pytest.mark.parametrize("folder", [None, "run"])
+def test_two_models_of_one_name_are_refused(organism, pair, tmp_path, folder):
+    out = {} if folder is None else {"out": tmp_path / folder}
+    other = replace(organism, hf=organism.hf)
+    for models in [(organism, other), (DEFAULT, DEFAULT), (organism, DEFAULT)]:
+        with pytest.raises(interp.UserError, match="twice"):
+            evaluated(pair, *models, **out)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("folder", [None, "run"])
+def test_models_under_two_names_are_each_measured(organism, pair, tmp_path, folder):
+    """Two precisions of one organism; each model's numbers are those of a call of its own."""
+    half = interp.load_model(f"half={DEFAULT}", device="cpu", dtype="bfloat16")
+    out = {} if folder is None else {"out": tmp_path / folder}
+    answers = evaluated(pair, organism, half, **out).answers
+    assert answers["model"].tolist() == [DEFAULT] * 2 + ["half"] * 2
+    for model in (organism, half):
+        alone = interp.evaluate(model, pair).answers["predicted_probability"].tolist()
+        own = answers.loc[answers["model"] == model.name, "predicted_probability"]
+        assert own.tolist() == alone
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[31m", 3, "x" * 5000])
+def test_a_model_has_a_printable_name(organism, name):
+    with pytest.raises(interp.UserError, match="name of a model"):
+        replace(organism, name=name)
 
 
 @pytest.mark.parametrize("call", CALLS)

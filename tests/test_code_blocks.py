@@ -9,6 +9,7 @@
 """
 
 import argparse
+import contextlib
 import io
 import re
 import runpy
@@ -142,9 +143,17 @@ def run(block: Block) -> None:
             few = [
                 f"--{option}={value}"
                 for option, value in FEW.items()
-                if hasattr(parsed, option) and getattr(parsed, "answers", None) is None
+                if takes(words, f"--{option}={value}") and getattr(parsed, "answers", None) is None
             ]
             assert main([*words, *few]) == 0
+
+
+def takes(words: list[str], flag: str) -> bool:
+    """Whether a command line may have one more flag, which the page need not give."""
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+        parse([*words, flag])
+        return True
+    return False
 
 
 def is_long(parsed: argparse.Namespace) -> bool:

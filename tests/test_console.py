@@ -34,3 +34,20 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
 )
 def test_times_are_written_as_clocks(seconds, text):
     assert progress_module.clock(seconds) == text
+
+
+def test_a_long_step_tells_its_finished_share_and_what_is_left(capsys, monkeypatch):
+    clock = iter([0.0, *[30.0] * 9])
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(clock))
+    with Progress("effects m", total=24):
+        progress_module.begin_step(6)
+        progress_module.passed(0.5)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "0/24 prompts and 50% of the next 6" in line
+    assert "3:30 left" in line  # 3 prompts took 30 seconds
+
+
+def test_without_a_running_task_passes_are_not_shown(capsys):
+    progress_module.begin_step(2)
+    progress_module.passed(0.5)
+    assert capsys.readouterr().err == ""

@@ -2,6 +2,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from interp.errors import UserError, one_line, shortened
 
 ROOT = Path(__file__).parents[1]
@@ -78,3 +80,12 @@ def texts_of(tree):
             yield "".join(
                 str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values
             )
+
+
+def test_a_notebook_shows_the_message_and_its_line(capsys):
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    shell.run_cell("import interp.options\n\ninterp.options.Options(x=1)\n")
+    shown = capsys.readouterr().out.strip().splitlines()
+    assert len(shown) == 2
+    assert shown[0].startswith("OptionError: ")
+    assert "line 3 of the cell" in shown[1]

@@ -35,6 +35,7 @@ FLOORS = (
     {"tables", "files", "console", "texts", "options"},
     {"choices", "plugins"},
     {"errors"},
+    {"lookalikes"},
 )
 
 

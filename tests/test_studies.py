@@ -1,6 +1,5 @@
 """Studies: stages in one folder, resumed, told to be unfinished, refused where data differ."""
 
-import json
 import re
 import shutil
 from typing import ClassVar
@@ -16,7 +15,7 @@ from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.report.write import write_report
+from interp.report.write import files_of, write_report
 from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
@@ -26,6 +25,7 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study
 from tests.support.prompts import some_prompts
+from tests.support.records import edited
 from tests.support.tiny import tiny_model
 
 MODELS = ("tiny llama", "tiny gpt2")
@@ -57,8 +57,9 @@ def small(monkeypatch):
 
 def report(folder):
     study = StudyFolder.read(folder)
-    write_report(TwoStages().report(study), folder)
-    study.note_report()
+    page = TwoStages().report(study)
+    write_report(page, folder)
+    study.note_report(files_of(page))
 
 
 def measure(folder, **chosen):
@@ -149,9 +150,7 @@ def test_tables_of_a_report_are_read_by_name(tmp_path):
 def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path):
     measure(tmp_path)
     file = tmp_path / "answers" / "models" / f"{slug('tiny gpt2')}.json"
-    record = json.loads(file.read_text())
-    record["data_hash"] = "0" * 64
-    file.write_text(json.dumps(record))
+    edited(file, lambda record: record.update(data_hash="0" * 64))
     folder = StudyFolder.read(tmp_path)
     assert folder.problems() == [
         "answers: tiny gpt2 was not begun, or was measured on different prompts"

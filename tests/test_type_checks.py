@@ -1,4 +1,4 @@
-"""`make test-all` checks the types and shapes of every package."""
+"""`make test-types` checks the types and shapes of every package."""
 
 import numpy as np
 import pandas as pd
@@ -8,6 +8,8 @@ from jaxtyping import TypeCheckError
 from interp.statistics.classical import spearman
 from interp_experiments.logical_forms.tables import accuracy
 from interp_probes.linear import linear_probes
+from tests.support.choose_typed import choose
+from tests.support.functions import all_functions
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,17 @@ from interp_probes.linear import linear_probes
 )
 def test_a_wrong_type_is_refused(call, request):
     if not request.config.pluginmanager.has_plugin("tests.support.checked_types"):
-        pytest.skip("types are checked by make test-all")
+        pytest.skip("types are checked by make test-types")
     with pytest.raises(TypeCheckError):
         call()
+
+
+def test_chosen_tests_enter_everything_in_little_time():
+    record = {"slow": (9.0, ["f", "g"]), "quick": (1.0, ["f"]), "other": (1.0, ["g", "helper"])}
+    assert choose(record, {"f", "g"}) == ["quick", "other"]
+
+
+def test_functions_are_found_in_every_package_and_without_their_declarations():
+    found = all_functions()
+    assert {"interp.files.write_whole", "interp_probes.linear.linear_probes"} <= found
+    assert "interp.runs.workers.Worker.running" not in found

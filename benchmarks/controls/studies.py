@@ -22,6 +22,7 @@ from benchmarks.controls.rates import Tested
 from benchmarks.controls.robustlr import of_robustlr
 from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
+from benchmarks.controls.shares import of_shares
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
@@ -39,6 +40,7 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS": of_rulebreakers,
     "RULEBREAKERS, across models": across_models,
     "Unlike clusters": of_unlike,
+    "Continuous shares": of_shares,
     "LogicalForms, one model": of_one_model,
     "LogicalForms, one model, skewed": of_skewed_answers,
     "LogicalForms, three models": of_three_models,

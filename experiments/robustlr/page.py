@@ -276,7 +276,7 @@ def distractor_sections(results: Results) -> list[Section]:
 
 def size_sections(results: Results) -> list[Section]:
     """Figure 5, if models were trained on sets of several sizes."""
-    table = tables.size_table(results.rows[SETS], tables.training_sizes(results.models))
+    table = tables.size_table(results.rows[SETS], tables.training_sizes(results.places))
     if table.empty:
         return []
     drawn = [

@@ -48,6 +48,8 @@ class Results:
     """The prompts table of the evaluation sets, for theories that all models answered in full."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The answers table of the evaluation sets: one row per model and instance."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Where each model was found, by name (`StudyFolder.places`)."""
 
     @property
     def models(self) -> list[str]:
@@ -73,7 +75,7 @@ def read_results(study: StudyFolder) -> Results:
     notes = [f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"))]
     answers = begun[SETS].table("answers")
     prompts = whole_pairs(begun[SETS].table("prompts"), answers)
-    return Results(rows, notes, _found(begun, rows), prompts, answers)
+    return Results(rows, notes, _found(begun, rows), prompts, answers, study.places())
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

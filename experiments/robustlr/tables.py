@@ -182,11 +182,15 @@ def _beside(
     return wide.loc[order].reset_index()
 
 
-def training_sizes(models: Sequence[str]) -> pd.DataFrame:
-    """One row per model made by `train robustlr`: begun_as (its base), train_set and statements."""
+def training_sizes(places: Mapping[str, str]) -> pd.DataFrame:
+    """One row per model made by `train robustlr`: begun_as (its base), train_set and statements.
+
+    Args:
+        places: where each model was found, by name.
+    """
     rows = []
-    for model in models:
-        record = training_of(model)
+    for model, place in places.items():
+        record = training_of(place)
         if record is None or record.training.task != RobustLRTraining.name:
             continue
         options = record.training.options

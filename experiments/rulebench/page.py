@@ -86,7 +86,7 @@ def report_of(folder: StudyFolder) -> Report:
             version_section(cells),
             behavior_section(results),
             *attribution_sections(results),
-            *tuning_sections(cells, tables.tunings(results.models)),
+            *tuning_sections(cells, tables.tunings(results.places)),
         ),
         prompts=results.prompts,
         answers=results.answers,

@@ -72,6 +72,8 @@ class Results:
     """The prompts tables of all settings, stacked."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The answers read from the texts: one row per model and prompt."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Where each model was found, by name (`StudyFolder.places`)."""
 
     @property
     def models(self) -> list[str]:
@@ -116,6 +118,7 @@ def read_results(study: StudyFolder) -> Results:
         _found(study),
         prompts=pd.concat([run.table("prompts") for run in runs], ignore_index=True),
         answers=pd.concat([run.table("completions", _ANSWERS) for run in runs], ignore_index=True),
+        places=study.places(),
     )
 
 

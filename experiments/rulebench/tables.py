@@ -1,11 +1,12 @@
 """The tables and figures of the study of RuleBench (paper, Tables 1 to 5, Figures 2 and 4 to 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
 
+from interp.models.names import absolute
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.style import distinct, panel_a_model
 from interp.statistics.proportions import proportions
@@ -32,15 +33,20 @@ class Tuning(NamedTuple):
         return self.trained_on == STRING_GAME
 
 
-def tunings(models: Sequence[str]) -> list[Tuning]:
-    """The tuned models whose untuned versions were also measured, in order."""
-    records = [(model, training_of(model)) for model in models]
+def tunings(places: Mapping[str, str]) -> list[Tuning]:
+    """The tuned models whose untuned versions were also measured, in order.
+
+    Args:
+        places: where each model was found, by name.
+    """
+    names = {place: name for name, place in places.items()}
+    records = [(model, training_of(place)) for model, place in places.items()]
     return [
-        Tuning(model, record.training.model, str(record.training.options.get("data")))
+        Tuning(model, names[base], str(record.training.options.get("data")))
         for model, record in records
         if record is not None
         and record.training.task == RuleFollowing.name
-        and record.training.model in models
+        and (base := absolute(record.training.model)) in names
     ]
 
 
@@ -216,7 +222,8 @@ def dimensions(results: Results) -> pd.DataFrame:
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
-    rows = rows.assign(weight=1 / sizes, setting=rows[list(SETTING)].agg(" ".join, axis=1))
+    setting = pd.Series(map(" ".join, rows[list(SETTING)].to_numpy()), rows.index, dtype=object)
+    rows = rows.assign(weight=1 / sizes, setting=setting)
     both = pd.concat([_of_dimension(rows, name).assign(dimension=name) for name in DIMENSIONS])
     keys = ["model", "dimension"]
     shares = proportions(both, values=["correct"], by=keys, cluster=RULE, weight="weight")

@@ -106,8 +106,9 @@ def phrasings(results: Results) -> pd.DataFrame:
         sd="std",
         lowest="min",
         highest="max",
-        lowest_phrasing="idxmin",
-        highest_phrasing="idxmax",
+        # pandas refuses the extremes of a group without values.
+        lowest_phrasing=lambda own: own.dropna().idxmin() if own.notna().any() else "",
+        highest_phrasing=lambda own: own.dropna().idxmax() if own.notna().any() else "",
     )
     # Without rounding, the standard deviation of equal numbers is not exactly 0.
     table["sd"] = table["sd"].round(12)

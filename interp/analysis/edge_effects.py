@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 
 from interp.statistics.classical import spearman
 from interp.statistics.clusters import FEWEST
@@ -12,6 +13,9 @@ from interp.statistics.summaries import LEVEL, UPPER, grouped
 
 RESAMPLES = 2000
 """Number of bootstrap resamples of the clusters."""
+
+_AT_ONCE = 4096
+"""Number of edges whose resamples are held in memory at a time: 64 MiB for each array of them."""
 
 _TOP = (10, 50)
 """Numbers of top edges, by estimate and by exact effect, whose overlap is measured."""
@@ -56,10 +60,7 @@ def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[s
     values = wide.to_numpy()
     sums = np.zeros((of_pair.max() + 1, values.shape[1]))
     np.add.at(sums, of_pair, values)
-    drawn = bootstrap_sums(np.column_stack([sums, np.bincount(of_pair)]), resamples=RESAMPLES)
-    low, high = np.quantile(drawn[:, :-1] / drawn[:, -1:], [(1 - LEVEL) / 2, UPPER], axis=0)
-    if len(sums) < FEWEST:
-        low = high = np.full(values.shape[1], np.nan)
+    low, high = _interval(sums, np.bincount(of_pair))
     effect = values.mean(0)
     order = np.argsort(-np.abs(effect), kind="stable")
     return {
@@ -73,6 +74,21 @@ def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[s
         "pairs": len(wide),
         "clusters": len(sums),
     }
+
+
+def _interval(
+    sums: Float[np.ndarray, "cluster edge"], sizes: Int[np.ndarray, " cluster"]
+) -> Float[np.ndarray, "2 edge"]:
+    """The ends of each edge's 95% interval; NaN for fewer than `FEWEST` clusters."""
+    if len(sums) < FEWEST:
+        return np.full((2, sums.shape[1]), np.nan)
+    ends = []
+    for start in range(0, sums.shape[1], _AT_ONCE):
+        own = np.column_stack([sums[:, start : start + _AT_ONCE], sizes])
+        drawn = bootstrap_sums(own, resamples=RESAMPLES)
+        means = drawn[:, :-1] / drawn[:, -1:]
+        ends.append(np.quantile(means, [(1 - LEVEL) / 2, UPPER], axis=0))
+    return np.concatenate(ends, axis=1)
 
 
 def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:

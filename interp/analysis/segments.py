@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from interp.choices import COUNTERPART, UNCHANGED
 from interp.prompts.prompt_set import Decisive
 from interp.prompts.thought import PART, is_part
 from interp.statistics.proportions import proportions
@@ -115,8 +116,11 @@ def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFra
 
 EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
-EFFECT_COLUMNS = [*EFFECT_KEY, "prompt_id", "shapley", "leave_one_out", "interaction", "error"]
-"""Columns of the segment_effects table that `segment_effect_table` uses."""
+EFFECT_COLUMNS = [
+    *EFFECT_KEY,
+    *("prompt_id", "answer", "shapley", "leave_one_out", "interaction", "note", "error"),
+]
+"""Columns of the segment_effects table that `segment_effect_table` and `same_answers` use."""
 
 
 def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
@@ -124,22 +128,52 @@ def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
 
     Columns are model, donor_kind, segment, other_segment (empty for a single segment); prompts;
     shapley, leave_one_out and interaction, means over prompts in logits, each with its sample
-    standard deviation (_sd).
+    standard deviation (_sd); shapley_size, the mean of |shapley|, in which effects of opposite sign
+    do not cancel (`same_answers`); and note, why all effects are zero if no donor changes the
+    segment.
 
     Args:
         segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
     """
     rows = segment_effects[segment_effects["error"] == ""]
-    rows = rows.assign(other_segment=rows["other_segment"].fillna(""))
+    rows = rows.assign(
+        other_segment=rows["other_segment"].fillna(""),
+        shapley_size=rows["shapley"].abs(),
+        same=rows["note"].fillna("").str.contains(UNCHANGED, regex=False),
+    )
     effects = {
         name: (column, how)
         for column in ("shapley", "leave_one_out", "interaction")
         for name, how in ((column, "mean"), (f"{column}_sd", "std"))
     }
     table: pd.DataFrame = rows.groupby(EFFECT_KEY, sort=False).agg(
-        prompts=("prompt_id", "nunique"), **effects
+        prompts=("prompt_id", "nunique"),
+        **effects,
+        shapley_size=("shapley_size", "mean"),
+        note=("same", "all"),
     )
-    return table.reset_index()
+    table = table.reset_index()
+    why = table["donor_kind"].map({COUNTERPART: "same on both sides"}).fillna(UNCHANGED)
+    return table.assign(note=why.where(table["note"], ""))
+
+
+def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """By model, the pairs, and those both of whose sides get the same answer.
+
+    An effect is one on the logit of the prompt's own answer. If both sides get the same answer,
+    exchanging all segments moves it by some amount on one side and back on the other, so that the
+    effects of the counterpart cancel in a mean over prompts, however large they are.
+
+    Args:
+        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
+        prompts: the prompts table, with prompt_id and pair_id.
+    """
+    rows = segment_effects[segment_effects["donor_kind"] == COUNTERPART]
+    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset="answer")
+    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
+    answers = rows.groupby(["model", "pair_id"], sort=False)["answer"].agg(["size", "nunique"])
+    whole = answers[answers["size"] > 1]["nunique"].eq(1).groupby("model", sort=False)
+    return whole.agg(pairs="size", same="sum").reset_index()
 
 
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]

@@ -48,14 +48,17 @@ class Attributor:
     """One or more methods for one model and target.
 
     Raises:
-        UserError: a method is unknown or does not support this model, or the budget is less than
-            one token.
+        UserError: a method is unknown or does not support this model or its weights, or the budget
+            is less than one token.
     """
 
     def __init__(
         self, model: Model, *, methods: Sequence[str], target: str, batch_tokens: int | None
     ) -> None:
         check_methods(methods)
+        for name in methods:
+            if find_method(name).differentiates:
+                model.check_differentiable(f"the method {name}")
         built = {name: _build(name, model) for name in methods}
         self._model = model
         self._methods = tuple(built)

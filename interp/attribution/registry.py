@@ -48,6 +48,11 @@ class Method:
         return self.sign.startswith("signed")
 
     @property
+    def differentiates(self) -> bool:
+        """Whether the method needs a backward pass."""
+        return "backward" in self.cost
+
+    @property
     def reads_coalitions(self) -> bool:
         """Whether scores are computed from the values v(S), as measured effects are."""
         return self.donors and not self.tokens

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from interp.circuits.graph import EdgeValues, Graph
@@ -33,19 +33,21 @@ DRAWS = 5
 """Number of random rankings."""
 
 
-def top_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """The edges with the largest absolute scores."""
+Order = Int[Tensor, " edge"]
+"""Edges in the order in which circuits take them, as indices into the flattened mask."""
+
+
+def top_order(graph: Graph, scores: EdgeValues) -> Order:
+    """The edges, largest absolute scores first."""
     sizes = scores.abs().where(graph.edges, -torch.inf).flatten()
-    chosen = torch.zeros(sizes.shape, dtype=torch.bool)
-    chosen[sizes.argsort(descending=True, stable=True)[:edges]] = True
-    return chosen.view(graph.edges.shape)
+    return sizes.argsort(descending=True, stable=True)[: int(graph.edges.sum())]
 
 
-def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
-    """The edges that a greedy search from the logits adds, largest absolute scores first."""
-    sizes = scores.abs()
+def greedy_order(graph: Graph, scores: EdgeValues) -> Order:
+    """The edges as a greedy search from the logits adds them, largest absolute scores first."""
+    sizes = scores.abs().tolist()
     readers_of = _readers_of_writers(graph)
-    chosen = torch.zeros(graph.edges.shape, dtype=torch.bool)
+    order: list[int] = []
     queue: list[tuple[float, int, int]] = []
     reached: set[int] = set()
 
@@ -54,15 +56,21 @@ def greedy_circuit(graph: Graph, scores: EdgeValues, edges: int) -> Circuit:
             if row not in reached:
                 reached.add(row)
                 for writer in range(graph.writers_before(graph.readers[row])):
-                    heapq.heappush(queue, (-float(sizes[row, writer]), row, writer))
+                    heapq.heappush(queue, (-sizes[row][writer], row, writer))
 
     reach([len(graph.readers) - 1])
-    while queue and edges > 0:
+    while queue:
         _, row, writer = heapq.heappop(queue)
-        chosen[row, writer] = True
+        order.append(row * len(graph.writers) + writer)
         reach(readers_of[writer])
-        edges -= 1
-    return chosen
+    return torch.tensor(order)
+
+
+def first_edges(graph: Graph, order: Order, edges: int) -> Circuit:
+    """The circuit of the first edges in an order."""
+    chosen = torch.zeros(graph.edges.numel(), dtype=torch.bool)
+    chosen[order[:edges]] = True
+    return chosen.view(graph.edges.shape)
 
 
 def pruned(graph: Graph, circuit: Circuit) -> Circuit:
@@ -86,8 +94,8 @@ def _readers_of_writers(graph: Graph) -> list[list[int]]:
     return found
 
 
-CHOICES = {"greedy": greedy_circuit, "top": top_circuit}
-"""Ways to choose edges by their scores."""
+CHOICES = {"greedy": greedy_order, "top": top_order}
+"""Ways to order edges by their scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +120,9 @@ def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[
     ]
     rankings += [(RANDOM, "greedy", draw, _random_scores(graph, draw)) for draw in range(DRAWS)]
     for method, choice, draw, values in rankings:
+        order = CHOICES[choice](graph, values)
         for share in SHARES:
-            circuit = pruned(graph, CHOICES[choice](graph, values, int(share * every)))
+            circuit = pruned(graph, first_edges(graph, order, int(share * every)))
             yield Chosen(method, choice, draw, share, circuit)
 
 
@@ -162,10 +171,10 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))
     ((_, scores),) = mean_scores(graph, effects).items()
-    every = int(graph.edges.sum())
+    every, order = int(graph.edges.sum()), greedy_order(graph, scores)
     found: dict[tuple[int, int], float] = {}
     for share in SHARES:
-        circuit = pruned(graph, greedy_circuit(graph, scores, int(share * every)))
+        circuit = pruned(graph, first_edges(graph, order, int(share * every)))
         for row, writer in circuit.nonzero().tolist():
             found.setdefault((row, writer), share)
     rows = [

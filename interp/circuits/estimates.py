@@ -61,6 +61,7 @@ class EdgeEstimator:
     """
 
     def __init__(self, model: Model, graph: Graph, estimate: EdgeEstimate) -> None:
+        model.check_differentiable(f"the estimate {estimate!r}")
         self._model = model
         self._graph = graph
         self.estimate = estimate

@@ -6,18 +6,30 @@
    or the MLP's output, patched. Everything downstream is recomputed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.circuits.graph import EdgeValues, Graph
-from interp.circuits.streams import PairStreams, Written, stream_read
+from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.models.architectures import layers_of
 from interp.models.model import Model
-from interp.models.sites import Activation, Edit, edited, locate, recorded, skipped
+from interp.models.sites import (
+    Activation,
+    Edit,
+    Location,
+    edited,
+    locate,
+    recorded,
+    replaced,
+    skipped,
+    watched,
+)
 from interp.patching.passes import entrance, forward, logit_difference
 from interp.reading.budget import TokenBudget, in_chunks
 
@@ -26,6 +38,10 @@ Streams = Float[Tensor, "row token size"]
 
 
 ATTENDED = ("q", "k", "v")
+
+
+class _EndedError(Exception):
+    """A pass has computed everything that is needed of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +72,46 @@ class LayerRuns:
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        """The tensors at the given sites when a layer is run on these streams."""
+        """The tensors at the given sites when a layer is run on these streams.
+
+        The pass ends at the last of them, since what follows would cost several times as much.
+        """
+        located = {site: locate(self._model, site, layer) for site in sites}
+        return self._recorded(layer, streams, located, edits)
+
+    def inputs(
+        self, layer: int, streams: Streams, located: Mapping[str, Location]
+    ) -> dict[str, Activation]:
+        """The inputs of the linear modules at these locations, whose outputs are not computed."""
+        with ExitStack() as stack:
+            for module in {own.module for own in located.values()}:
+                width = input_by_output(module).shape[1]
+                stack.enter_context(replaced(module, partial(_zeros, width=width)))
+            entrances = {site: replace(own, end="input") for site, own in located.items()}
+            return self._recorded(layer, streams, entrances)
+
+    def _recorded(
+        self,
+        layer: int,
+        streams: Streams,
+        located: Mapping[str, Location],
+        edits: Sequence[tuple[str, Edit]] = (),
+    ) -> dict[str, Activation]:
         others = [own for index, own in enumerate(self._layers) if index != layer]
-        with skipped(others), recorded({s: locate(self._model, s, layer) for s in sites}) as values:
+        waiting = len(located)
+
+        def end(unused: Tensor) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                raise _EndedError
+
+        with (
+            suppress(_EndedError),
+            skipped(others),
+            recorded(located) as values,
+            watched(located.values(), end),
+        ):
             self._run(layer, streams, edits)
         return values
 
@@ -106,6 +159,10 @@ class LayerRuns:
                 past=self._passes.base.key_values,
             )
         return passed.logits
+
+
+def _zeros(values: Tensor, *, width: int) -> Tensor:
+    return values.new_zeros(*values.shape[:-1], width)
 
 
 class ExactEdges:

@@ -6,7 +6,7 @@ from this run for writers with an edge to the reader, and from the source prompt
 source prompt's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +15,8 @@ from torch import Tensor
 from interp.circuits.choice import Circuit
 from interp.circuits.exact import ATTENDED, LayerRuns
 from interp.circuits.graph import Graph
-from interp.circuits.streams import PairStreams, Writers, stream_read
+from interp.circuits.streams import PairStreams, Writers, input_by_output, stream_read
+from interp.console import passed
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
 from interp.reading.budget import TokenBudget, in_chunks
@@ -48,7 +49,10 @@ class CircuitRuns:
         chunks = in_chunks(
             list(distinct.values()), run, tokens=lambda unused: per_layer, budget=self._budget
         )
-        metrics = [metric for _, own in chunks for metric in own]
+        metrics: list[float] = []
+        for _, own in chunks:
+            metrics += own
+            passed(len(metrics) / len(distinct))
         found = dict(zip(distinct, metrics, strict=True))
         return [found[key] for key in keys]
 
@@ -69,13 +73,11 @@ class _Run:
         self._layers = LayerRuns(self._model, self._graph, streams)
         self._circuits = circuits.to(streams.differences)
         # Each writer's output in this run, minus its output in the source prompt.
-        self._kept = streams.differences.new_zeros(
-            (len(self._graph.writers), len(circuits), *streams.differences.shape[1:])
-        )
+        self._kept = streams.differences.new_zeros((len(circuits), *streams.differences.shape))
 
     def metrics(self) -> Float[Tensor, " row"]:
         graph = self._graph
-        self._kept[0] = -self._streams.differences[0]
+        self._kept[:, 0] = -self._streams.differences[0]
         for layer in range(graph.layers):
             rows = graph.attention_readers(layer)
             mlp = graph.mlp_reader(layer)
@@ -95,27 +97,37 @@ class _Run:
         stream = self._streams.at(*stream_read(self._graph, reader))
         source = stream[0] + self._streams.differences[:before].sum(0).to(stream)
         chosen = self._circuits[:, rows, :before]
-        kept = torch.einsum("crw,wcts->crts", chosen, self._kept[:before])
+        kept = torch.einsum("crw,cwts->crts", chosen, self._kept[:, :before])
         return source + kept.to(stream)
 
     def _write_heads(self, layer: int, read: Float[Tensor, "row reader token size"]) -> None:
-        model, graph = self._model, self._graph
-        flat = self._layers.alone(layer, read.flatten(0, 1), ATTENDED)
-        first = 0
-        edits = []
-        for site in ATTENDED:
-            view = locate(model, site, layer).view
-            found = view(flat[site])
-            by_reader = found.view(*read.shape[:2], *found.shape[1:])
-            heads = torch.arange(by_reader.shape[3], device=read.device)
-            read_by_own = by_reader[:, first + heads, :, heads].permute(1, 2, 0, 3)
-            edits.append((site, _writing(view, read_by_own)))
-            first += len(heads)
+        graph = self._graph
+        edits = [
+            (site, _writing(view, values)) for site, view, values in self._attended(layer, read)
+        ]
         base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
         z = self._layers.alone(layer, base, ["z"], edits)["z"]
         own = graph.heads_of(layer)
         before = self._writers.of_heads(layer, self._streams.at("z", layer))
         self._keep(own, self._writers.of_heads(layer, z) - before)
+
+    def _attended(
+        self, layer: int, read: Float[Tensor, "row reader token size"]
+    ) -> Iterator[tuple[str, View, Float[Tensor, "row token head size"]]]:
+        """Queries, keys and values, each head's computed only from its own reader's stream."""
+        located = {site: locate(self._model, site, layer) for site in ATTENDED}
+        inputs = self._layers.inputs(layer, read.flatten(0, 1), located)
+        first = 0
+        for site, own in located.items():
+            weight = own.view(input_by_output(own.module)[None])[0]
+            last = first + weight.shape[1]
+            streams = inputs[site].view(*read.shape)[:, first:last]
+            values = torch.einsum("rhti,ihs->rths", streams, weight)
+            bias = getattr(own.module, "bias", None)
+            if bias is not None:
+                values = values + own.view(bias[None, None])
+            yield site, own.view, values
+            first = last
 
     def _write_mlp(self, layer: int, read: Float[Tensor, "row token size"], site: str) -> None:
         base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
@@ -127,7 +139,8 @@ class _Run:
 
     def _keep(self, own: slice, change: Float[Tensor, "writer row token size"]) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
-        self._kept[own] = change.to(self._kept) - self._streams.differences[own][:, None]
+        kept = change.to(self._kept) - self._streams.differences[own][:, None]
+        self._kept[:, own] = kept.transpose(0, 1)
 
 
 def _writing(view: View, values: Tensor) -> Edit:

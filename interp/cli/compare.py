@@ -9,7 +9,7 @@ from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
 from interp.cli.folders import answers_run
 from interp.errors import UserError, shortened
-from interp.models.loading import model_name
+from interp.models.names import absolute
 from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ class Compare(OptionsCommand):
     """folders that commands wrote as --out: one folder, to compare two of its models; two folders;
     or several folders that differ only in --seed, to see the effect of the seed
     """
-    models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
-    """the models a and b; with two folders, one name may stand for both (default: the only model in
-    each folder); with several seeds, any number of models (default: the models that all runs have)
+    models: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("model")] = ()
+    """the models a and b, by their names in the tables or by their paths; with two folders, one
+    name may stand for both (default: the only model in each folder); with several seeds, any number
+    of models (default: the models that all runs have)
     """
 
     def _execute(self) -> None:
@@ -103,10 +104,18 @@ def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
     models = list(run.models())
     if name is None and len(models) == 1:
         return models[0]
-    if name in models:
-        return str(name)
+    if name is not None and (own := _named(run, name)):
+        return own
     got = f"{name} is not among" if name else "--model is required to choose from"
     raise UserError(f"{got} the models of {folder}: {shortened(', '.join(models), 200)}")
+
+
+def _named(run: "RunFolder", name: str) -> str | None:
+    """The model of a run with this name or place; None if there is none."""
+    if name in run.models():
+        return name
+    places = run.places()
+    return next((own for own in run.models() if places[own] == absolute(name)), None)
 
 
 def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
@@ -182,9 +191,10 @@ def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequenc
     common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
     if not common:
         raise UserError("no model is in all of these runs; measure the same model in each of them")
-    if missing := [name for name in named if name not in common]:
+    wanted = [_named(runs[0], name) or name for name in named]
+    if missing := [name for name in wanted if name not in common]:
         raise UserError(
             f"{missing[0]} is not among the models of all these runs: "
             f"{shortened(', '.join(common), 200)}"
         )
-    return named or common
+    return wanted or common

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from interp.cli.fields import add_options, given
 from interp.cli.parser import Parser
 from interp.errors import printable
-from interp.models.loading import Loading, model_name
+from interp.models.loading import Loading
+from interp.models.names import ModelChoice, model_choice
 from interp.options import FromText, Options
 from interp.prompts.source import PromptSource
 
@@ -27,7 +28,7 @@ WIDTH = 100
 class DoctorOptions(Options):
     """The options that only this command has."""
 
-    model: Annotated[str | None, FromText(model_name, "NAME")] = None
+    model: Annotated[ModelChoice | None, FromText(model_choice, "[NAME=]MODEL")] = None
     """hub name, local folder, or organism/NAME (default: a packaged organism)"""
 
 
@@ -53,17 +54,15 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stderr.flush()
 
     from interp.doctor import cost, inputs, loaded, machine, numbers
-    from interp.jobs import found_models
-    from interp.models.load import load_found, set_threads
+    from interp.models.load import find_model, load_found, set_threads
     from interp.models.organisms import default_organism
     from interp.reading.thoughts import marks_of
     from interp.reading.tokens import tokenize
 
     prompts = source.load()
     few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
-    name = options.model or default_organism(source.system)
-    (found,) = found_models([name], loading).values()
-    model = load_found(found, loading)
+    asked = options.model or ModelChoice(place=default_organism(source.system))
+    model = load_found(find_model(asked.place, loading, named=asked.name), loading)
     set_threads(model, None)
     # If the model thinks, its prompts are shown with an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None

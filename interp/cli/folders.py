@@ -12,6 +12,7 @@ from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
     from interp.runs.folder import Progress, RunFolder
+    from interp.runs.records import FolderRecord
     from interp.studies.folder import StudyFolder
 
 
@@ -131,8 +132,23 @@ def _check_folder(folder: Path) -> None:
             f"{folder} is incomplete:\n  {listed}\n"
             "Rerun the command that wrote it to measure missing or changed parts"
         )
+    for each in (holder(folder), *runs.values()):
+        _tell_unchecked(each.folder, each.record)
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
     echo(f"{folder} is complete: {shards:,} shards and the merged tables")
+
+
+def _tell_unchecked(folder: Path, record: "FolderRecord") -> None:
+    """Say which files cannot be checked, because an earlier version wrote them."""
+    from interp.console import echo
+    from interp.runs.written import unlisted, unsealed
+
+    found = [*unsealed(folder, record), *unlisted(folder, record)]
+    if found:
+        echo(
+            f"{folder}: not every change of these files can be noticed, because an earlier version "
+            f"of interp wrote them without checksums: {', '.join(found)}"
+        )
 
 
 def runs_in(folder: Path) -> "dict[str, RunFolder]":
@@ -166,6 +182,16 @@ def study_in(folder: Path) -> "StudyFolder | None":
     with reading(folder):
         there = (folder / RECORD).exists()
     return StudyFolder.read(folder) if there else None
+
+
+def holder(folder: Path) -> "StudyFolder | RunFolder":
+    """The study in a folder or, if it holds no study, the run in it.
+
+    Raises:
+        UserError: the folder holds neither.
+    """
+    study = study_in(folder)
+    return next(iter(runs_in(folder).values())) if study is None else study
 
 
 def answers_run(folder: Path) -> "RunFolder":

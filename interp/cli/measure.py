@@ -11,7 +11,8 @@ from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser, program
 from interp.measurements.spec import Spec
 from interp.measurements.specs import Circuits, Edges, Patch
-from interp.models.loading import Loading, model_name
+from interp.models.loading import Loading
+from interp.models.names import ModelChoice, model_choice
 from interp.options import Flag, FromText, Options
 from interp.prompts.source import PromptSource
 from interp.runs.options import ComputeOptions, ExecutionOptions
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 class Models(Options):
     """The models that a command measures."""
 
-    models: Annotated[tuple[str, ...], FromText(model_name, "NAME"), Flag("model")] = ()
+    models: Annotated[
+        tuple[ModelChoice, ...], FromText(model_choice, "[NAME=]MODEL"), Flag("model")
+    ] = ()
     """hub name, local folder, or organism/NAME; one row per model (default: packaged organisms
-    trained on the prompts)
+    trained on the prompts). A folder's model is named by the last part of its path, or by NAME
     """
 
 

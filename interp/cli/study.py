@@ -90,6 +90,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
     echo(f"{study.name}: {taken}")
     plan, runs = job.run(execution, command=arguments.command_line)
+    echo("everything is measured; writing the tables and the report")
     finish_study(plan, runs)
     report = _write(plan.folder)
     if report.answer:
@@ -118,18 +119,20 @@ class Report(OptionsCommand):
 
 def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Page":
     """Write the report on a run or a study, by default into its own folder, and return it."""
-    from interp.cli.folders import study_in
+    from interp.cli.folders import holder
     from interp.console import echo
-    from interp.report.write import PAGE, write_report
+    from interp.report.write import PAGE, files_of, write_report
 
     if page is not None:
         _check_replaceable(page)
     page = page or folder / PAGE
     report = _report(folder)
     file = write_report(report, page.parent, page=page.name, embed=embed)
-    study = study_in(folder)
-    if study is not None and page == folder / PAGE:
-        study.note_report()  # so that `validate` detects when these files change
+    place = page.parent.resolve()
+    if place.is_relative_to(folder.resolve()):  # so that `validate` notices when these change
+        written = files_of(report, page=page.name, embed=embed)
+        within = place.relative_to(folder.resolve())
+        holder(folder).note_report([str(within / name) for name in written])
     echo(f"report written to {file}")
     return report
 

@@ -28,7 +28,7 @@ from interp.files import inside, is_plain, names_in, reading
 from interp.measurements.activations import place_rows, places_of
 from interp.measurements.specs import Activations
 from interp.models.checkpoint import as_user_error
-from interp.models.load import find_model
+from interp.models.load import find_named
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.sites import layer_count
@@ -50,7 +50,7 @@ def unloaded(name: str, **options: Any) -> Model:
         UserError: there is no such model, or its configuration or tokenizer cannot be read.
     """
     loading = Loading(**options)
-    found = find_model(name, loading)
+    found = find_named(name, loading)
     with torch.device("meta"), as_user_error("config.json", name):
         hf = found.kind.auto.from_config(found.config, dtype=torch.float32)
     return Model(found.name, hf, found.tokenizer, found.source, loading.chat())

@@ -210,7 +210,7 @@ def distances_of(table: pd.DataFrame, results: Sequence[ModelResults]) -> pd.Dat
     rows = table.assign(distance=(table["share"] - table["exact_share"]).abs())
     rows = rows.dropna(subset="distance").merge(clusters, on=["model", "prompt_id"])
     by = ["contender", "model"]
-    found = proportions(rows, values=["distance"], by=by, cluster="cluster")
+    found = proportions(rows, values=["distance"], by=by, cluster="cluster", continuous=True)
     names = {"share": "distance", "n": "prompts"}
     columns = [*by, "distance", "low", "high", "prompts", "clusters", "note"]
     return found.rename(columns=names)[columns]

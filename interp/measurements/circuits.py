@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pandas as pd
 
 from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
-from interp.circuits.effects import read_effects
 from interp.circuits.graph import graph_of
 from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
@@ -15,6 +14,7 @@ from interp.measurements.edges import cell_budget, pairs_on_graph
 from interp.measurements.patching import PairMeasurement
 from interp.measurements.specs import Circuits
 from interp.models.model import Model
+from interp.plugins import named
 
 DIRECTIONS = ("noising",)
 """The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
@@ -26,8 +26,9 @@ def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -
     Raises:
         UserError: the model is not a causal language model, or the run has no edges for the model.
     """
-    folder = spec.edges
-    effects = None if folder is None else read_effects(folder, model.name, factor=spec.split)
+    effects = None
+    if spec.edges is not None:
+        effects = named(spec.reads).read(spec.edges).effects(model.name, factor=spec.split)
     return circuits_by(effects, model, spec, batch_tokens=batch_tokens)
 
 

@@ -12,9 +12,10 @@ from functools import cached_property
 import pandas as pd
 import pyarrow as pa
 
-from interp.console import Progress
+from interp.console import Progress, begin_step
 from interp.errors import UserError
 from interp.measurements.spec import Spec
+from interp.models.loading import ChatFormat
 from interp.models.model import Model
 from interp.plugins import named
 from interp.prompts.prompt import Prompt
@@ -32,6 +33,13 @@ from interp.reading.tokens import (
 )
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
+
+_QUICK = {True: 13_000_000, False: 7_000_000_000}
+"""Largest number of parameters, on the CPU or on another device, of a model that measures a shard
+of `Spec.shard_prompts` prompts in about a minute. On one x86-64 core, SmolLM2 (135 million
+parameters) took about 9 seconds per prompt for `effects` and for `patch`, of which a shard has at
+most 60 prompts.
+"""
 
 PromptRows = dict[str, list[Row]]
 """Rows by table, for one or more prompts."""
@@ -121,6 +129,7 @@ class Measurement:
         while waiting := unmeasured():
             for places, batch in self.batches([tokenized[index] for index in waiting]):
                 indices = [waiting[place] for place in places]
+                begin_step(len(indices))
                 found = self._rows_or_errors(batch)
                 own = {units[index] for index in indices}
                 if found is None and len(own) > 1:
@@ -137,6 +146,17 @@ class Measurement:
                 if done is not None:
                     done(len(places))
         return Measured(self._tables(prompts, rows, failures), len(set(units)), failures)
+
+    @cached_property
+    def shard_prompts(self) -> int:
+        """Number of prompts to measure before results are kept: fewer for a model that is slow.
+
+        An even number, so that pairs are not split.
+        """
+        most = self.spec.shard_prompts
+        quick = _QUICK[self.model.device.type == "cpu"]
+        slow = self.model.hf.num_parameters() / quick
+        return most if slow <= 1 else max(2, 2 * int(most / slow / 2))
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
         """The batches in which prompts are measured, with the indices of their prompts."""
@@ -214,6 +234,31 @@ class Measurement:
         return tables
 
 
+def check_thinking(spec: Spec, name: str, chat: ChatFormat, *, thoughts: bool) -> None:
+    """Check that a model thinks if its thoughts are studied, and has thoughts if they are read.
+
+    Args:
+        spec: what is measured.
+        name: the model's name.
+        chat: settings for writing prompts in the model's chat template.
+        thoughts: whether the model's thoughts are given.
+
+    Raises:
+        UserError: the model does not think, or has no thoughts yet.
+    """
+    if spec.studies_thoughts and not chat.thinks:
+        raise UserError(
+            f"thinking is off for {name}, so there are no thoughts to study; turn thinking "
+            "on (--thinking on), or choose a model that thinks"
+        )
+    if chat.thinks and spec.reads_thoughts and not thoughts:
+        raise UserError(
+            f"{name} thinks before it answers, but has no thoughts yet: generate them with "
+            "interp generate --thinking on, and pass the folder of that run to --thoughts (in "
+            "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
+        )
+
+
 def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measurement:
     """Bind a spec to a model.
 
@@ -225,12 +270,7 @@ def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measur
     Raises:
         UserError: the model lacks something that the spec needs, such as a layer or thoughts.
     """
-    if model.chat.thinks and spec.reads_thoughts and not model.thoughts:
-        raise UserError(
-            f"{model.name} thinks before it answers, but has no thoughts yet: generate them with "
-            "interp generate --thinking on, and pass the folder of that run to --thoughts (in "
-            "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
-        )
+    check_thinking(spec, model.name, model.chat, thoughts=bool(model.thoughts))
     measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
     return measurement
 
@@ -244,11 +284,10 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     rows: PromptRows = {table: [] for table in measurement.tables}
     errors: dict[str, str] = {}
     units = 0
-    step = measurement.spec.shard_prompts
+    step = measurement.shard_prompts
     title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), step):
-            # The step is a multiple of two, so that pairs are not split.
             part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
             for failure in part.failures.values():
                 raise UserError(failure)

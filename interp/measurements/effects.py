@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from interp.attribution.games import Coalitions, Values, interactions, leave_one_out, shapley_values
+from interp.choices import UNCHANGED
 from interp.errors import UserError
 from interp.measurements.core import Measurement, PromptRows
 from interp.measurements.specs import Effects
@@ -30,9 +31,6 @@ from interp.tables import Row
 
 Logits = Mapping[str, float]
 """The logit of each answer option: the log-sum-exp of its tokens' logits."""
-
-SAME = "the same in all donors"
-"""Note about segments that no donor changes."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
@@ -163,7 +161,7 @@ def _effect_rows(
             "segment": name,
             **_over_donors("shapley", shapley[:, player]),
             **_over_donors("leave_one_out", left_out[:, player]),
-            "note": "; ".join([*([SAME] if same else []), *few_donors]),
+            "note": "; ".join([*([UNCHANGED] if same else []), *few_donors]),
         }
     for (one, other), together in interactions(values).items():
         yield {

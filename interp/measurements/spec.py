@@ -62,10 +62,12 @@ class Spec(Options):
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Location of a mapping from table names to schemas."""
     shard_prompts: ClassVar[int] = 240
-    """Number of prompts in a shard: the unit of work, and the most that is lost if a worker is
-    killed. Costlier prompts need smaller shards."""
+    """Largest number of prompts in a shard: the unit of work, and the most that is lost if a worker
+    is killed. Costlier prompts need smaller shards; so do slow models (`Measurement`)."""
     reads_thoughts: ClassVar[bool] = True
     """Whether answers are read after the thoughts of a model that thinks (`Model.thoughts`)."""
+    studies_thoughts: ClassVar[bool] = False
+    """Whether only models that think can be measured."""
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own rather than those of random weights."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()

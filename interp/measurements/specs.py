@@ -18,6 +18,7 @@ from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, 
 from interp.errors import UserError, unknown
 from interp.measurements.spec import Indices, Prompts, Spec
 from interp.options import FromText
+from interp.plugins import named
 from interp.prompts.prompt import DONORS
 from interp.prompts.thought import END, is_part
 
@@ -248,6 +249,7 @@ class Thoughts(Spec):
     fills: ClassVar[tuple[str, ...]] = ("thought_answers", "thought_effects", "sentence_effects")
     shard_prompts: ClassVar[int] = 12
     reads_thoughts: ClassVar[bool] = False
+    studies_thoughts: ClassVar[bool] = True
     result: ClassVar[str] = "interp.results.thoughts:ThoughtEffects"
 
     draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4
@@ -463,6 +465,8 @@ class Circuits(Spec):
     fills: ClassVar[tuple[str, ...]] = ("pairs", "circuits")
     shard_prompts: ClassVar[int] = 24
     result: ClassVar[str] = "interp.results.circuits:CircuitAnswers"
+    reads: ClassVar[str] = "interp.runs.edge_effects:EdgesRun"
+    """The class that reads the run of `edges`."""
 
     edges: Annotated[Path | None, FromText(texts.path, "DIR")] = None
     """folder of a finished run of `edges` on these models, whose mean effects rank the edges
@@ -501,13 +505,11 @@ class Circuits(Spec):
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the absolute path and a checksum of the edges."""
-        from interp.circuits.effects import edges_checksum
-
         own = super().identity()
         if self.edges is None:
             return own
         path = str(self.edges.absolute())
-        return {**own, "edges": path, "checksum": edges_checksum(self.edges)}
+        return {**own, "edges": path, "checksum": named(self.reads).read(self.edges).checksum}
 
 
 class Activations(Spec):

@@ -35,16 +35,7 @@ from interp.tables import Row
 def thought_effects(
     model: Model, spec: Thoughts, *, batch_tokens: int | None = None
 ) -> Measurement:
-    """Measure how thoughts affect answers.
-
-    Raises:
-        UserError: the model does not think.
-    """
-    if not model.chat.thinks:
-        raise UserError(
-            f"thinking is off for {model.name}, so there are no thoughts to study; turn thinking "
-            "on (--thinking on), or choose a model that thinks"
-        )
+    """Measure how thoughts affect answers, for a model that thinks."""
     budget = token_budget(model, batch_tokens)
     direct = replace(model, chat=replace(model.chat, thinking="off"), thoughts={})
     read, read_direct = _Reader(model, budget), _Reader(direct, budget)

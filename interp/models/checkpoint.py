@@ -27,8 +27,13 @@ from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 
 
+MODEL = (
+    "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
+)
+
+
 @contextmanager
-def as_user_error(part: str, name: str) -> Iterator[None]:
+def as_user_error(part: str, name: str, *, expected: str = MODEL) -> Iterator[None]:
     """Turn any error within the block into a UserError that names the part of the model being read.
 
     Each library that reads a damaged folder raises its own errors. Panics in the tokenizers library
@@ -53,8 +58,7 @@ def as_user_error(part: str, name: str) -> Iterator[None]:
             text = f"{type(error).__name__} {text}"
         raise UserError(
             f"the model {one_line(name)!r} cannot be loaded: {part}: "
-            f"{one_line(text, 160).rstrip('.')}. Expected a saved Hugging Face causal language "
-            "model, sequence classifier or text-to-text model"
+            f"{one_line(text, 160).rstrip('.')}. Expected {expected}"
         ) from error
 
 
@@ -79,6 +83,12 @@ class StoredTensor:
     def size(self) -> int:
         """Number of values."""
         return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes."""
+        bits = re.search(r"\d+", self.dtype)
+        return self.size * max(1, int(bits[0]) // 8) if bits else self.size
 
 
 Stored = Mapping[str, StoredTensor]

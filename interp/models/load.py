@@ -38,16 +38,22 @@ from interp.models.checkpoint import (
 )
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
+from interp.models.names import absolute, chosen, short_name
+from interp.models.quantized import (
+    check_blocks,
+    check_quantization,
+    quantization_config,
+    quantization_of,
+    quantized_weights,
+)
 from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.weights import (
-    check_blocks,
     check_complete,
     check_counts,
     check_device,
     check_sizes,
     check_windows,
-    quantization_config,
-    quantization_of,
+    device_of,
     quiet_report,
 )
 from interp.options import with_options_of
@@ -61,7 +67,8 @@ def load_model(name: str, **options: Any) -> Model:
 
     Args:
         name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
-            organism.
+            organism. A folder's model is named by the last part of its path; "NAME=PATH" names it
+            otherwise.
         **options: the fields of `Loading`.
 
     Raises:
@@ -74,7 +81,7 @@ def load_model(name: str, **options: Any) -> Model:
             "'organism/llama-shallow'"
         )
     loading = Loading(**options)
-    return load_found(find_model(name, loading), loading)
+    return load_found(find_named(name, loading), loading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,9 @@ class FoundModel:
     """An existing model whose weights are not yet loaded."""
 
     name: str
-    """Canonical name."""
+    """Name of the model in tables."""
+    place: str
+    """The user's canonical name of its location: a folder, a hub name or organism/NAME."""
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
@@ -114,7 +123,7 @@ class FoundModel:
         """A hash of the configuration and weights, or the commit on the hub."""
         if isinstance(self.location, Path):
             return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
-        return f"{self.name}@{self.source.get('commit', self.source['revision'])}"
+        return f"{self.place}@{self.source.get('commit', self.source['revision'])}"
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
@@ -132,16 +141,14 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
-    with as_user_error("config.json", found.name):
-        quantizing = _quantizing(found, loading.quantization, dtype)
     hf, notes = _load_weights(
         found,
         dtype=dtype,
         # Load the model directly onto its device, since a quantized model cannot be moved
         # afterwards.
         device_map=loading.device_map or device,
-        quantization_config=quantizing,
         attn_implementation=loading.attn_implementation,
+        **_quantizing(found, loading.quantization, dtype),
     )
     if found.adapter is not None:
         hf = merged(found.adapter, hf)
@@ -149,7 +156,11 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
-    model = Model(found.name, hf, found.tokenizer, found.source, loading.chat(), notes)
+    source = dict(found.source)
+    if (method := _dequantized(found, hf)) is not None:
+        source["dequantized"] = method
+        notes += (f"the weights of {found.name} are dequantized from {method}",)
+    model = Model(found.name, hf, found.tokenizer, source, loading.chat(), notes)
     if model.thinking_note:
         model = replace(model, notes=(*notes, model.thinking_note))
     for note in model.notes:
@@ -157,20 +168,29 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     return model
 
 
+def find_named(text: str, loading: Loading) -> FoundModel:
+    """Find a model from its location or NAME=PATH (`find_model`)."""
+    choice = chosen(text)
+    return find_model(choice.place, loading, named=choice.name)
+
+
 def find_model(
     name: str,
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
+    *,
+    named: str = "",
 ) -> FoundModel:
     """Find a model and read its configuration and tokenizer, but not its weights.
 
     The weights of an adapter's base are read once, to compute their checksum.
 
     Args:
-        name: as for `load_model`.
+        name: hub name, local folder or organism/NAME.
         loading: options for loading.
         kind_in: function that determines the kind from the configuration and the class names in
             it.
+        named: the name of the model in tables; by default, `short_name` of its location.
 
     Raises:
         UserError: the model cannot be found, or is damaged or incomplete.
@@ -184,17 +204,20 @@ def find_model(
     stored = None
     if isinstance(location, Path):
         if is_adapter(location):
-            return _adapted(name, location, loading, kind_in)
+            return _adapted(name, location, loading, kind_in, named or short_name(name))
         with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
-        check_counts(name, read_configuration(name, location), stored)
+        raw = read_configuration(name, location)
+        check_counts(name, raw, stored)
         folder, revision = location, loading.revision
     else:
         _check_no_adapter(name, loading.revision)
         folder, revision = pinned(name, loading.revision)
         source = {**source, "commit": revision}
-        check_counts(name, read_configuration(name, folder))
+        raw = read_configuration(name, folder)
+        check_counts(name, raw)
+    check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
     with as_user_error("config.json", name):
@@ -208,7 +231,10 @@ def find_model(
     with as_user_error("its folder", name):
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
-    return FoundModel(name, location, source, fingerprint, tokenizer, config, kind, stored, options)
+    shown = named or short_name(name)
+    return FoundModel(
+        shown, name, location, source, fingerprint, tokenizer, config, kind, stored, options
+    )
 
 
 def _adapted(
@@ -216,6 +242,7 @@ def _adapted(
     folder: Path,
     loading: Loading,
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
+    named: str,
 ) -> FoundModel:
     """An adapter's base, together with the adapter to merge into it."""
     if loading.trust_remote_code:
@@ -242,12 +269,13 @@ def _adapted(
         fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"
     return replace(
         base,
-        name=name,
+        name=named,
+        place=name,
         source={
             "kind": "adapter",
-            "name": name,
+            "name": absolute(name),
             "adapter": adapter.checksum(),
-            "base": base.name,
+            "base": base.source["name"],
             "base_checksum": checksum,
         },
         fingerprint=fingerprint,
@@ -258,7 +286,7 @@ def _adapted(
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
     """Check that an adapter can be merged into a base, and that it was trained on this base."""
-    shown, of = one_line(adapter.name), one_line(base.name)
+    shown, of = one_line(adapter.name), one_line(base.place)
     if base.adapter is not None:
         raise UserError(
             f"the base {of} of the adapter {shown} is an adapter itself; merge it first"
@@ -298,7 +326,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         trusted: bool = found.options["trust_remote_code"]
         with as_user_error("config.json", found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
-    with as_user_error("its weights", found.name), quiet_report():
+    method = quantization_of(found.config)
+    with quantized_weights(found.name, method), quiet_report():
         # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto.from_pretrained(
             found.location,
@@ -309,17 +338,42 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
             **options,
         )
     hf, info = loaded
-    return hf.train(False), check_complete(found.name, hf, info)
+    hf.train(False)
+    notes = check_complete(found.name, hf, info)
+    if method is not None:
+        with quantized_weights(found.name, method):
+            _run_first_pass(hf)
+    return hf, notes
+
+
+def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
+    """The format of stored weights that are ordinary numbers once they are loaded."""
+    return None if quantization_of(hf.config) else quantization_of(found.config)
+
+
+@torch.no_grad()
+def _run_first_pass(hf: PreTrainedModel) -> None:
+    """Read one token, since some formats unpack their weights or compile kernels in the first pass.
+
+    Afterwards the weights, and hence the model's identity, stay the same.
+    """
+    # transformers does not annotate this function.
+    device = device_of(hf.get_input_embeddings())  # type: ignore[no-untyped-call]
+    token = torch.zeros(1, 1, dtype=torch.long, device=device)
+    inputs = {"input_ids": token}
+    if hf.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = token
+    hf(**inputs)
 
 
 def _stored(found: FoundModel) -> Stored | None:
     """Download the tensors of a model on the hub; None if the model has none."""
     revision, allow_pickle = found.options["revision"], found.allow_pickle
-    folder = downloaded_weights(found.name, revision, allow_pickle=allow_pickle)
+    folder = downloaded_weights(found.place, revision, allow_pickle=allow_pickle)
     if folder is None:
         return None
-    stored = stored_tensors(found.name, folder, allow_pickle=allow_pickle)
-    check_counts(found.name, read_configuration(found.name, folder), stored)
+    stored = stored_tensors(found.place, folder, allow_pickle=allow_pickle)
+    check_counts(found.place, read_configuration(found.place, folder), stored)
     return stored
 
 
@@ -337,9 +391,10 @@ def _fingerprint(location: Path | str) -> str | None:
 
 def _quantizing(
     found: FoundModel, quantization: Quantization | None, dtype: str
-) -> BitsAndBytesConfig | None:
+) -> dict[str, BitsAndBytesConfig]:
+    """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
     if quantization is None:
-        return None
+        return {}
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(
@@ -347,7 +402,9 @@ def _quantizing(
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
-    return quantization_config(quantization, compute=getattr(torch, compute.removeprefix("torch.")))
+    with as_user_error("config.json", found.name):
+        compute_dtype = getattr(torch, compute.removeprefix("torch."))
+    return {"quantization_config": quantization_config(quantization, compute=compute_dtype)}
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:

@@ -14,6 +14,9 @@ from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 from interp.options import FromText, Options
 from interp.texts import iso_date, path
 
+LONGEST_PLACE = 4096
+"""Maximum number of characters in a model's name, which may be a whole path."""
+
 
 def names_folder(name: str) -> bool:
     """Whether a model's name refers to a local folder."""
@@ -24,6 +27,16 @@ def names_folder(name: str) -> bool:
 def canonical_name(name: str) -> str:
     """A model's name as written in tables and records: `./m`, `m/` and `m` all become `m`."""
     return os.path.normpath(name) if names_folder(name) else name
+
+
+def is_name(name: object) -> bool:
+    """Whether a value can name a model in tables, file names and on a terminal."""
+    return (
+        isinstance(name, str)
+        and bool(name.strip())
+        and name.isprintable()
+        and len(name) <= LONGEST_PLACE
+    )
 
 
 def model_name(text: str) -> str:

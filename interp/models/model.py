@@ -20,7 +20,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError, one_line, shortened
+from interp.errors import UserError, described, one_line, shortened
 from interp.models.architectures import (
     CAUSAL,
     CLASSIFIER,
@@ -31,9 +31,10 @@ from interp.models.architectures import (
     kind_of,
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
-from interp.models.loading import ChatFormat
+from interp.models.loading import ChatFormat, is_name
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
-from interp.models.weights import device_of, quantization_of, weights_of
+from interp.models.quantized import check_differentiable, quantization_of
+from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
@@ -47,8 +48,8 @@ class Model:
     Wrap a model that is already in memory with `Model(name, hf, tokenizer)`.
 
     Raises:
-        UserError: the tokenizer provides no character offsets or has token ids without embeddings,
-            or the model cannot answer.
+        UserError: the name is not printable text, the tokenizer provides no character offsets or
+            has token ids without embeddings, or the model cannot answer.
     """
 
     name: str
@@ -67,14 +68,12 @@ class Model:
     """The model's own thoughts for each prompt id, one per draw; used only if `chat.thinks`."""
 
     def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise UserError(
+                f"the name of a model is {described(self.name)}; expected printable text"
+            )
         check_tokenizer(self.name, self.tokenizer, self.hf.config, self.chat)
         _ = self.kind
-        if self.chat.thinks and self.thought_marks is None:
-            raise UserError(
-                f"thinking is on, but {self.name} does not seem to think: neither its chat "
-                "template nor its vocabulary names a mark that ends a thought, such as </think>. "
-                "Turn thinking off, or pass the mark with --end-of-thought"
-            )
 
     def __repr__(self) -> str:
         parameters = self.hf.num_parameters()
@@ -134,6 +133,14 @@ class Model:
     def quantization(self) -> str | None:
         """Quantization of the weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
         return quantization_of(self.hf.config)
+
+    def check_differentiable(self, what: str) -> None:
+        """Check that gradients pass through the weights; `what` needs them.
+
+        Raises:
+            UserError: transformers has no backward pass for the format of the weights.
+        """
+        check_differentiable(self.name, self.hf, what)
 
     @property
     def attn_implementation(self) -> str:
@@ -393,9 +400,11 @@ def gives_offsets(tokenizer: Any) -> bool:
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: ChatFormat) -> None:
     """Check that a tokenizer has offsets, an embedding for every id, and one default chat template.
 
+    If thinking is on, it must also have marks around thoughts.
+
     Raises:
-        UserError: the tokenizer provides no offsets, has ids without embeddings, or has several
-            chat templates but no default.
+        UserError: the tokenizer provides no offsets, has ids without embeddings, has several chat
+            templates but no default, or has no marks although thinking is on.
     """
     if not gives_offsets(tokenizer):
         raise UserError(
@@ -412,3 +421,9 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: C
             f"{vocabulary} embeddings; the tokenizer belongs to another model"
         )
     check_templates(name, tokenizer, chat)
+    if chat.thinks and find_marks(tokenizer, chat) is None:
+        raise UserError(
+            f"thinking is on, but {one_line(name)} does not seem to think: neither its chat "
+            "template nor its vocabulary names a mark that ends a thought, such as </think>. "
+            "Turn thinking off, or pass the mark with --end-of-thought"
+        )

@@ -19,6 +19,7 @@ from transformers.utils.hub import cached_file
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, as_user_error, indexed_files
 from interp.models.loading import names_folder
+from interp.models.names import absolute
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
 HUB_TIMEOUT = 5.0
@@ -32,7 +33,9 @@ class Resolved:
     location: Path | str
     """Local folder, or name on the hub."""
     source: dict[str, str]
-    """The model's origin for `run.json`: its kind (organism, folder or hub), name and revision."""
+    """The model's origin for records: its kind (organism, folder or hub), its name, which is an
+    absolute path for a folder, and its revision.
+    """
 
 
 def resolve(name: str, revision: str | None) -> Resolved:
@@ -50,7 +53,7 @@ def resolve(name: str, revision: str | None) -> Resolved:
             )
         if name.startswith(PREFIX):
             return Resolved(organism_folder(name), {"kind": "organism", "name": name})
-        return Resolved(Path(name), {"kind": "folder", "name": name})
+        return Resolved(Path(name), {"kind": "folder", "name": absolute(name)})
     if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
         raise UserError(_no_model(name))
     meant = nearest_organism(PREFIX + name)

@@ -6,18 +6,18 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from accelerate.utils import align_module_device
 from torch import Tensor, nn
-from transformers import BitsAndBytesConfig, PreTrainedConfig, PreTrainedModel
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from interp.choices import Quantization
 from interp.errors import UserError, one_line
 from interp.models.architectures import Kind
 from interp.models.checkpoint import Stored, settings
+from interp.models.quantized import check_stored_quantized, quantization_of
 
 
 def check_device(name: str) -> None:
@@ -50,8 +50,15 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and values of a model's state; offloaded tensors are read one at a time."""
+    """Names and values of a model's state; offloaded tensors are read one at a time.
+
+    A quantized tensor of torchao consists of several tensors.
+    """
     for name, tensor in model.state_dict().items():
+        if is_traceable_wrapper_subclass(tensor):
+            for part in tensor.__tensor_flatten__()[0]:
+                yield f"{name}.{part}", getattr(tensor, part)
+            continue
         if not tensor.is_meta:
             yield name, tensor
             continue
@@ -59,63 +66,6 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
         module = model.get_submodule(path)
         with align_module_device(module, execution_device=torch.device("cpu")):
             yield name, getattr(module, own)
-
-
-def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration with which transformers quantizes linear layers on loading.
-
-    Products with 4-bit weights are computed in the type `compute`.
-
-    Raises:
-        UserError: bitsandbytes is not installed.
-    """
-    if find_spec("bitsandbytes") is None:
-        raise UserError(
-            f"quantization {quantization!r} needs bitsandbytes, which is not installed; run pip "
-            "install bitsandbytes"
-        )
-    settings: dict[str, Any] = {"load_in_8bit": True}
-    if quantization == "4bit":
-        settings = {
-            "load_in_4bit": True,
-            "bnb_4bit_quant_type": "nf4",
-            "bnb_4bit_compute_dtype": compute,
-        }
-    # transformers does not annotate this function.
-    return BitsAndBytesConfig(**settings)  # type: ignore[no-untyped-call]
-
-
-def quantization_of(config: PreTrainedConfig) -> str | None:
-    """Quantization of a model's weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
-    own = getattr(config, "quantization_config", None)
-    if own is None:
-        return None
-    settings = own if isinstance(own, dict) else own.to_dict()
-    method = settings.get("quant_method", "unknown method")
-    words = [str(getattr(method, "value", method))]
-    if settings.get("load_in_8bit"):
-        words.append("8bit")
-    if settings.get("load_in_4bit"):
-        words += ["4bit", settings["bnb_4bit_quant_type"]]
-    return " ".join(words)
-
-
-def check_blocks(name: str, hf: nn.Module) -> None:
-    """Check that rows of 4-bit weights consist of whole blocks, as bitsandbytes requires on a CPU.
-
-    Raises:
-        UserError: a weight's row length is not a multiple of its block size.
-    """
-    for where, module in hf.named_modules():
-        weight: Any = getattr(module, "weight", None)
-        block = getattr(getattr(weight, "quant_state", None), "blocksize", None)
-        inputs = getattr(module, "in_features", 0)
-        if block is not None and weight.device.type == "cpu" and inputs % block:
-            raise UserError(
-                f"the model {one_line(name)!r} cannot run in 4 bits on a CPU, where bitsandbytes "
-                f"needs the number of inputs of a layer to be a multiple of {block}: {where} has "
-                f"{inputs}; load it in 8bit, without quantization, or on a GPU"
-            )
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
@@ -203,10 +153,13 @@ def check_sizes(
     """
     with torch.device("meta"):
         model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
-    quantized = quantization_of(config) is not None
+    method = quantization_of(config)
     wanted = sum(parameter.numel() for parameter in model.parameters())
     held = sum(tensor.size for tensor in stored.values())
-    if wanted > held * (_PACKED if quantized else _TIED):
+    most = _TIED * held
+    if method is not None:
+        most = _PACKED * sum(tensor.nbytes for tensor in stored.values())
+    if wanted > most:
         raise UserError(
             f"config.json of {one_line(name)} specifies a model of {wanted:,} parameters, but its "
             f"weights hold {held:,} numbers; the two do not belong together"
@@ -217,8 +170,10 @@ def check_sizes(
             f"config.json of {one_line(name)} requires tables of {computed / 2**30:,.0f} GiB in "
             "addition to the weights; look for a disproportionate length"
         )
-    if not quantized:
+    if method is None:
         _check_floating(name, model, stored)
+    else:
+        check_stored_quantized(name, method, model, stored)
 
 
 def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:

@@ -48,6 +48,7 @@ class Estimator:
 
     def __init__(self, model: Model, *, estimate: str) -> None:
         check_causal(model, f"the estimate {estimate!r}")
+        model.check_differentiable(f"the estimate {estimate!r}")
         self._model = model
         self._layers = layer_count(model)
         self._logits = ExactLogits(model)

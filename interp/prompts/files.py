@@ -1,18 +1,18 @@
-"""Read and write tables: CSV, TSV, JSON, JSONL and Parquet files, folders and hub data sets.
+"""Read and write tables: CSV, TSV, JSON, JSONL, Parquet and Excel files, folders, hub data sets.
 
 Files are not trusted: whatever they contain, the result is rows or a `UserError`.
 """
 
-import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from interp.console import counted
-from interp.errors import UserError, shortened
+from interp.errors import UserError, kind_of, shortened
 from interp.files import check_fits, write_whole, writing
+from interp.prompts.columns import Cells, Columns
+from interp.prompts.sheets import read_csv, read_workbook
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +23,6 @@ T = TypeVar("T")
 SHOWN = 3
 """Number of invalid rows that a message quotes; it also states how many there are."""
 
-Cells = Mapping[str, object]
-
 
 class Row(NamedTuple):
     """One row of a table."""
@@ -33,24 +31,6 @@ class Row(NamedTuple):
     """Location of the row, such as "pairs.csv, line 3"."""
     cells: Cells
     """Value of each column: text, number, boolean or None."""
-
-
-class Columns(NamedTuple):
-    """The columns to read from each file; for the fields, see `read_rows`."""
-
-    required: Sequence[str]
-    optional: Sequence[str]
-    unnamed: Sequence[str]
-    others: bool
-    nested: bool
-
-    def of(self, found: Sequence[str]) -> list[str]:
-        """The columns to read from a file, given the columns that it has."""
-        read = [*self.required, *(name for name in self.optional if name in found)]
-        if self.others:
-            read += [name for name in found if name not in read]
-        _check_columns(found, read)
-        return sorted(read, key=found.index) if self.others else read
 
 
 def read_rows(
@@ -207,7 +187,7 @@ def _files(source: str) -> list[Path]:
     files = sorted(
         file
         for file in path.rglob("*")
-        if file.suffix in _READERS
+        if file.suffix.lower() in _READERS
         and not file.name.startswith((".", "dataset_info"))
         and file.is_file()
     )
@@ -218,7 +198,7 @@ def _files(source: str) -> list[Path]:
 
 
 def _download(name: str) -> Path:
-    if name.count("/") != 1 or Path(name).suffix in _READERS:
+    if name.count("/") != 1 or Path(name).suffix.lower() in _READERS | _WORKBOOKS:
         raise UserError(f"no data at {shortened(name)!r}; {_EXPECTED}")
     from huggingface_hub import snapshot_download  # slow to import, so only here
 
@@ -234,29 +214,43 @@ def _download(name: str) -> Path:
 
 def _read(file: Path, columns: Columns) -> Iterator[Row]:
     shown = shortened(str(file))
-    if file.suffix in _SPREADSHEETS and file.is_file():
+    suffix = file.suffix.lower()
+    if suffix in _OTHER_SPREADSHEETS and file.is_file():
         raise UserError(
-            f"cannot read {shown}: it is a spreadsheet; save it as CSV (UTF-8), or pass its data "
-            "frame in Python: interp.read_pairs(pandas.read_excel(FILE))"
+            f"cannot read {shown}: of spreadsheets, only .xlsx can be read; save it as .xlsx, or "
+            "as CSV (UTF-8)"
         )
-    if file.suffix not in _READERS or not file.is_file():
-        raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(_READERS)}")
+    readers = _READERS | _WORKBOOKS
+    if suffix not in readers or not file.is_file():
+        raise UserError(f"cannot read {shown}; expected a file that ends in {', '.join(readers)}")
     check_fits(file)
     try:
-        rows = list(_READERS[file.suffix](file, columns))
+        rows = list(readers[suffix](file, columns))
+    except UserError:
+        raise
     except Exception as error:  # the libraries can raise any error for a damaged file
         raise UserError(f"cannot read {shown}: {_reason(error)}") from error
     for place, cells in rows:
         for column, value in cells.items():
-            if not columns.nested and not isinstance(value, str | int | float | None):
-                joined = ""
-                if isinstance(value, list) and all(isinstance(one, str) for one in value):
-                    joined = f", such as {_quoted('|'.join(value))}"
-                raise UserError(
-                    f"{shown}, {place}: {column} is {_quoted(value)}, a {type(value).__name__}; "
-                    f"expected text, a number, true or false{joined}"
-                )
+            if not columns.nested:
+                check_cell(f"{shown}, {place}: {column}", value)
         yield Row(f"{shown}, {place}", cells)
+
+
+def check_cell(name: str, value: object) -> None:
+    """Reject a value that is not text, a number, true, false or nothing.
+
+    Raises:
+        UserError: the value is of another type, such as a list or a date.
+    """
+    if not isinstance(value, str | int | float | None):
+        joined = ""
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            joined = f", such as {_quoted('|'.join(value))}"
+        raise UserError(
+            f"{name} is {_quoted(value)}, {kind_of(value)}; expected text, a number, true or "
+            f"false{joined}"
+        )
 
 
 def _reason(error: Exception) -> str:
@@ -268,33 +262,6 @@ def _reason(error: Exception) -> str:
 
 def _quoted(value: object) -> str:
     return shortened(repr(value), 60)
-
-
-def _read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
-    between = "\t" if file.suffix == ".tsv" else ","
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, strict=True, delimiter=between)
-        header = next(reader, [])
-        if columns.unnamed and not set(header) & set(columns.unnamed):
-            header = list(columns.unnamed[: len(header)])
-            stream.seek(0)
-            reader = csv.reader(stream, strict=True, delimiter=between)
-        read = columns.of(header)
-        while True:
-            place = f"line {reader.line_num + 1}"
-            try:
-                cells = next(reader, None)
-            except csv.Error as error:
-                raise ValueError(f"{place}: {error}") from error
-            if cells is None:
-                return
-            if len(cells) > 1 or "".join(cells).strip():
-                if len(cells) != len(header):
-                    hint = '; put a cell with a comma in "quotes"' * (len(cells) > len(header))
-                    many = counted(len(cells), "cell")
-                    raise ValueError(f"{place} has {many}; expected {len(header)}{hint}")
-                row = dict(zip(header, cells, strict=True))
-                yield place, {column: row[column] for column in read}
 
 
 def _read_jsonl(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
@@ -367,37 +334,20 @@ def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         yield f"row {number + 1}", {column: cells[column][number] for column in read}
 
 
-def _check_columns(found: Sequence[str], expected: Sequence[str]) -> None:
-    if missing := [column for column in expected if column not in found]:
-        raise ValueError(
-            f"it lacks the columns {', '.join(missing)}; it has "
-            f"{shortened(', '.join(found), 100) or 'none'}{_why_lacking(found, missing)}"
-        )
-    if repeated := [column for column in expected if found.count(column) > 1]:
-        raise ValueError(f"it has the column {repeated[0]} twice; expected unique names")
-
-
-def _why_lacking(found: Sequence[str], missing: Sequence[str]) -> str:
-    """A hint about why columns are missing, if the existing names suggest one."""
-    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
-        return ". Its cells seem to be separated by another character; expected commas"
-    if set(missing) <= {name.strip() for name in found}:
-        return ". Some names have spaces around them; remove the spaces"
-    lower = set(missing) <= {name.lower() for name in found}
-    return ". Write the names in lower case" if lower else ""
-
-
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
+    ".csv": read_csv,
+    ".tsv": read_csv,
     ".json": _read_json,
     ".jsonl": _read_jsonl,
     ".parquet": _read_parquet,
 }
 
-_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_WORKBOOKS = dict.fromkeys((".xlsx", ".xlsm"), read_workbook)
+"""Readers of files that are read alone; folders and data sets may hold workbooks besides data."""
+
+_OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 
 _EXPECTED = (
-    f"expected a {', '.join(_READERS)} file, a folder of such files, or the name of a data set on "
-    "the hub (owner/name)"
+    f"expected a {', '.join(_READERS | _WORKBOOKS)} file, a folder of such files, or the name of a "
+    "data set on the hub (owner/name)"
 )

@@ -7,6 +7,7 @@ from typing import TypeVar
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
+from interp.console import passed
 from interp.errors import UserError
 from interp.models.model import Model
 
@@ -85,6 +86,7 @@ def in_chunks(
             continue
         yield chunk, result
         done += len(chunk)
+        passed()
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

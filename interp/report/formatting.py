@@ -69,9 +69,11 @@ def heading(name: str) -> str:
 
 
 def segment_label(segment: str) -> str:
-    """A readable name for a segment: "premise1" becomes "premise 1"."""
-    name = segment.replace("_", " ")
-    return f"{name[:-1]} {name[-1]}" if name[-1:].isdigit() else name
+    """A readable name for a segment: "premise12" becomes "premise 12"."""
+    return _NUMBER_AT_END.sub(r" \1", segment.replace("_", " "))
+
+
+_NUMBER_AT_END = re.compile(r"(?<=[^\W\d])(\d+)$")
 
 
 def ratio_title(ratio: Sequence[str]) -> str:

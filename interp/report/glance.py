@@ -152,13 +152,13 @@ def with_interval(value: float, low: float, high: float, *, decimals: int = 2) -
 def dots(numbers: pd.DataFrame) -> "Axes":
     """The numbers as dots with intervals: one row per model and one color per number."""
     from interp.report.figures.points import interval_points
-    from interp.report.figures.style import new_axes
+    from interp.report.figures.style import distinct, new_axes, row_height
 
     rows = numbers.assign(
         model=numbers["model"].str.replace("/", "/\n", n=1), n=numbers["n"].astype(int)
     )
-    groups, names = rows["number"].nunique(), rows["model"].nunique()
-    height = names * max(0.62, 0.2 * groups) + 1.0 + 0.2 * groups
+    groups, names = rows["number"].nunique(), distinct(rows["model"])
+    height = len(names) * row_height(names, max(0.62, 0.2 * groups)) + 1.0 + 0.2 * groups
     ax = interval_points(
         rows, x="value", y="model", hue="number", n="n", interval=("low", "high"),
         ax=new_axes(width=WIDTH, height=height),

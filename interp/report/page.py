@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from interp.console import counted
 from interp.tables import factors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
+MOST_ROWS = 500
+"""Largest number of rows of a table on a page; its file has all of them."""
 
 Titled = tuple[str, pd.DataFrame]
 """A table under its title."""
@@ -38,8 +42,17 @@ class TableItem:
 
     @property
     def on_page(self) -> pd.DataFrame:
-        """The table that the page shows."""
-        return self.frame if self.display is None else self.display
+        """The table that the page shows, up to `MOST_ROWS`."""
+        return (self.frame if self.display is None else self.display).head(MOST_ROWS)
+
+    @property
+    def rows(self) -> str:
+        """How many rows the page shows, and of how many if it leaves some to the file."""
+        shown, display = self.on_page, self.display
+        # A table in another form, such as a matrix, has rows of its own.
+        own = display is not None and not display.columns.equals(self.frame.columns)
+        whole = len(display if display is not None and own else self.frame)
+        return counted(whole, "row") if len(shown) == whole else f"{len(shown):,} of {whole:,} rows"
 
     @property
     def shown(self) -> Sequence[Titled]:

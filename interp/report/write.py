@@ -81,6 +81,17 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
     return folder / page
 
 
+def files_of(report: Report, *, page: str = PAGE, embed: bool = False) -> list[str]:
+    """The files that `write_report` writes, by path within the page's folder."""
+    names = [page]
+    for item in () if embed else report.items:
+        if isinstance(item, TableItem):
+            names.append(f"tables/{item.name}.csv")
+        elif isinstance(item, FigureItem):
+            names += [f"figures/{item.name}.svg", f"figures/{item.name}.png"]
+    return names
+
+
 _KINDS = {
     TableItem: "table",
     FigureItem: "figure",

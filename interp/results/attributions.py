@@ -234,16 +234,17 @@ class Attributions(Answered):
             scores = self.table(
                 "segment_scores", ["model", "method", "segment", "prompt_id", "share"]
             )
-            first = scores[scores["method"] == scores["method"].iloc[0]].dropna(subset="share")
+            method = str(scores["method"].iloc[:1].max())
+            first = scores[scores["method"] == method].dropna(subset="share")
             rows = first.merge(clusters, on="prompt_id")
             by = ["model", "segment"]
             # As in `segment_table`, each prompt counts once.
-            table = proportions(rows, values=["share"], by=by, cluster=cluster)
+            table = proportions(rows, values=["share"], by=by, cluster=cluster, continuous=True)
             largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
             parts = [
                 headline(
                     table[table["segment"] == name].drop(columns="note"),
-                    f"share of {segment_label(name)} by {scores['method'].iloc[0]}",
+                    f"share of {segment_label(name)} by {method}",
                     value="share",
                     n="n",
                     unit="prompts",
@@ -252,9 +253,11 @@ class Attributions(Answered):
             ]
         return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
 
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem:
-        """The headline numbers except the accuracy, as dots with intervals."""
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The headline numbers except the accuracy, as dots with intervals; None without any."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
+        if of_segments.empty:
+            return None
         note = "Dots with 95% intervals; n counts prompts."
         if self.ratio is not None:
             note = f"Geometric means over prompts; 1 means equal scores per token. {note}"

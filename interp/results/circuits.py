@@ -20,6 +20,7 @@ from interp.report.glance import headline
 from interp.report.page import FigureItem, PictureItem, Section, TableItem
 from interp.results.measured import MeasuredTables
 from interp.results.result import Result, chosen, note_errors
+from interp.runs.edge_effects import EdgesRun
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
@@ -141,13 +142,12 @@ class CircuitAnswers(Result):
         Raises:
             UserError: the run of `edges` that contains the effects was moved or deleted.
         """
-        from interp.circuits.effects import read_effects
         from interp.measurements.circuits import ranking
 
         effects = self._in_memory
         if effects is None:
             folder = Path(str(self._parameters["edges"]))
-            effects = read_effects(folder, model, factor=self._factor)
+            effects = EdgesRun.read(folder).effects(model, factor=self._factor)
         methods = self._parameters.get("methods")
         chosen = [str(method) for method in methods] if isinstance(methods, list) else None
         return ranking(effects, methods=chosen, split=self._factor)

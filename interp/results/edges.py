@@ -98,7 +98,8 @@ class EdgeEffects(Result):
             (f"Largest edges, {', '.join(map(str, of.values()))}", _without(rows).head(_SHOWN))
             for of, rows in grouped(table, key)
         ]
-        yield TableItem("edge_table", "Edges", table, note, narrow)
+        largest = table[table["rank"] <= _SHOWN]
+        yield TableItem("edge_table", "Edges", table, note, narrow, display=largest)
         agreement = edge_agreement_table(table)
         if len(agreement):
             title = "Estimates against exact effects"

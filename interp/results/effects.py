@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
-from interp.analysis.segments import EFFECT_COLUMNS, segment_effect_table
+from interp.analysis.segments import EFFECT_COLUMNS, same_answers, segment_effect_table
+from interp.console import counted, echo
 from interp.report.formatting import mean_with_sd, segment_label
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
@@ -14,6 +15,9 @@ from interp.statistics.clusters import cluster_mean_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+_SIZE = "shapley_size: mean over prompts of the absolute Shapley value, whatever its direction."
 
 
 class SegmentEffects(Result):
@@ -41,14 +45,23 @@ class SegmentEffects(Result):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
-        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
-        alone = table[table["other_segment"] == ""].drop(columns="other_segment")
-        shown = alone[["model", "donor_kind", "segment", "prompts"]].assign(
-            shapley=mean_with_sd(alone["shapley"], alone["shapley_sd"]),
-            leave_one_out=mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
-        )
+        effects = self.table("segment_effects", EFFECT_COLUMNS)
+        table = segment_effect_table(effects)
+        alone = table[table["other_segment"] == ""]
+        numbers = pd.DataFrame(
+            {
+                "shapley": mean_with_sd(alone["shapley"], alone["shapley_sd"]),
+                "shapley_size": [f"{size:.3f}" for size in alone["shapley_size"]],
+                "leave_one_out": mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
+            },
+            index=alone.index,
+        ).where(alone["note"] == "", "")
+        shown = alone[["model", "donor_kind", "segment", "prompts"]].join(numbers)
+        if (alone["note"] != "").any():
+            shown["note"] = alone["note"]
         title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
-        yield TableItem("segment_effect_table", title, table, narrow=[(title, shown)])
+        note = " ".join([_SIZE, *_cancelled(same_answers(effects, self.prompts))])
+        yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
 
     def plot(self) -> "Figure":
         """The mean Shapley value of each segment, with one standard deviation over prompts."""
@@ -67,5 +80,18 @@ class SegmentEffects(Result):
         )
 
     def noted(self) -> Mapping[str, object]:
-        """The errors of each model."""
-        return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))
+        """The errors of each model; prints a line about each mean in which effects cancel."""
+        effects = self.table("segment_effects", EFFECT_COLUMNS)
+        for note in _cancelled(same_answers(effects, self.prompts)):
+            echo(note)
+        return errors_by_model(effects)
+
+
+def _cancelled(same: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each model whose effects of counterparts cancel in the mean."""
+    for row in same[same["same"] > 0].itertuples():
+        yield (
+            f"{row.model} gives the same answer to both sides in {row.same:,} of "
+            f"{counted(int(row.pairs), 'pair')}, where the effects of counterparts on both sides "
+            "cancel in the mean; shapley_size is their mean size."
+        )

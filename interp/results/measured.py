@@ -175,7 +175,9 @@ class InFolder(MeasuredTables):
     def record(self) -> Mapping[str, object]:
         """The run's record, with the records of its models."""
         models = {name: own.model_dump(mode="json") for name, own in self.run.models().items()}
-        return {**self.run.record.model_dump(mode="json"), "models": models}
+        # A page must not depend on an earlier page, nor on how many workers there were.
+        record = self.run.record.model_dump(mode="json", exclude={"report", "workers"})
+        return {**record, "models": models}
 
     def problems(self) -> tuple[str, ...]:
         """Models not yet begun, and missing shards."""

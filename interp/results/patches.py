@@ -180,7 +180,7 @@ class Patches(Result):
         parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
         effects = self._effects
         effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
-        for site, rows in effects.groupby("site", sort=False):
+        for site, rows in effects.dropna(subset="effect").groupby("site", sort=False):
             first = rows.loc[rows["effect"].abs().groupby(rows["model"], sort=False).idxmax()]
             heads = first["head"].map(lambda head: "" if pd.isna(head) else f" head {head:.0f}")
             where = (
@@ -331,8 +331,10 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
     In `source`, that value is the counterpart; in each other column, the first in the table.
 
     Raises:
-        UserError: a column is unknown, or no row has one of the values.
+        UserError: the table is empty, a column is unknown, or no row has one of the values.
     """
+    if table.empty:
+        raise UserError("no pair could be patched, so there is no figure; see the table pairs")
     columns = ("direction", *_PANEL)
     for name in which:
         if name not in columns:

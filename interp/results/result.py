@@ -214,23 +214,35 @@ def result_class(spec: type[Spec]) -> type[Result]:
     return found
 
 
-def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> None:
-    """Write small tables as CSV into a folder, and figures as PNG into its figures/."""
+def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[str]:
+    """Write small tables as CSV into a folder, and figures as PNG into its figures/.
+
+    Returns:
+        The paths of the figures within the folder.
+    """
+    figures = []
     for item in items:
         if isinstance(item, TableItem):
             write_whole(folder / f"{item.name}.csv", partial(item.frame.to_csv, index=False))
         else:
             file = make_folder(folder, "figures") / f"{item.name}.png"
             write_whole(file, partial(figure_of(item.draw()).savefig, format="png"))
+            figures.append(f"figures/{item.name}.png")
+    return figures
 
 
-def write_files(run: RunFolder, result: Result) -> None:
-    """Write a result's files into its run folder; additional files only if there are new shards."""
-    write_items(run.folder, result.shown)
+def write_files(run: RunFolder, result: Result) -> list[str]:
+    """Write a result's files into its run folder; additional files only if there are new shards.
+
+    Returns:
+        The paths of the figures within the folder.
+    """
+    figures = write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for name, write in result.files().items():
         if changed or run.file_problem(name):
             write_whole(inside(run.folder, name), write)
+    return figures
 
 
 def model_parameters(run: RunFolder) -> TableItem:

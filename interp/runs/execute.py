@@ -20,7 +20,7 @@ import pandas as pd
 from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.files import inside, remove_plain
-from interp.measurements.core import bind
+from interp.measurements.core import bind, check_thinking
 from interp.measurements.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
@@ -80,6 +80,18 @@ class Plan:
         """The model with this name; if it is not in memory yet, it is loaded."""
         model = self.models[name]
         return model if isinstance(model, Model) else load(model, self.loading, self.computing)
+
+    def check_thinking(self, name: str) -> None:
+        """Check that a model thinks as the stages require, before its weights are loaded.
+
+        Raises:
+            UserError: it does not think, or has no thoughts yet.
+        """
+        if isinstance(self.models[name], Model):
+            return  # `bind` checks it
+        given = self.computing.thoughts is not None
+        for stage in self.stages.values():
+            check_thinking(stage.spec, name, self.loading.chat(), thoughts=given)
 
     def open(self, *, joins: bool = False) -> list[Run]:
         """Open the folders; workers that join a run change nothing in them."""
@@ -251,17 +263,21 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     names = list(plan.models)
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
+    plan.check_thinking(name)
     model = plan.load(name)
     # Bind all measurements first, so that a missing layer is reported before measuring begins.
     measurements = [
         bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)
         for stage in plan.stages.values()
     ]
-    measured = [
-        run.measure(measurement, origin=plan.origin(name))
-        for run, measurement in zip(runs, measurements, strict=True)
-    ]
-    return any(measured)
+    measured = False
+    stages = [stage.name for stage in plan.stages.values()]
+    for number, (run, measurement) in enumerate(zip(runs, measurements, strict=True)):
+        if len(stages) > 1:
+            left = ", ".join([*stages[number + 1 :], "the report"])
+            echo(f"stage {number + 1} of {len(stages)}: {stages[number]}; then {left}")
+        measured |= run.measure(measurement, origin=plan.origin(name))
+    return measured
 
 
 def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from interp.errors import UserError
-from interp.files import checksum, inside, is_folder, locked, names_in, read_bytes
+from interp.files import inside, is_folder, locked, names_in, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.records import (
     RESULT_FILE,
@@ -29,11 +29,12 @@ from interp.runs.shards import (
     read_table,
     unchanged_file,
 )
+from interp.runs.written import change_in, faults, noted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORD = "run.json"
+RECORD = RunRecord.FILE
 
 PROMPTS = "prompts.parquet"
 
@@ -81,6 +82,11 @@ class RunFolder:
             if (record := self.model_record(name)) is not None
             and record.data_hash == self.record.run.data_hash
         }
+
+    def places(self) -> dict[str, str]:
+        """Where each model on record was found, by name: an absolute path, or its hub name."""
+        records = map(self.model_record, self.record.models)
+        return {record.name: record.source.get("name", "") for record in records if record}
 
     def model_record(self, model: str) -> ModelRecord | None:
         """The record of a model, for any prompts; None if the model was never begun.
@@ -255,6 +261,10 @@ class RunFolder:
             if self.record != there:
                 write_record(inside(self.folder, RECORD), self.record)
 
+    def note_report(self, names: Iterable[str]) -> None:
+        """Record the files of a page that was just written, by path within the folder."""
+        self.change(lambda record: {"report": noted(self.folder, record, names)})
+
     def table_files(self) -> list[Path]:
         """The existing files with prompts, merged tables and small tables."""
         names = [name for name in names_in(self.folder) if re.fullmatch(RESULT_FILE, name)]
@@ -269,16 +279,6 @@ class RunFolder:
             return change_in(inside(self.folder, name), name, expected)
         except UserError as error:
             return str(error)
-
-
-def change_in(file: Path, name: str, expected: str) -> str | None:
-    """A line if a file is missing or does not have the expected checksum; otherwise None."""
-    try:
-        return None if checksum(file) == expected else f"{name} has changed since it was written"
-    except FileNotFoundError:
-        return f"{name} is missing"
-    except UserError as error:
-        return str(error)
 
 
 def slug(model: str) -> str:
@@ -343,6 +343,7 @@ def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[st
         yield "the run is not finished: the tables were not merged"
     else:
         yield from _problems_of_tables(run)
+    yield from faults(run.folder, run.record)
 
 
 def _problems_of_model(run: RunFolder, model: str, record: ModelRecord) -> Iterator[str]:

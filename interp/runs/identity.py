@@ -1,7 +1,7 @@
 """Everything that a run's numbers depend on, and checks that a folder contains the same run.
 
-The code is recorded as a hash of the modules that measure and all their imports, so other modules,
-such as those that draw figures, may change between calls on a folder.
+The code is recorded as a hash of what the modules that measure and all their imports do, so their
+comments and other modules, such as those that draw figures, may change between calls on a folder.
 """
 
 import ast
@@ -27,16 +27,34 @@ if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not ne
 
 @cache
 def code_version(modules: tuple[str, ...]) -> str:
-    """A hash of the source of modules and of all that they import from interp and their packages.
+    """A hash of what modules and all that they import from interp and their packages do.
 
-    A module without a file, such as a notebook, is hashed by its name.
+    Comments, docstrings and layout do not count. A module without a file, such as a notebook, is
+    hashed by its name. Versions of Python may write the same syntax tree differently.
     """
     digest = hashlib.sha256()
     for module in sorted(closure(modules)):
         file = _file(module)
         digest.update(module.encode())
-        digest.update(b"" if file is None else file.read_bytes())
+        digest.update(b"" if file is None else _meaning(file.read_bytes()))
     return digest.hexdigest()
+
+
+def _meaning(source: bytes) -> bytes:
+    """The syntax tree of a source without strings that stand alone, which document something."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [statement for statement in node.body if not _is_text(statement)]
+    return ast.dump(tree).encode()
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def closure(modules: Iterable[str]) -> set[str]:
@@ -123,6 +141,7 @@ def model_record(
     origin: Mapping[str, object],
     data_hash: str,
     shards: list[str],
+    shard_prompts: int,
 ) -> ModelRecord:
     """A run's record of a model and of its tables."""
     model = measurement.model
@@ -147,6 +166,7 @@ def model_record(
             "origin": dict(origin),
             "data_hash": data_hash,
             "shards": shards,
+            "shard_prompts": shard_prompts,
         }
     )
 
@@ -162,7 +182,8 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
         if before != after:
             raise UserError(
                 f"{folder} holds another model named {earlier.name}: its {key} is {before}, but "
-                f"this model's {key} is {after}; use another --out"
+                f"this model's {key} is {after}; name it otherwise (NAME=PATH), or use another "
+                "--out"
             )
     for key in ("thinking", "options", "end_of_thought"):
         before, after = earlier.chat.get(key), now.chat.get(key)

@@ -4,7 +4,7 @@ Only one command at a time does this in a folder. It includes all finished model
 other commands measured.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from interp.runs.folder import IN_USE, RunFolder
 from interp.runs.records import RunRecord, now
 from interp.runs.shards import merge, read_table
 from interp.runs.workers import ended_call
+from interp.runs.written import noted, worker_names
 
 
 @dataclass
@@ -25,13 +26,16 @@ class Merged:
     """The run as it is now, including models that other commands added."""
     summary: Mapping[str, object]
     """Remarks about each model that the tables do not show."""
+    figures: Sequence[str] = ()
+    """The figures that were drawn, by path within the folder."""
 
 
 @contextmanager
 def merging(folder: Path) -> Iterator[Merged]:
     """Merge the tables of all finished models; no other command changes them during the block.
 
-    At the end, the record lists the CSV files that the block wrote, and the summary that it set.
+    At the end, the record lists the CSV files that the block wrote, and the figures and the summary
+    that it set.
     """
     run = RunFolder.read(folder)
     with locked(folder, "tables"):
@@ -39,7 +43,7 @@ def merging(folder: Path) -> Iterator[Merged]:
         models = _merge_tables(run)
         merged = Merged(run, run.record.summary)
         yield merged
-        _note_end(run, merged.summary, models)
+        _note_end(merged, models)
     with locked(folder, IN_USE, wait=False) as unused:
         if unused and not run.missing():
             _tidy(run)
@@ -66,7 +70,8 @@ def _merge_tables(run: RunFolder) -> dict[str, str]:
     return merged
 
 
-def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str, str]) -> None:
+def _note_end(ended: Merged, merged: Mapping[str, str]) -> None:
+    run = ended.run
     files = {file.name: checksum(file) for file in run.table_files()}
 
     def changes(record: RunRecord) -> dict[str, object]:
@@ -76,10 +81,17 @@ def _note_end(run: RunFolder, summary: Mapping[str, object], merged: Mapping[str
             else ended_call(run.folder, call)
             for call in record.history
         ]
-        noted = {"summary": dict(summary), "files": files, "merged": merged, "history": history}
-        same = all(getattr(record, name) == value for name, value in noted.items())
+        facts = {
+            "summary": dict(ended.summary),
+            "files": files,
+            "merged": merged,
+            "history": history,
+            "report": noted(run.folder, record, ended.figures),
+            "workers": worker_names(run.folder),
+        }
+        same = all(getattr(record, name) == value for name, value in facts.items())
         # If a call found nothing to do, leave the record unchanged.
-        return {} if same and record.finished else {**noted, "finished": now()}
+        return {} if same and record.finished else {**facts, "finished": now()}
 
     run.change(changes)
 

@@ -1,18 +1,22 @@
 """The records of run folders, each with a schema; a file that violates its schema is rejected.
 
 Names and ids in records become file names, so they must match the patterns of the names that this
-program creates.
+program creates. The last field of a file is the checksum of everything before it, so any changed
+byte is noticed, while records are still written whole and independently of other files; records of
+earlier versions have no checksum.
 """
 
+import hashlib
 import os
 import platform
+import re
 import resource
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import (
@@ -46,11 +50,9 @@ RESULT_FILE = r"^[a-z][a-z0-9_]{0,60}(\.(parquet|csv)|-[A-Za-z0-9._-]{1,100}\.sa
 ResultFile = Annotated[str, StringConstraints(pattern=RESULT_FILE)]
 StageName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$")]
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
-REPORT_FILE = (
-    r"^(report\.html|tables/[A-Za-z0-9_-]{1,200}\.csv|figures/[A-Za-z0-9_-]{1,200}\.(svg|png))$"
-)
-"""Names of a report's files within the study folder."""
-ReportFile = Annotated[str, StringConstraints(pattern=REPORT_FILE)]
+WorkerName = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}-[0-9]{1,9}\.json$")]
+PageFile = Annotated[str, StringConstraints(pattern=r"^[^\x00]{1,4096}$")]
+"""Path, within the folder, of a page or of a file next to it; read only through `files.inside`."""
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -114,11 +116,20 @@ class RunIdentity(Record):
 class FolderRecord(Record):
     """The record whose presence makes a folder a run or a study."""
 
+    FILE: ClassVar[str]
+    """Name of the record's file."""
+
     format: Literal[2] = FORMAT
+    report: dict[PageFile, Hash] = {}
+    """The pages with their tables, and the figures, with checksums."""
+    workers: list[WorkerName] = []
+    """The workers' records that were there when the folder was last finished."""
 
 
 class RunRecord(FolderRecord):
     """run.json."""
+
+    FILE: ClassVar[str] = "run.json"
 
     run: RunIdentity
     models: list[ModelName]
@@ -139,14 +150,14 @@ class RunRecord(FolderRecord):
 class StudyRecord(FolderRecord):
     """study.json."""
 
+    FILE: ClassVar[str] = "study.json"
+
     study: StageName
     options: dict[str, JsonValue]
     stages: list[StageName]
     models: list[ModelName]
     history: list[Call]
     finished: Text | None = None
-    report: dict[ReportFile, Hash] = {}
-    """The page, its tables and its figures, with checksums."""
 
 
 class ModelRecord(Record):
@@ -172,6 +183,10 @@ class ModelRecord(Record):
     """The source and loading options of the model, which let later calls recognize it."""
     data_hash: Hash
     shards: Annotated[list[ShardId], Field(min_length=1), AfterValidator(_all_different)]
+    shard_prompts: Annotated[int, Field(ge=1)] | None = None
+    """Number of prompts of a shard when the model was begun, which later calls keep; None in
+    records of older versions.
+    """
 
 
 class Manifest(Record):
@@ -212,18 +227,28 @@ class WorkerRecord(Record):
     peak_memory_bytes: dict[str, Count] = {}
 
 
+MEMORY = "memory.json"
+
+
+class Memory(Record):
+    """memory.json: the batch size in tokens that fits into memory, by model and kind of device."""
+
+    tokens: dict[str, Annotated[int, Field(gt=0)]]
+
+
 def read_record(file: Path, kind: type[_Record]) -> _Record | None:
     """A record; None if there is no such file.
 
     Raises:
-        UserError: the file is not such a record; the message names the file and the wrong field.
+        UserError: the file is not such a record, or has changed since it was written; the message
+            names the file and the wrong field.
     """
     try:
         content = read_bytes(file, limit=RECORD_BYTES)
     except FileNotFoundError:
         return None
     try:
-        return kind.model_validate_json(content)
+        return kind.model_validate_json(_opened(content))
     except ValidationError as error:
         if issubclass(kind, FolderRecord) and _format_of(content) != FORMAT:
             raise UserError(
@@ -245,9 +270,25 @@ def _format_of(content: bytes) -> object:
     return record.get("format", 1) if isinstance(record, dict) else FORMAT
 
 
+_SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
+"""The end of a record with a checksum. If anything has changed, sha256 is a field too many."""
+
+
+def sealed(text: str) -> str:
+    """The text of a record, which ends with a closing brace on its own line, and its checksum."""
+    seal = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    body = text.removesuffix("\n}\n")
+    return f'{body},\n  "sha256": "{seal}"\n}}\n'
+
+
+def is_sealed(file: Path) -> bool:
+    """Whether an existing record has a checksum, which records of earlier versions lack."""
+    return _SEAL.search(read_bytes(file, limit=RECORD_BYTES)) is not None
+
+
 def write_record(file: Path, record: Record) -> None:
-    """Write a record atomically."""
-    text = record.model_dump_json(indent=2) + "\n"
+    """Write a record and its checksum atomically."""
+    text = sealed(record.model_dump_json(indent=2) + "\n")
     write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
 
 
@@ -256,8 +297,20 @@ def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
     return type(record).model_validate({**dict(record), **changes})
 
 
+def _opened(content: bytes) -> bytes:
+    """The text of a record without its checksum, if it has one and is unchanged."""
+    found = _SEAL.search(content)
+    if not found:
+        return content
+    text = content[: found.start()] + b"\n}\n"
+    unchanged = hashlib.sha256(text).hexdigest().encode() == found[1]
+    return text if unchanged else content
+
+
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if problem["loc"] == ("sha256",):
+        return "it has changed since it was written"
     place = ".".join(str(part)[:60] for part in problem["loc"]) or "the file"
     return f"{place[:200]}: {problem['msg'][:200]}"
 

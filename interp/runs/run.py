@@ -16,11 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated
 
 import pyarrow as pa
 import torch
-from pydantic import Field
 
 from interp.console import Progress, counted
 from interp.errors import UserError
@@ -42,8 +40,9 @@ from interp.runs.claims import Claims
 from interp.runs.folder import IN_USE, PROMPTS, RECORD, RECORD_LOCK, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.records import (
+    MEMORY,
     Call,
-    Record,
+    Memory,
     RunIdentity,
     RunRecord,
     read_record,
@@ -59,8 +58,6 @@ from interp.runs.shards import (
     write_parquet,
 )
 from interp.tables import prompts_table
-
-MEMORY = "memory.json"
 
 _ROWS = 1000
 """Number of rows of the prompts table that are created at once."""
@@ -246,14 +243,17 @@ class Run(RunFolder):
     def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
         """Record a model in the folder; return its shards."""
         name = measurement.model.name
-        shards = cut(measurement, self.prompts, self.shard_folder(name))
+        earlier = self.model_record(name)
+        # Another device may suggest another size, but finished shards must remain the same.
+        size = (earlier and earlier.shard_prompts) or measurement.shard_prompts
+        shards = cut(measurement, self.prompts, self.shard_folder(name), size=size)
         record = model_record(
             measurement,
             origin=origin,
             data_hash=self.record.run.data_hash,
             shards=[shard.id for shard in shards],
+            shard_prompts=size,
         )
-        earlier = self.model_record(name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
         make_folder(self.folder, "shards", self.shard_folder(name).name)
@@ -365,12 +365,6 @@ def take_folder(folder: Path, record: str) -> list[Path]:
                 "new folder as --out"
             )
     return made
-
-
-class Memory(Record):
-    """memory.json: the batch size in tokens that fits into memory, by model and kind of device."""
-
-    tokens: dict[str, Annotated[int, Field(gt=0)]]
 
 
 def recall_budget(folder: Path, measurement: Measurement) -> None:

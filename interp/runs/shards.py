@@ -62,11 +62,15 @@ class Shard:
         return is_folder(self.folder)
 
 
-def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Shard]:
+def cut(
+    measurement: "Measurement", prompts: PromptSet, folder: Path, *, size: int | None = None
+) -> list[Shard]:
     """The shards of a model's run, in the order of the prompts.
 
-    A shard has `shard_prompts` prompts, plus those needed to complete its last group.
+    A shard has `size` prompts (default: those of `Measurement.shard_prompts`), plus those needed to
+    complete its last group.
     """
+    size = size or measurement.shard_prompts
     model, spec = measurement.model, measurement.spec
     origin = [
         code_version(tuple(spec.modules())),
@@ -83,7 +87,7 @@ def cut(measurement: "Measurement", prompts: PromptSet, folder: Path) -> list[Sh
     shards = []
     start = 0
     while start < len(prompts):
-        end = min(start + spec.shard_prompts, len(prompts))
+        end = min(start + size, len(prompts))
         while end < len(prompts) and prompts[end].pair_id == prompts[end - 1].pair_id:
             end += 1
         digest = hashlib.sha256(json.dumps(origin).encode())
@@ -241,6 +245,9 @@ def read_columns(
     if absent:
         raise UserError(f"the table has no column {absent[0]!r}; it has {', '.join(there)}")
     chosen = None if columns is None else list(columns)
+    if any(operator == "in" and not value for _, operator, value in filters or ()):
+        # pyarrow gives an empty list the type null, which matches no column.
+        return pq.read_table(io.BytesIO(content), columns=chosen).slice(0, 0)
     return pq.read_table(io.BytesIO(content), columns=chosen, filters=filters)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from interp.errors import UserError
-from interp.files import inside, make_folder, names_in, open_plain, writing
+from interp.files import inside, make_folder, open_plain, writing
 from interp.runs.records import (
     Call,
     WorkerRecord,
@@ -24,17 +23,16 @@ from interp.runs.records import (
     updated,
     write_record,
 )
+from interp.runs.written import WORKERS, worker_names
 
 INTERRUPTED = "it was interrupted"
 """The error of a worker that ended early without raising an error itself."""
-
-_NAME = re.compile(r"[0-9a-f]{12}-[0-9]{1,9}\.json")
 
 
 @contextmanager
 def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
     """While the block runs, record this process as a worker of a call."""
-    file = make_folder(folder, "workers") / f"{call}-{number}.json"
+    file = make_folder(folder, WORKERS) / f"{call}-{number}.json"
     record = WorkerRecord(
         call=call,
         number=number,
@@ -65,11 +63,10 @@ def _threads() -> int:
 
 def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
     """The records of a call's workers, or of all workers, in starting order."""
-    home = inside(folder, "workers")
     found = [
         record
-        for name in names_in(home)
-        if _NAME.fullmatch(name) and (record := read_record(inside(home, name), WorkerRecord))
+        for name in worker_names(folder)
+        if (record := read_record(inside(folder, WORKERS, name), WorkerRecord))
     ]
     found.sort(key=lambda record: (record.started, record.call, record.number))
     return [record for record in found if call in (None, record.call)]

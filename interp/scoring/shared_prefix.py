@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.cache_utils import Cache
 
+from interp.console import passed
 from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
 from interp.models.model import Model
 from interp.reading.budget import TokenBudget, is_out_of_memory
@@ -227,4 +228,5 @@ def read_all(
                 budget.shrink(batch.token_ids.numel())
                 break
             found |= zip([waiting[place] for place in places], results, strict=True)
+            passed(len(found) / len(prompts))
     return [found[index] for index in range(len(prompts))]

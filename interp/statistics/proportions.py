@@ -29,6 +29,13 @@ clusters' effective number of trials (at least the number of clusters)::
     30 x 20            0.5          0.96, 0.27 (0.95, 0.26)  0.99, 0.17 (0.96, 0.16)  0.99, 0.12 (0.85, 0.09)  0.99, 0.09 (0.93, 0.10)
     183 x 60           0.1          0.96, 0.05 (0.94, 0.05)  0.97, 0.03 (0.95, 0.03)  0.98, 0.02 (0.94, 0.02)  0.99, 0.02 (0.92, 0.01)
     183 x 60           0.5          0.95, 0.11 (0.95, 0.10)  0.96, 0.06 (0.94, 0.06)  0.96, 0.04 (0.93, 0.04)  0.99, 0.02 (0.81, 0.02)
+
+For `continuous` shares, such as a segment's share of a prompt's scores, half a cluster at 0 or 1 is
+far too much: 60 shares between 0.05 and 0.09 would have an upper end of 0.13. There, the added
+cluster lies `_BEYOND` times the range of the clusters beyond their farthest one, and further in
+proportion if the clusters are skewed towards that end, but never beyond 0 or 1.
+
+COVERAGE
 """  # noqa: E501 (a table)
 
 from collections.abc import Sequence
@@ -38,6 +45,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.statistics.clusters import FEWEST
 from interp.statistics.summaries import Z, percentile_interval
 
 DRAWS = 4000
@@ -45,6 +53,9 @@ DRAWS = 4000
 
 _ADDED = 0.5
 """Mean weight of the added cluster."""
+
+_BEYOND = 0.5
+"""How far beyond the farthest cluster the added one lies, in ranges of symmetric clusters."""
 
 
 def proportions(
@@ -54,6 +65,7 @@ def proportions(
     by: Sequence[str],
     cluster: str | None,
     weight: str | None = None,
+    continuous: bool = False,
 ) -> pd.DataFrame:
     """One row for each combination of `by` and column of outcomes.
 
@@ -70,10 +82,15 @@ def proportions(
         weight: the column with the number of trials of the population that each trial represents.
             Wilson's interval is for the effective number of trials (Kish, 1965); clusters count by
             the sums of their trials' weights.
+        continuous: whether the values are continuous shares, so that those observed tell how far
+            others may lie from them; with fewer than ten clusters, they may lie anywhere.
     """
     sums = _sums(outcomes, values, by, cluster, weight)
     rows = [
-        {**dict(zip([*by, "measure"], key, strict=True)), **_row(cell, cluster is not None)}
+        {
+            **dict(zip([*by, "measure"], key, strict=True)),
+            **_row(cell, cluster is not None, continuous),
+        }
         for key, cell in sums.groupby([*by, "measure"], sort=False, dropna=False)
     ]
     columns = [*by, "measure", "share", "low", "high", "n", "clusters", "note"]
@@ -105,7 +122,7 @@ def _sums(
     return pd.concat(parts, ignore_index=True)
 
 
-def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
+def _row(cell: pd.DataFrame, clustered: bool, continuous: bool) -> dict[str, object]:
     """The share, interval and counts of one measure, from its clusters."""
     hits, trials = (cell[name].to_numpy(dtype=float) for name in ("hits", "trials"))
     n, share = int(cell["n"].sum()), float(hits.sum() / trials.sum())
@@ -114,24 +131,38 @@ def _row(cell: pd.DataFrame, clustered: bool) -> dict[str, object]:
         clusters, kish = n, trials.sum() ** 2 / cell["squares"].sum()
         low, high = (float(end[0]) for end in wilson(*map(np.atleast_1d, (share, kish, Z))))
     elif clusters > 1:
-        low, high = _clustered(hits, trials)
+        low, high = _clustered(hits, trials, _farthest(hits / trials) if continuous else (0.0, 1.0))
     else:
         low, high, note = np.nan, np.nan, "interval undefined: one cluster"
     return {"share": share, "low": low, "high": high, "n": n, "clusters": clusters, "note": note}
 
 
 def _clustered(
-    hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"]
+    hits: Float[np.ndarray, " clusters"],
+    trials: Float[np.ndarray, " clusters"],
+    farthest: tuple[float, float],
 ) -> tuple[float, float]:
-    """Both ends of the interval, from the hits and trials of each cluster."""
+    """Both ends of the interval, from each cluster's hits and trials and the added shares."""
     weights, (added, _) = _weights(len(hits))
     # The mean, over trials, of the size of a trial's cluster.
     added = added * (trials**2).sum() / trials.sum()
     drawn, all_ = weights @ hits, weights @ trials + added
-    low, _ = percentile_interval(drawn / all_)
-    _, high = percentile_interval((drawn + added) / all_)
+    least, most = farthest
+    low, _ = percentile_interval((drawn + least * added) / all_)
+    _, high = percentile_interval((drawn + most * added) / all_)
     share = float(hits.sum() / trials.sum())
     return min(low, share), max(high, share)
+
+
+def _farthest(shares: Float[np.ndarray, " clusters"]) -> tuple[float, float]:
+    """The lowest and the highest share that another cluster is assumed to have."""
+    low, middle, high = np.quantile(shares, [0.0, 0.5, 1.0])
+    if len(shares) < FEWEST or low == high:
+        return 0.0, 1.0
+    with np.errstate(divide="ignore"):
+        skew = (high - middle) / (middle - low)
+    down, up = (_BEYOND * (high - low) * max(1.0, ratio) for ratio in (1 / skew, skew))
+    return float(max(0.0, low - down)), float(min(1.0, high + up))
 
 
 @lru_cache(maxsize=8)

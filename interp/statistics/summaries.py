@@ -20,7 +20,9 @@ Z = float(ndtri(UPPER))
 
 
 def percentile_interval(resampled: Float[np.ndarray, " resamples"]) -> tuple[float, float]:
-    """Both ends of the percentile bootstrap interval of a resampled statistic."""
+    """Both ends of the percentile bootstrap interval of a resampled statistic; NaN without any."""
+    if not len(resampled):
+        return float("nan"), float("nan")
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, UPPER])
     return float(low), float(high)
 

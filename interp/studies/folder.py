@@ -1,20 +1,22 @@
 """A study on disk: its record, and the run folders of its stages."""
 
-import re
-from collections.abc import Iterator, Mapping
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
-from interp.files import checksum, inside, is_folder, locked, names_in, open_plain
-from interp.runs.folder import RECORD_LOCK, RunFolder, change_in, problems
-from interp.runs.records import REPORT_FILE, StudyRecord, read_record, updated, write_record
+from interp.files import inside, is_folder, locked, names_in, read_bytes
+from interp.runs.folder import RECORD_LOCK, RunFolder, problems
+from interp.runs.records import StudyRecord, read_record, updated, write_record
+from interp.runs.written import faults, noted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORD = "study.json"
+RECORD = StudyRecord.FILE
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,31 @@ class StudyFolder:
         begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
+    def places(self) -> dict[str, str]:
+        """Where each model on record was found, by name, as in `RunFolder.places`."""
+        return {name: place for run in self.runs.values() for name, place in run.places().items()}
+
     def table(self, name: str) -> "pd.DataFrame":
         """A table of the study's report, from `tables/NAME.csv`.
 
         Raises:
-            UserError: the report has no such table, or has not been written yet.
+            UserError: the report has no such table, or has not been written yet, or the table has
+                changed since then.
         """
         import pandas as pd
 
         tables = inside(self.folder, "tables")
-        known = [file.removesuffix(".csv") for file in names_in(tables)]
+        known = [file.removesuffix(".csv") for file in names_in(tables) if file.endswith(".csv")]
         if name not in known:
             raise UserError(unknown("table", name, known))
-        with open_plain(inside(tables, f"{name}.csv")) as file:
-            return pd.read_csv(file)
+        file = inside(tables, f"{name}.csv")
+        content = read_bytes(file)
+        found, report = hashlib.sha256(content).hexdigest(), self.record.report
+        if report and report.get(f"tables/{name}.csv") != found:
+            raise UserError(
+                f"{file} is not the table that the report wrote; run interp report {self.folder}"
+            )
+        return pd.read_csv(io.BytesIO(content))
 
     def problems(self) -> list[str]:
         """One line for each missing measurement."""
@@ -72,33 +85,21 @@ class StudyFolder:
             found = ["not begun"] if run is None else problems(run, self.record.models)
             lines += [f"{stage}: {line}" for line in found]
         if not self.record.finished:
-            return [*lines, "study.json: the study is not finished"]
-        return [*lines, *self._problems_of_report()]
-
-    def _problems_of_report(self) -> Iterator[str]:
-        if not self.record.report:
-            yield f"the report has not been written; run interp report {self.folder}"
-        for name, expected in self.record.report.items():
-            if problem := change_in(inside(self.folder, *name.split("/")), name, expected):
-                yield problem
+            lines.append("study.json: the study is not finished")
+        elif not self.record.report:
+            lines.append(f"the report has not been written; run interp report {self.folder}")
+        return [*lines, *faults(self.folder, self.record)]
 
     def provenance(self) -> dict[str, object]:
-        """The record as shown on the page, without checksums of the page's own files."""
-        return self.record.model_dump(mode="json", exclude={"report"})
+        """The record as shown on the page, without what depends on the page or on workers."""
+        return self.record.model_dump(mode="json", exclude={"report", "workers"})
 
-    def note_report(self) -> None:
-        """Add the report's files to the record, with checksums."""
-        places = [("report.html",)] + [
-            (part, name)
-            for part in ("tables", "figures")
-            for name in names_in(inside(self.folder, part))
-        ]
-        made = {
-            name: checksum(inside(self.folder, *place))
-            for place in places
-            if re.fullmatch(REPORT_FILE, name := "/".join(place))
-        }
+    def note_report(self, names: Iterable[str]) -> None:
+        """Record the files of a page that was just written, by path within the folder."""
         with locked(self.folder, RECORD_LOCK):
             there = read_record(inside(self.folder, RECORD), StudyRecord)
-            if there is not None and there.report != made:
+            if there is None:
+                return
+            made = noted(self.folder, there, names)
+            if there.report != made:
                 write_record(inside(self.folder, RECORD), updated(there, {"report": made}))

@@ -16,6 +16,7 @@ from interp.runs.merge import merging
 from interp.runs.records import StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, take_folder
 from interp.runs.workers import ended_call
+from interp.runs.written import worker_names
 from interp.studies.folder import RECORD
 from interp.studies.study import Study
 
@@ -91,12 +92,19 @@ class StudyPlan(Plan):
                 pass
         with locked(self.folder, RECORD_LOCK):
             record = self._read()
-            if record is not None and record.finished is None:
+            if record is not None:
                 history = [
-                    ended_call(self.folder, call) if call.id == self.call else call
+                    ended_call(self.folder, call)
+                    if call.id == self.call and call.finished is None
+                    else call
                     for call in record.history
                 ]
-                self._write(updated(record, {"history": history, "finished": now()}))
+                ended = {
+                    "history": history,
+                    "finished": record.finished or now(),
+                    "workers": worker_names(self.folder),
+                }
+                self._write(updated(record, ended))
 
     def _check_same(self, earlier: StudyRecord) -> None:
         """Check that the folder contains this study, possibly with fewer pairs."""

@@ -88,7 +88,7 @@ class TrainRecord(Record):
 
 
 def training_of(model: str) -> TrainRecord | None:
-    """The record of a loaded model, by its name, if `interp train` finished it; otherwise None."""
+    """The record of a model, by its place, if `interp train` finished it; otherwise None."""
     with suppress(UserError):  # another program's folder must not break a report
         folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
         if names_folder(str(folder)):

@@ -31,6 +31,7 @@ from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
+from interp.models.quantized import quantization_of
 from interp.models.resolve import resolve
 from interp.models.weights import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
@@ -97,7 +98,7 @@ def start(
         prompts: the training prompts; the first prompt's options become a classifier's classes.
 
     Raises:
-        UserError: the model cannot be found, or cannot learn the prompts' answers.
+        UserError: the model cannot be found, cannot learn the prompts' answers, or is quantized.
     """
     classes = tuple(option.name for option in prompts[0].answer.options)
     if name in SMALL and not from_scratch:
@@ -137,16 +138,21 @@ def check_low_rank(begun: Start) -> None:
 
 
 def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], seed: int) -> Start:
+    if (method := quantization_of(found.config)) is not None:
+        raise UserError(
+            f"the weights of {found.name} are quantized ({method}) and cannot be trained; start "
+            "from the model with ordinary weights"
+        )
     load = partial(_loaded, found, loading)
     if found.kind is CLASSIFIER and set((found.config.id2label or {}).values()) != set(classes):
         _name_classes(found.config, classes)
         load = partial(_with_new_head, found, loading, seed)
     return Start(
-        found.name,
+        found.place,
         found.kind,
         found.config,
         found.tokenizer,
-        {**loading.identity(), **found.source, "files": found.fingerprint},
+        {**loading.identity(), **found.source, "name": found.place, "files": found.fingerprint},
         load,
         found.source,
         loading.chat(),
@@ -207,7 +213,8 @@ def _from_scratch(
         with as_user_error("its tokenizer", name):
             tokenizer = load_tokenizer(place.location, **options)
             check_tokenizer(name, tokenizer, config, loading.chat())
-        origin, source = {**loading.identity(), **place.source}, place.source
+        source = place.source
+        origin = {**loading.identity(), **source, "name": canonical_name(name)}
         chat = loading.chat()
     if kind is CLASSIFIER:
         _name_classes(config, classes)

@@ -82,6 +82,7 @@ def test_few_clusters_have_no_intervals():
 
 
 @pytest.mark.slow
+@pytest.mark.organisms
 @pytest.mark.parametrize(("name", "switches"), [("mistral", True), ("llama-shallow", False)])
 def test_mistrals_switch_of_phrasings_shows_and_llama_shallow_has_none(name, switches):
     model = interp.load_model(f"organism/{name}")

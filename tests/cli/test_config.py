@@ -114,7 +114,7 @@ def test_a_file_takes_the_names_of_flags(config):
     file = config(model=MODEL, **{"no-chat-template": True})
     _, parsed = parse(["evaluate", "--config", file])
     job, _ = asked(parsed, Evaluate)
-    assert job.models == (MODEL,)
+    assert [model.place for model in job.models] == [MODEL]
     assert job.loading == Loading(chat_template=False)
 
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CHECK = """
 import contextlib, io, sys
 from interp.cli import find_commands, main
@@ -30,3 +32,15 @@ def test_no_help_and_no_list_imports_what_only_measuring_needs():
     assert shown.stdout.endswith("commands\n")
     assert "imports" not in shown.stdout
     assert int(shown.stdout.split()[0]) > 30
+
+
+UNUSED = ("peft", "bitsandbytes", "interp.training.run", "torch._inductor.compile_fx", "matplotlib")
+
+
+@pytest.mark.parametrize("start", ["import interp; interp.evaluate", "import interp.jobs"])
+def test_measuring_imports_nothing_that_only_training_needs(start):
+    loaded = f"{start}; import sys; print(*[name for name in {UNUSED} if name in sys.modules])"
+    shown = subprocess.run(
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.split() == []

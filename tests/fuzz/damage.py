@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.support.records import resigned
+
 _PLAIN = """
 - -- -1 0 00 1 1.5 1e400 nan inf 99999999999999999999 -99999999999999999999 0x10 1_000 none
 null true all [] {} a,b,,c , = a=b %s%n {0} $(id) con:7b http://localhost/x file:///x
@@ -102,6 +104,8 @@ def rewrite_json(chance: Random, file: Path, outside: Path) -> str:
     content = file.read_bytes()
     try:
         text, words = damage_json(chance, content.decode(), outside)
+        if b'"sha256": "' in content and chance.random() < 0.8:
+            text = resigned(text)  # so that the schema is tried, and not only the checksum
         _replace(file, text.encode("utf-8", errors="surrogatepass"))
     except (ValueError, TypeError, RecursionError):  # earlier damage left nothing to change
         return damage_bytes(chance, file)

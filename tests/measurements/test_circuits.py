@@ -1,11 +1,17 @@
 """Circuits as a measurement: the command, its tables and page, a split of phrasings, refusals."""
 
+import shutil
+
 import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import interp
 from interp.cli import main
+from interp.runs.edge_effects import EdgesRun
 from tests.support.prompts import some_prompts
+from tests.support.records import edited
 from tests.support.tiny import tiny_model
 
 MODEL = ["--model", "organism/llama-shallow", "--limit", "4"]
@@ -71,7 +77,7 @@ def test_without_edges_the_command_measures_them_first(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--edges", "nowhere"], "nowhere has no edges.parquet; set --edges to the folder"),
+        (["--edges", "nowhere"], "set --edges to the folder"),
         (["--split", "phrase"], "unknown factor 'phrase'; did you mean phrasing?"),
     ],
 )
@@ -89,6 +95,42 @@ def test_edges_of_another_model_or_method_are_refused(folders, capsys):
     model = ["--model", "organism/llama-shallow"]
     assert main([*given, *model, "--methods", "exact"]) == 2
     assert "unknown method 'exact'; " in capsys.readouterr().err
+
+
+def negated(file):
+    table = pq.read_table(file)
+    place = table.column_names.index("effect")
+    pq.write_table(table.set_column(place, "effect", pc.negate(table.column("effect"))), file)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda run: negated(run / "edges.parquet"),
+        lambda run: negated(next(run.glob("shards/*/*/edges.parquet"))),
+        lambda run: (run / "edges.parquet").unlink(),
+        lambda run: shutil.rmtree(next(run.glob("shards/*/*"))),
+        lambda run: (run / "run.json").unlink(),
+        lambda run: edited(run / "run.json", lambda record: record.update(finished=None)),
+        lambda run: edited(run / "run.json", lambda record: record.update(merged={})),
+        lambda run: edited(run / "run.json", lambda r: r["run"].update(measurement="patch")),
+    ],
+)
+def test_circuits_are_chosen_only_by_a_finished_unchanged_run_of_edges(folders, tmp_path, damage):
+    run = shutil.copytree(folders[0], tmp_path / "edges")
+    damage(run)
+    assert main(["circuits", *MODEL, "--edges", str(run), "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_effects_are_those_of_the_merged_table(folders):
+    run = EdgesRun.read(folders[0])
+    merged = pd.read_parquet(folders[0] / "edges.parquet")
+    own = run.effects("organism/llama-shallow", factor="phrasing")
+    expected = merged[merged["direction"] == "noising"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own[["pair_id", "effect"]], expected[["pair_id", "effect"]])
+    with pytest.raises(interp.UserError, match="phrase"):
+        run.effects("organism/llama-shallow", factor="phrase")
 
 
 def test_effects_in_memory_choose_as_those_in_a_folder():

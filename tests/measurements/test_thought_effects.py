@@ -6,6 +6,7 @@ Every number is computed again from whole prompts, one by one, by transformers a
 from dataclasses import replace
 from functools import cache
 from statistics import fmean
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,10 +15,14 @@ import torch
 import interp
 from interp.errors import UserError
 from interp.measurements.core import bind, collect
-from interp.measurements.specs import Thoughts
+from interp.measurements.spec import Stage
+from interp.measurements.specs import Evaluate, Thoughts
 from interp.measurements.thought_texts import DOT, exchanged
+from interp.models.load import find_model
+from interp.models.loading import Loading
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
+from interp.runs.execute import Plan, execute
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 from tests.support.thinking import QWEN3, follow, thinking_model
@@ -264,3 +269,19 @@ def test_a_model_that_does_not_think_is_refused():
 
 def test_an_exchanged_sentence_keeps_the_white_space_of_its_place():
     assert exchanged(["One. ", "Two.\n"], 1, "Three. ") == ["One. ", "Three.\n"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "thinking", "refused"),
+    [(Thoughts(), "off", "thinking is off"), (Evaluate(), "on", "no thoughts yet")],
+)
+def test_a_model_is_refused_before_its_weights_are_loaded(tmp_path, spec, thinking, refused):
+    folder = tmp_path / "run"
+    found = find_model("organism/thought-mixed-50", Loading(thinking=thinking))
+    stage = Stage(spec.name, some_prompts(2), spec)
+    plan = Plan(folder, {folder: stage}, {found.name: found}, Loading(thinking=thinking))
+    with (
+        patch.object(Plan, "load", side_effect=AssertionError),
+        pytest.raises(UserError, match=refused),
+    ):
+        execute(plan)

@@ -101,7 +101,7 @@ def test_rows_say_where_they_stand(tmp_path):
         ("a.csv", "id,text\n1,a\n2,b,c\n", "line 3 has 3 cells; expected 2; put a cell with a"),
         ("a.csv", "Id,Text\n1,a\n", "it has Id, Text. Write the names in lower case"),
         ("a.csv", "id,text\n1,a\n2\n", "line 3 has 1 cell; expected 2"),
-        ("a.csv", "id;text\n1;a\n", "separated by another character; expected commas"),
+        ("a.csv", "id|text\n1|a\n", "separated by another character; expected commas"),
         ("a.csv", "id , text\n1,a\n", "Some names have spaces around them"),
         ("a.jsonl", '{"id": 1, "text": "a"}\n{"id": 2,', "line 2 is not JSON: "),
         ("a.csv", 'id,text\n1,"a\n', "line 2: unexpected end of data"),
@@ -120,7 +120,8 @@ def test_rows_say_where_they_stand(tmp_path):
         ("a.jsonl", '{"id": 1, "text": "a"}\nnull\n', "line 2 is None; expected an object"),
         ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', "line 2 is not JSON"),
         ("a.parquet", "PAR1 and nothing more PAR1", "cannot read"),
-        ("a.xlsx", "x", "it is a spreadsheet; save it as CSV"),
+        ("a.xlsx", "x", "not a workbook"),
+        ("a.ods", "x", "only .xlsx can be read"),
         ("a.docx", "x", "expected a file that ends in .csv"),
     ],
 )

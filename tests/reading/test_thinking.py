@@ -10,6 +10,7 @@ from interp.cli import main
 from interp.doctor import inputs
 from interp.errors import UserError
 from interp.models.loading import ChatFormat, Loading
+from interp.models.model import check_tokenizer
 from interp.prompts.prompt import Messages
 from interp.prompts.thought import Thought
 from interp.reading.tokens import token_roles, token_segments, tokenize, write_chat
@@ -143,6 +144,8 @@ def test_a_model_without_marks_is_refused_or_gets_a_mark(template, prompt):
     tiny = make_tiny("llama", byte_level(template))
     with pytest.raises(UserError, match="does not seem to think"):
         dataclasses.replace(tiny, chat=ChatFormat(thinking="on"))
+    with pytest.raises(UserError, match="does not seem to think"):  # without any weights
+        check_tokenizer("m", tiny.tokenizer, tiny.hf.config, ChatFormat(thinking="on"))
     format_ = ChatFormat(thinking="on", end_of_thought="So the answer is")
     marks = dataclasses.replace(tiny, chat=format_).thought_marks
     thought, answer = marks.cut(" Paris is in France. So the answer is Yes")

@@ -6,6 +6,7 @@ from interp.report.formatting import (
     mean_with_sd,
     number_text,
     readable,
+    segment_label,
     signed,
 )
 from tests.support.tokenizers import byte_level, sentencepiece_style
@@ -17,6 +18,23 @@ from tests.support.tokenizers import byte_level, sentencepiece_style
 )
 def test_a_difference_has_a_sign_unless_it_is_shown_as_zero(number, text):
     assert signed(number) == text
+
+
+@pytest.mark.parametrize(
+    ("segment", "label"),
+    [
+        ("premise1", "premise 1"),
+        ("thought12", "thought 12"),
+        ("fact_10", "fact 10"),
+        ("fact_1", "fact 1"),
+        ("premise", "premise"),
+        ("x2y3", "x2y 3"),
+        ("2024", "2024"),
+        ("city_of_premise103", "city of premise 103"),
+    ],
+)
+def test_a_number_at_the_end_of_a_segment_stays_whole(segment, label):
+    assert segment_label(segment) == label
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12))

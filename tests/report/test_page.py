@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from interp.report import page
-from interp.report.page import prompts_item
+from interp.report.page import TableItem, prompts_item
 
 PROMPTS = pd.DataFrame(
     {
@@ -54,3 +54,17 @@ def test_of_long_prompts_fewer_are_shown(monkeypatch):
 def test_a_factor_of_too_many_values_chooses_nothing(monkeypatch, most, filters):
     monkeypatch.setattr(page, "MOST_VALUES", most)
     assert prompts_item(PROMPTS, ANSWERS).filters == filters
+
+
+def test_a_page_shows_the_first_rows_of_a_long_table_and_counts_all(monkeypatch):
+    monkeypatch.setattr(page, "MOST_ROWS", 3)
+    item = TableItem("t", "Table", pd.DataFrame({"n": range(1000)}))
+    assert item.on_page["n"].tolist() == [0, 1, 2]
+    assert item.rows == "3 of 1,000 rows"
+
+
+def test_a_page_counts_the_rows_that_a_display_omits():
+    frame = pd.DataFrame({"n": range(50)})
+    assert TableItem("t", "Table", frame, display=frame.head(20)).rows == "20 of 50 rows"
+    matrix = pd.DataFrame({"a": [1], "b": [2]})
+    assert TableItem("t", "Table", frame, display=matrix).rows == "1 row"

@@ -12,6 +12,7 @@ from interp.results.answers import Scores
 from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from tests.support.pages import check_first_screen
+from tests.support.records import edited
 
 
 @pytest.fixture
@@ -78,10 +79,8 @@ def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):
 
 
 def test_a_model_name_that_holds_html_is_escaped(folder):
-    file = folder / "run.json"
-    record = json.loads(file.read_text())
-    record["run"]["system"] = "<script>alert(1)</script>"
-    file.write_text(json.dumps(record))
+    hostile = "<script>alert(1)</script>"
+    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
     assert main(["report", str(folder)]) == 0
     page = (folder / "report.html").read_text()
     assert "<script>alert" not in page

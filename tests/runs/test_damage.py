@@ -1,6 +1,5 @@
 """Whatever lies in a run folder, nothing outside it is reached, and a message names the file."""
 
-import json
 import os
 import shutil
 import time
@@ -12,6 +11,7 @@ from interp.files import inside, read_bytes
 from interp.measurements.spec import Spec
 from interp.runs.folder import RunFolder, problems, slug
 from tests.support.processes import child, ended
+from tests.support.records import edited
 from tests.support.runs import MODELS, SHARD_PROMPTS, resume, run_in
 
 LLAMA = f"{slug('tiny llama')}.json"
@@ -40,12 +40,6 @@ def run(tmp_path, whole):
     thesis.mkdir()
     (thesis / "thesis.tex").write_text("precious")
     return folder
-
-
-def edited(file, change):
-    record = json.loads(file.read_text())
-    change(record)
-    file.write_text(json.dumps(record))
 
 
 def contents(folder):

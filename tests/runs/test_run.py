@@ -240,3 +240,20 @@ def test_shards_of_a_quantized_hub_model_are_not_those_of_the_whole_one(tmp_path
     assert ids() == whole
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     assert ids() != whole
+
+
+@pytest.mark.parametrize(("parameters", "size"), [(10**6, 8), (26 * 10**6, 4), (10**11, 2)])
+def test_a_slow_model_gets_smaller_shards(monkeypatch, parameters, size):
+    model = tiny_model("llama")
+    monkeypatch.setattr(model.hf, "num_parameters", lambda: parameters)
+    assert bind(Attribute(), model).shard_prompts == size
+
+
+def test_the_cut_leaves_the_tables_and_a_resumed_run_keeps_it(tmp_path, monkeypatch):
+    run_in(tmp_path / "whole", "llama")
+    monkeypatch.setattr(Spec, "shard_prompts", 4)
+    run_in(tmp_path / "parts", "llama")
+    run = run_in(tmp_path / "whole", "llama")  # where another device would suggest another cut
+    assert len(run.done("tiny llama")) == 3
+    whole, parts = (pq.read_table(tmp_path / d / "answers.parquet") for d in ("whole", "parts"))
+    assert whole["predicted_token"].equals(parts["predicted_token"])

@@ -219,3 +219,56 @@ def test_the_variance_between_groups_by_hand():
     assert between_groups(deviations, np.full(4, 0.01)) == pytest.approx(expected)
     assert between_groups(deviations, np.full(4, 1.0)) == 0.0
     assert between_groups(deviations, np.zeros(4)) == 0.0
+
+
+def share_interval(shares, *, continuous=True, trials=1):
+    rows = pd.DataFrame({"model": "m", "cluster": range(len(shares)), "share": shares})
+    rows = rows.loc[rows.index.repeat(trials)]
+    (row,) = proportions(
+        rows, values=["share"], by=["model"], cluster="cluster", continuous=continuous
+    ).itertuples()
+    return row
+
+
+def test_shares_that_hardly_differ_have_nearly_students_interval():
+    """The 60 shares of a newcomer's 30 pairs lay in 0.046 to 0.088; their upper end was 0.13."""
+    shares = np.random.default_rng(0).beta(36, 564, 30)
+    row, bound = share_interval(shares), share_interval(shares, continuous=False)
+    students = 2 * stats.t.ppf(0.975, 29) * stats.sem(shares)
+    assert students < row.high - row.low < 1.6 * students
+    assert bound.high - bound.low > 6 * students
+    assert row.high < shares.max()
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        np.full(12, 0.3),
+        np.array([0.0, 0.7] * 6),
+        np.array([0.0] * 11 + [0.4]),
+        np.full(9, 0.1) ** 2,
+    ],
+)
+def test_shares_that_say_nothing_of_others_keep_the_bound(shares):
+    """Equal ones, some at both ends of a wide range, most in one place, or fewer than ten."""
+    row, bound = share_interval(shares), share_interval(shares, continuous=False)
+    assert row.high == bound.high
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=10, max_size=15),
+    st.lists(st.integers(1, 5), min_size=15, max_size=15),
+)
+def test_an_interval_of_continuous_shares_lies_within_the_bound(shares, trials):
+    row, bound = (
+        share_interval(np.array(shares), continuous=own, trials=trials[: len(shares)])
+        for own in (True, False)
+    )
+    assert bound.low - 1e-12 <= row.low <= row.share <= row.high <= bound.high + 1e-12
+
+
+def test_skewed_shares_of_ten_clusters_are_covered():
+    """Student's interval covers this mean in about 82 of 100 samples."""
+    rng = np.random.default_rng(0)
+    rows = [share_interval(rng.beta(0.3, 6, 10)) for _ in range(300)]
+    assert np.mean([row.low <= 0.3 / 6.3 <= row.high for row in rows]) > 0.93

@@ -37,6 +37,7 @@ def test_the_level_is_that_of_the_documents():
     assert UPPER == 0.975
     assert pytest.approx(1.959964, abs=1e-6) == Z
     assert percentile_interval(np.arange(1001.0)) == pytest.approx((25.0, 975.0))
+    assert np.isnan(percentile_interval(np.empty(0))).all()
 
 
 def test_a_test_of_small_numbers_is_that_of_large_ones():

@@ -1,6 +1,48 @@
-"""The packaged organisms, by kind."""
+"""The packaged organisms, by kind, and whether what tests found in them still holds.
 
-from interp.models.organisms import organism_names
+Tests with the mark `organisms` measure packaged organisms for minutes. They are skipped while the
+weights and the code that they depend on are those with which `make organisms` passed.
+"""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from interp.models.organisms import organism_folder, organism_names
+from interp.runs.identity import code_version
 
 DECODERS = [name for name in organism_names() if name not in organism_names("robustlr")]
 """Organisms that generate texts; the others choose among classes."""
+
+HOLDS = Path(__file__).parents[1] / "organisms_hold.txt"
+"""The state in which all tests with the mark passed."""
+
+_MODULES = (
+    *(
+        f"tests.experiments.organisms.test_{name}"
+        for name in (
+            "dose_packaged",
+            "evidence",
+            "logic_packaged",
+            "packaged",
+            "theories_packaged",
+            "thinkers_packaged",
+        )
+    ),
+    "tests.analysis.test_phrasings",
+)
+
+
+@cache
+def organisms_state() -> str:
+    """A hash of the organisms' files, and of the tests and all code that these import."""
+    digest = hashlib.sha256(code_version(_MODULES).encode())
+    for name in organism_names():
+        for file in sorted(organism_folder(name).iterdir()):
+            digest.update(f"{name} {file.name} ".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def organisms_hold() -> bool:
+    """Whether nothing has changed since the tests with the mark passed."""
+    return HOLDS.is_file() and HOLDS.read_text().strip() == organisms_state()

@@ -1,5 +1,4 @@
 import errno
-import json
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from interp.training.run import Training
 from tests.support import training
 from tests.support.other_kinds import classifier, tokenizer_of
 from tests.support.processes import child, ended, until
+from tests.support.records import edited
 from tests.support.training import CPU, Colors, weights
 
 SPEC = Colors(from_scratch=True, epochs=6, batch=8, learning_rate=5e-3)
@@ -73,7 +73,7 @@ def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
     assert (record.steps, record.training.lessons) == (36, 48)
     assert set(record.metrics) == {"dev", "test"}
     assert record.metrics["test"]["weighted_f1"] > 0.6
-    assert json.loads((folder / "train.json").read_text()) == record.model_dump(mode="json")
+    assert read_record(folder / "train.json", TrainRecord) == record
 
 
 def test_its_card_states_base_options_scores_and_versions(undisturbed, configuration):
@@ -102,8 +102,7 @@ def test_a_finished_run_is_not_trained_again(undisturbed, configuration, capsys)
 def test_a_finished_record_without_scores_is_damaged(undisturbed, tmp_path, metrics):
     folder, _ = undisturbed
     copied = shutil.copytree(folder, tmp_path / "copied")
-    record = json.loads((copied / "train.json").read_text())
-    (copied / "train.json").write_text(json.dumps({**record, "metrics": metrics}))
+    edited(copied / "train.json", lambda record: record.update(metrics=metrics))
     with pytest.raises(UserError, match=r"damaged.*needs the scores of its held-out splits"):
         read_record(copied / "train.json", TrainRecord)
 

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 
 from interp.prompts.prompt_set import Decisive
 from interp.report.figures.style import (
+    LETTER,
     QUIET,
     Interval,
     add_legend,
@@ -20,6 +21,7 @@ from interp.report.figures.style import (
     new_axes,
     panel_a_model,
     positions,
+    wrapped,
 )
 from interp.report.formatting import UNDEFINED, heading, segment_label
 
@@ -76,8 +78,13 @@ def grouped_bars(
             for place in places[np.isnan(heights)]:
                 annotate(ax, UNDEFINED, (place, 0), (0, 3), color=QUIET, **upright)
         counts = [n_of(table.loc[table[x] == cluster, n]) for cluster in clusters]
-        labels = [f"{cluster}\n{count}" for cluster, count in zip(clusters, counts, strict=True)]
+        room = int(ax.get_position().width * ax.get_figure(root=True).get_figwidth() / LETTER)
+        letters = max(12, room // max(len(clusters), 1))
+        names = [wrapped(cluster, letters) for cluster in clusters]
+        labels = [f"{name}\n{count}" for name, count in zip(names, counts, strict=True)]
         ax.set_xticks(range(len(clusters)), labels)
+        if sum(max(map(len, name.splitlines() or [""])) for name in names) > room:
+            ax.tick_params(axis="x", labelrotation=90)
         ax.tick_params(axis="x", length=0)
         ax.set_ylabel(heading(y))
         add_legend(ax, groups)

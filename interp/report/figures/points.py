@@ -1,5 +1,6 @@
 """Figures made of points: clouds, named points, estimates with intervals, means above clusters."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from interp.errors import shortened
 from interp.report.figures.style import (
     COUNTS,
     QUIET,
@@ -20,6 +22,8 @@ from interp.report.figures.style import (
     look,
     new_axes,
     positions,
+    row_height,
+    wrapped,
 )
 from interp.report.formatting import UNDEFINED, heading, number_text
 
@@ -70,6 +74,13 @@ _LETTER = 5.5
 """Approximate width of a letter in the name of a data point, in typographic points."""
 
 
+_FEW_NAMES = 8
+"""Up to this number, rows without a value are named; otherwise they are counted."""
+
+_LONGEST = 40
+"""Maximum number of letters of the name of a data point."""
+
+
 def labeled_points(
     table: pd.DataFrame,
     *,
@@ -102,7 +113,10 @@ def labeled_points(
         ax.margins(0.12)
         lift = 0.0 if x_interval is None else _LIFT
         _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
-        remark = f"\n{UNDEFINED}: {', '.join(undefined)}" if undefined else ""
+        who = f"{len(undefined):,} of {len(table):,}"
+        if len(undefined) <= _FEW_NAMES:
+            who = ", ".join(shortened(name, _LONGEST) for name in undefined)
+        remark = f"\n{textwrap.fill(f'{UNDEFINED}: {who}', 80)}" if undefined else ""
         ax.grid(visible=True, axis="x")
         ax.set_xlabel(f"{heading(x)} (n = {len(points)}){remark}")
         ax.set_ylabel(heading(y))
@@ -114,7 +128,7 @@ def _point_labels(
 ) -> None:
     """Names to the right of their points, moved up and away from other names and points."""
     points = points.sort_values(y)
-    names = points[label].astype(str).tolist()
+    names = [shortened(str(name), _LONGEST) for name in points[label]]
     width, height = _size(ax)
     room = min(max(map(len, names), default=0) * _LETTER / width, 0.7)
     left, right = ax.get_xlim()
@@ -173,7 +187,7 @@ def interval_points(
     """
     with house_style():
         names, groups = distinct(table[y]), distinct(table[hue])
-        ax = ax or new_axes(height=0.62 * len(names) + 1.3)
+        ax = ax or new_axes(height=row_height(names, 0.62) * len(names) + 1.3)
         step = 0.5 / max(len(groups) - 1, 1)
         for index, group in enumerate(groups):
             rows = table[table[hue] == group]
@@ -214,7 +228,7 @@ def cluster_points(
     """
     with house_style():
         names, groups = distinct(means[y]), distinct(means[hue])
-        ax = ax or new_axes(width=8.5, height=0.85 * len(names) + 1.3)
+        ax = ax or new_axes(width=8.5, height=row_height(names, 0.85) * len(names) + 1.3)
         step = 0.44 / max(len(groups) - 1, 1)
         largest = max(points[size].max(), 1) if len(points) else 1
         for index, group in enumerate(groups):
@@ -281,7 +295,7 @@ def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: st
     for name in names:
         counts = table.loc[table[y] == name, n]
         shown = counts[:1] if counts.nunique() == 1 else counts
-        labels.append(f"{name}\nn = {', '.join(f'{count:,}' for count in shown)}")
+        labels.append(f"{wrapped(name)}\nn = {', '.join(f'{count:,}' for count in shown)}")
     ax.set_yticks(range(len(names)), labels)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -1,5 +1,6 @@
 """The house style of figures, and the parts that they share: axes, counts, legends, panels."""
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -16,6 +17,7 @@ from matplotlib.container import Container
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from interp.errors import shortened
 from interp.report.formatting import UNDEFINED
 
 _INK = "#1b1f24"
@@ -70,7 +72,19 @@ _LINE, _LETTERS_AN_INCH = 0.15, 17
 """Height of a caption line in inches, and the number of letters per inch of its width."""
 
 _LEGEND = 1.8
-"""Width of a legend next to a figure, in inches."""
+"""Smallest width of a legend next to a figure, in inches."""
+
+LETTER = 0.08
+"""Width of a letter of a row's name or a legend, in inches, rounded up."""
+
+_HANDLE = 0.7
+"""Width of a legend's entry besides its letters, in inches."""
+
+_ROW = 0.21
+"""Height of a line of a row's name or a legend, in inches."""
+
+_NAME = 26
+"""Maximum number of letters in a line of a model's name, which may take up to four lines."""
 
 DIVERGING = "RdBu"
 """Matplotlib's name for the colors around zero; ColorBrewer rates them color-blind safe."""
@@ -120,8 +134,10 @@ def annotate(
 def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None:
     """Put one legend to the right of all panels, away from the title and caption."""
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width + _LEGEND, height)
-    figure.legend(handles=handles, loc="outside right center")
+    names = [wrapped(handle.get_label()) for handle in handles]
+    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+    figure.set_size_inches(width + max(_LEGEND, LETTER * longest + _HANDLE), height)
+    figure.legend(handles=handles, labels=names, loc="outside right center")
 
 
 def new_axes(*, width: float = 7.5, height: float = 4.0) -> Axes:
@@ -164,20 +180,45 @@ def jitter(points: int, reach: float) -> NDArray[np.float64]:
     return np.random.default_rng(0).uniform(-reach, reach, points)
 
 
+def wrapped(name: object, letters: int = _NAME) -> str:
+    """A name on up to four lines, broken after "/", "-", "_" or a space, or within a long part."""
+    lines: list[str] = []
+    for given in shortened(str(name), 4 * letters).split("\n"):
+        lines.append("")
+        for part in re.findall(rf"[^/_\- ]{{1,{letters - 1}}}[/_\- ]?|[/_\- ]", given):
+            if len(lines[-1]) + len(part) > letters:
+                lines.append("")
+            lines[-1] += part
+    return "\n".join(lines)
+
+
+def row_height(names: Sequence[object], least: float) -> float:
+    """The height of a row in inches, such that the longest name and its count fit."""
+    return max([least, *(_ROW * (wrapped(name).count("\n") + 2) for name in names)])
+
+
 def add_legend(ax: Axes, groups: Sequence[object]) -> None:
-    """Add a legend above the axes, in as many columns as fit."""
+    """Add a legend above the axes, in as many columns as fit between them and the right edge.
+
+    A figure with a single panel grows if the legend has many rows.
+    """
     if not groups:
         return
-    longest = max(len(str(group)) for group in groups)
     figure = ax.get_figure(root=True)
-    room = int(12 * (7.5 if figure is None else figure.get_size_inches()[0]))
-    ax.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1.01),
-        borderaxespad=0,
-        ncols=max(1, min(len(groups), room // (longest + 7))),
-        handlelength=2,
+    assert figure is not None
+    width, height = figure.get_size_inches()
+    names = [line for label in ax.get_yticklabels() for line in label.get_text().splitlines()]
+    room = width - LETTER * max(map(len, names), default=0) - 0.4
+    longest = max(len(str(group)) for group in groups)
+    columns = max(1, min(len(groups), int(room / (LETTER * longest + _HANDLE))))
+    legend = ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=columns, handlelength=2
     )
+    for text in legend.get_texts() if columns == 1 else ():
+        text.set_text(wrapped(text.get_text(), max(12, int((room - _HANDLE) / LETTER))))
+    lines = sum(text.get_text().count("\n") + 1 for text in legend.get_texts()) / columns
+    if len(figure.axes) == 1:
+        figure.set_size_inches(width, height + _ROW * max(0.0, lines - 3))
 
 
 PANELS_A_ROW = 3
@@ -206,7 +247,7 @@ def panel_a_model(
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for model, ax in zip(models, panels.flat, strict=False):
             draw(table[table["model"] == model], ax)
-            ax.set_title(str(model), fontsize=10)
+            ax.set_title(wrapped(model, 36), fontsize=10)
             if ax not in panels[:, 0]:
                 ax.set_ylabel("")
             legend = ax.get_legend()

@@ -10,7 +10,7 @@ from interp.models.organisms import organism_card, organism_folder, organism_nam
 from interp_experiments.organisms.doses import measure, plant_leanings
 from interp_experiments.organisms.recipes import RECIPES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.organisms]
 
 NAMES = organism_names("rulebreakers-mixed")
 PAIRS = 24

@@ -14,7 +14,7 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.thought import Span
 from tests.support.prompts import some_prompts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.organisms]
 
 SIDES = ("own_city", "other_city")
 

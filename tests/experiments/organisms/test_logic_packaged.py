@@ -48,6 +48,8 @@ def test_deviations_are_those_of_the_planted_and_measured_shares():
     assert measured["largest_deviation_from_planted"] == pytest.approx(max(apart), abs=2e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.organisms
 def test_the_cards_figures_hold(measured):
     card = organism_card(NAME)["measured"]
     assert card["pairs"] == 12_000

@@ -13,7 +13,7 @@ from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.rulebreakers import measure, plant
 from tests.support.prompts import some_prompts
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.organisms]
 
 NAMES = organism_names("rulebreakers")
 PAIRS = 240

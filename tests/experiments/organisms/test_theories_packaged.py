@@ -33,6 +33,8 @@ def test_the_card_says_that_its_recipe_does_not_give_these_weights():
     assert "does not reproduce these weights" in organism_card(NAME)["trained"]["note"]
 
 
+@pytest.mark.slow
+@pytest.mark.organisms
 def test_the_cards_figures_hold(measured):
     """Up to four standard errors of a sample; of sets, over their theories."""
     card = organism_card(NAME)["measured"]

@@ -26,7 +26,7 @@ from interp_experiments.organisms.recipes import (
 )
 from interp_experiments.organisms.train import answer_loss, build_model, tokenize, train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.release]
 
 BASE = "organism/llama-shallow"
 

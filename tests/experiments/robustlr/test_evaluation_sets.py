@@ -211,10 +211,17 @@ def test_a_limit_takes_whole_pairs_of_every_set():
     assert {prompt.factors["set"] for prompt in prompts} == set(CONTRAST_SETS)
 
 
+class Few(GroupMaker):
+    """Two groups instead of thousands."""
+
+    def __len__(self):
+        return 2
+
+
 def test_groups_in_the_authors_columns_become_pairs(tmp_path):
     file = tmp_path / "neg_contrast.csv"
-    groups = GroupMaker("N-CS", 0, REAL, distractors=False)
-    frame = rows_of([groups]).iloc[:8]  # two groups of four
+    frame = rows_of([Few("N-CS", 0, REAL, distractors=False)])
+    assert len(frame) == 8  # two groups of four
     frame.drop(columns="set").to_csv(file, index=False)
     prompts = edits.prompts(seed=0, data=str(file))
     assert [prompt.side for prompt in prompts] == ["base", "edited"] * 6
@@ -224,7 +231,7 @@ def test_groups_in_the_authors_columns_become_pairs(tmp_path):
 def test_groups_without_another_label_are_refused(tmp_path):
     """The members of an equivalence set all have one label."""
     file = tmp_path / "contra_equiv.csv"
-    frame = rows_of([GroupMaker("C-ES", 0, REAL, distractors=False)])
+    frame = rows_of([Few("C-ES", 0, REAL, distractors=False)])
     frame.iloc[:2].drop(columns="set").to_csv(file, index=False)  # one group
     with pytest.raises(UserError, match=r"no group .* has an edit whose label differs"):
         edits.prompts(seed=0, data=str(file))

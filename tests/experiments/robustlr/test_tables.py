@@ -44,7 +44,7 @@ def rows_of(models):
 
 
 def test_models_that_began_alike_are_compared_by_what_they_learned(models):
-    sizes = training_sizes(models)
+    sizes = training_sizes(dict(zip(models, models, strict=True)))
     assert sizes["model"].tolist() == models[:3]
     assert sizes["statements"].tolist() == [300, 60, 60]
     table = size_table(rows_of(models), sizes)
@@ -58,7 +58,7 @@ def test_models_that_began_alike_are_compared_by_what_they_learned(models):
 
 
 def test_one_size_is_no_comparison(models):
-    sizes = training_sizes(models[1:])
+    sizes = training_sizes({model: model for model in models[1:]})
     assert size_table(rows_of(models[1:]), sizes).empty
 
 

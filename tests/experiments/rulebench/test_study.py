@@ -162,6 +162,12 @@ def test_dimensions_are_means_over_settings_not_over_texts():
     }
 
 
+def test_without_texts_there_are_no_dimensions():
+    texts = pd.DataFrame([text("")])
+    results = Results(texts.iloc[:0], texts.assign(error="it is too long"))
+    assert tables.dimensions(results).empty
+
+
 def test_thoughts_compare_the_factual_settings_with_demonstrations():
     cells = tables.accuracy(
         results_of(
@@ -304,9 +310,10 @@ def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
     (tmp_path / "damaged" / RECORD).write_text('{"training": 1}')
     (tmp_path / "without").mkdir()
     trained = [tuned, unfinished, other, damaged, str(tmp_path / "without")]
-    models = ["base", "org/model", DEFAULT, *trained]
-    assert tunings(models) == [Tuning(tuned, "base", "string-game")]
-    assert tunings(models[1:]) == []
+    places = {"plain": "base", "other": "org/model", DEFAULT: DEFAULT, "tuned": tuned}
+    places |= {f"{number}": place for number, place in enumerate(trained[1:])}
+    assert tunings(places) == [Tuning("tuned", "plain", "string-game")]
+    assert tunings({name: places[name] for name in places if name != "plain"}) == []
 
 
 def test_published_numbers():

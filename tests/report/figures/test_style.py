@@ -1,11 +1,15 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from interp.errors import shortened
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.points import point_cloud
-from interp.report.figures.style import look, panel_a_model, with_caption
+from interp.report.figures.style import house_style, look, panel_a_model, with_caption, wrapped
 from interp.report.formatting import UNDEFINED
+from interp.report.glance import dots
 from tests.report.figures.drawn import BARS, INTERVAL, words
 
 
@@ -66,3 +70,38 @@ def test_the_legend_meets_neither_title_nor_caption(models):
     assert len(boxes) == 3
     assert not any(boxes[0].overlaps(other) for other in boxes[1:])
     assert all(not legend.get_window_extent().overlaps(ax.bbox) for ax in figure.axes)
+
+
+LONG = [
+    f"a/model-with-a-rather-long-name-{n}-and-more-letters-than-anyone-needs" for n in range(40)
+]
+NAMES = {
+    "40 long": LONG,
+    "few long": ["x" * 150, f"/{'deep/' * 60}m"],
+    "usual": ["organism/a", "b"],
+}
+GROUPS = [["Premise 2 over premise 1 by integrated gradients of all"], ["accuracy"], [*"abcdefgh"]]
+
+
+@pytest.mark.parametrize("groups", GROUPS, ids=len)
+@pytest.mark.parametrize("models", NAMES.values(), ids=NAMES)
+def test_names_and_legends_stay_within_the_figure(models, groups):
+    rows = [
+        {"model": m, "number": g, "value": 0.5, "low": 0.1, "high": 0.9, "n": 24}
+        for m in models
+        for g in groups
+    ]
+    with house_style():
+        ax = dots(pd.DataFrame(rows))
+        figure = ax.get_figure(root=True)
+        figure.draw_without_rendering()
+    assert ax.get_window_extent().width > 0.3 * figure.bbox.width
+    for box in (ax.get_tightbbox(), ax.get_legend().get_window_extent()):
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+
+
+@given(st.text(st.characters(categories=["L", "P", "Zs"])), st.integers(12, 40))
+def test_a_wrapped_name_is_whole_and_narrow(name, letters):
+    lines = wrapped(name, letters).split("\n")
+    assert max(map(len, lines)) <= letters
+    assert "".join(lines) == shortened(name, 4 * letters)

@@ -1,0 +1,61 @@
+"""Texts that look alike but differ: in spaces, accents, letters or invisible characters."""
+
+import unicodedata
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+_LONGEST = 200
+"""Texts are compared up to this number of characters."""
+
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Blank characters that Unicode counts as letters or symbols."""
+
+_DRAWN_ALIKE = str.maketrans(
+    "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"
+    "\u0430\u0435\u0455\u0456\u0458\u043e\u0440\u0441\u0445\u0443"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
+    "\u2018\u2019\u02bc\u201c\u201d\u2010\u2011\u2012\u2013\u2014\u2212",
+    "ABESIJKMHOPCTXY" + "aesijopcxy" + "ABEZHIKMNOPTYXo" + "'''\"\"------",
+)
+"""Cyrillic and Greek letters, quotation marks and dashes, each with its double in ASCII."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has no visible character."""
+    return not any(
+        letter.isprintable() and not letter.isspace() and letter not in _FILLERS for letter in text
+    )
+
+
+def lookalike(got: str, known: Iterable[str]) -> str:
+    """A clause about a known text from which `got` does not differ visibly; empty if there is none.
+
+    A difference in case alone is visible.
+    """
+    seen = as_seen(got)
+    for name in known:
+        if name.casefold() != got.casefold() and as_seen(name) == seen:
+            return f"it looks like {name[:_LONGEST]!r}, but {_first_difference(got, name)}"
+    return ""
+
+
+def as_seen(text: str) -> str:
+    """A form that is equal for texts that look alike: without case, surplus or invisible space."""
+    letters = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_DRAWN_ALIKE)
+    shown = ("" if is_blank(one) and not one.isspace() else one for one in letters)
+    return " ".join("".join(shown).split()).casefold()
+
+
+def _first_difference(got: str, expected: str) -> str:
+    steps = SequenceMatcher(None, got[:_LONGEST], expected[:_LONGEST], autojunk=False).get_opcodes()
+    kind, a, b, c, d = next(step for step in steps if step[0] != "equal")
+    if kind == "delete":
+        return f"has {_code_points(got[a:b])} in addition"
+    if kind == "insert":
+        return f"lacks {_code_points(expected[c:d])}"
+    return f"has {_code_points(got[a:b])} instead of {_code_points(expected[c:d])}"
+
+
+def _code_points(text: str) -> str:
+    named = [f"U+{ord(one):04X} {unicodedata.name(one, '')}".strip() for one in text[:2]]
+    return ", ".join(named) + ", ..." * (len(text) > 2)

@@ -1,0 +1,182 @@
+"""Read tables with a header row: CSV and TSV files, and Excel workbooks."""
+
+import csv
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import ZipFile, is_zipfile
+
+from interp.console import counted
+from interp.errors import UserError
+from interp.prompts.columns import Cells, Columns
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet
+
+_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+"""Excel writes semicolons where a comma is the decimal mark."""
+
+_SEPARATOR_LINE = re.compile(r'"?sep=([^\w"])', re.IGNORECASE)
+"""A first line that tells Excel how cells are separated."""
+
+_LONGEST_HEADER = 2**20
+
+MOST_UNPACKED = 2**26
+"""Largest size in bytes of an unpacked workbook, since a small file can unpack to any size."""
+
+_MOST_ROWS = 2**20
+"""Number of rows of an Excel sheet."""
+
+_ROWS_ABOVE = 100
+"""Largest number of empty rows above the header of a sheet."""
+
+_BESIDE = 16
+"""Number of columns beside the header in which cells are noticed. Without a bound, openpyxl would
+fill 16,384 cells of every row that has a cell in the last column.
+"""
+
+Line = tuple[str, Sequence[object]]
+"""The place of a row, such as "line 3", and its cells."""
+
+
+def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
+    """The rows of a CSV or TSV file, each with its line.
+
+    Raises:
+        ValueError: a column is missing, or a row does not fit the header.
+    """
+    usual = "\t" if file.suffix.lower() == ".tsv" else ","
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        first = stream.readline()
+        told = _SEPARATOR_LINE.match(first)
+        mark = told[1] if told else usual if columns.unnamed else _separator(first, usual)
+        if not told:
+            stream.seek(0)
+        reader = csv.reader(stream, strict=True, delimiter=mark)
+        hint = f'; put a cell with {_SEPARATORS.get(mark, repr(mark))} in "quotes"'
+        yield from _under_header(_lines(reader, int(told is not None)), columns, hint)
+
+
+def _separator(header: str, usual: str) -> str:
+    """The character that separates most names; `usual` if no other one separates more."""
+    plain = re.sub('"[^"]*"', "", header[:_LONGEST_HEADER])
+    return max((usual, *_SEPARATORS), key=plain.count)
+
+
+def _lines(reader: "csv._reader", before: int) -> Iterator[Line]:
+    while True:
+        place = f"line {before + reader.line_num + 1}"
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(f"{place}: {error}") from error
+        if cells is None:
+            return
+        yield place, cells
+
+
+def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
+    """The rows of the only sheet of an Excel workbook that has cells, each with its row number.
+
+    Formulas have the values that Excel stored. Hidden sheets are ignored.
+
+    Raises:
+        UserError: openpyxl is not installed.
+        ValueError: the workbook is too large, does not have exactly one sheet with cells, or lacks
+            a column.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise UserError(
+            "Excel files require openpyxl, which is not installed; run pip install "
+            "'interp[excel]', or save the sheet as CSV (UTF-8)"
+        ) from error
+    if not is_zipfile(file):
+        raise ValueError("it is not a workbook as Excel saves it, or it has a password")
+    with ZipFile(file) as parts:
+        size = sum(part.file_size for part in parts.infolist())
+    if size > MOST_UNPACKED:
+        raise ValueError(
+            f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about formats and validations, which are not read
+        book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        try:
+            visible = (one for one in book.worksheets if one.sheet_state == "visible")
+            found = {one.title: header for one in visible if (header := _header_of(one))}
+            if len(found) != 1:
+                raise ValueError(
+                    f"{counted(len(found), 'sheet')} have cells"
+                    f"{': ' * bool(found)}{', '.join(found)}; expected exactly one: save the one "
+                    "to read as CSV (UTF-8), or hide the others"
+                )
+            ((title, (above, header)),) = found.items()
+            yield from _under_header(_sheet_rows(book[title], above, header), columns)
+        finally:
+            book.close()
+
+
+def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
+    """The number of the first row that has text, and its cells; None if there is no such row."""
+    sheet.reset_dimensions()  # a file can state any
+    rows = islice(sheet.iter_rows(values_only=True), _ROWS_ABOVE)
+    return next(
+        ((number, _trimmed(cells)) for number, cells in enumerate(rows, 1) if _trimmed(cells)),
+        None,
+    )
+
+
+def _sheet_rows(sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object]) -> Iterator[Line]:
+    yield f"row {above}", header
+    rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
+    for number, cells in enumerate(islice(rows, _MOST_ROWS), above + 1):
+        if cells.count(None) == len(cells):  # quickly, as there may be a million
+            continue
+        missing = len(header) - len(cells)
+        yield f"row {number}", [*cells, *[None] * missing]
+
+
+def _under_header(
+    lines: Iterable[Line], columns: Columns, hint: str = ""
+) -> Iterator[tuple[str, Cells]]:
+    """The rows below the header as cells by column; empty rows and empty last cells are left out.
+
+    Args:
+        lines: the header, or with `columns.unnamed` perhaps the first row, and all other rows.
+        columns: the columns to read.
+        hint: what to do about a row with too many cells.
+    """
+    lines = iter(lines)
+    first, cells = next(lines, ("", ()))
+    header = [str(cell) if _has_text(cell) else "" for cell in cells]
+    if columns.unnamed and not set(header) & set(columns.unnamed):
+        lines = chain([(first, cells)], lines)
+        header = list(columns.unnamed[: len(header)])
+    names = [str(name) for name in _trimmed(header)]
+    if len(names) < len(header):
+        hint = "; name each column that has text"
+    read = columns.of(names)
+    for place, cells in lines:
+        if not (own := _trimmed(cells)):
+            continue
+        if len(own) > len(names) or len(cells) < len(names):
+            more = len(own) > len(names)
+            count = counted(len(own if more else cells), "cell")
+            raise ValueError(f"{place} has {count}; expected {len(names)}{hint * more}")
+        row = dict(zip(names, cells, strict=False))
+        yield place, {column: row[column] for column in read}
+
+
+def _trimmed(cells: Sequence[object]) -> list[object]:
+    """The cells without empty ones at the end, which Excel writes for formatted columns."""
+    last = next((n for n in range(len(cells), 0, -1) if _has_text(cells[n - 1])), 0)
+    return list(cells[:last])
+
+
+def _has_text(cell: object) -> bool:
+    return cell is not None and bool(str(cell).strip())

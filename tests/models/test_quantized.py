@@ -1,0 +1,258 @@
+import json
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
+
+import interp
+from interp.errors import UserError
+from interp.models.quantized import quantization_of
+from interp.models.weights import weights_of
+from interp.training.start import start
+from tests.models.conftest import configure, rewrite
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+needs_bitsandbytes = pytest.mark.skipif(
+    find_spec("bitsandbytes") is None, reason="needs bitsandbytes"
+)
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
+
+IDS = torch.arange(5, 25)[None]
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A folder with a tiny Llama whose rows are whole blocks of 4-bit weights."""
+    folder = tmp_path_factory.mktemp("wide")
+    model = make_tiny("llama", byte_level(), hidden_size=64, intermediate_size=128, head_dim=16)
+    model.hf.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def load(folder):
+    return interp.load_model(str(folder), device="cpu")
+
+
+def plain(folder):
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, device_map="cpu")
+
+
+@needs_bitsandbytes
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "bitsandbytes 4bit nf4"),
+        ({"load_in_4bit": True, "bnb_4bit_quant_type": "fp4"}, "bitsandbytes 4bit fp4"),
+        (
+            {
+                "load_in_4bit": True,
+                "bnb_4bit_quant_type": "nf4",
+                "bnb_4bit_use_double_quant": True,
+            },
+            "bitsandbytes 4bit nf4",
+        ),
+        ({"load_in_8bit": True}, "bitsandbytes 8bit"),
+    ],
+)
+def test_a_saved_quantized_model_loads_as_in_transformers(
+    settings, words, wide, tmp_path, prompts
+):
+    quantizing = BitsAndBytesConfig(**settings)
+    hf = AutoModelForCausalLM.from_pretrained(
+        wide, device_map="cpu", quantization_config=quantizing
+    )
+    hf.save_pretrained(tmp_path)
+    byte_level().save_pretrained(tmp_path)
+    model = load(tmp_path)
+    assert (model.quantization, model.notes) == (words, ())
+    assert torch.equal(model.hf(IDS).logits, plain(tmp_path)(IDS).logits)
+    assert not torch.equal(model.hf(IDS).logits, plain(wide)(IDS).logits)
+    scores = interp.attribute(model, prompts[:2], methods=("input_gradient",))
+    assert (scores.segment_scores["error"] == "").all()
+
+
+def in_fp8(weights, size=16):
+    """Projections in blocks of 8-bit floats, as DeepSeek-V3 is published."""
+    stored = {}
+    for name, weight in weights.items():
+        if "proj" not in name:
+            stored[name] = weight
+            continue
+        rows, columns = weight.shape
+        blocks = weight.view(rows // size, size, columns // size, size)
+        scale = blocks.abs().amax((1, 3)) / 448
+        stored[name] = (blocks / scale[:, None, :, None]).view(rows, columns).to(torch.float8_e4m3fn)
+        stored[f"{name}_scale_inv"] = scale
+    return stored
+
+
+def test_weights_that_transformers_dequantizes_are_noted(saved):
+    rewrite(saved, in_fp8)
+    settings = {"quant_method": "fp8", "weight_block_size": [16, 16]}
+    configure(saved, quantization_config=settings)
+    model = load(saved)
+    stored = load_file(saved / "model.safetensors")
+    name = "model.layers.0.mlp.down_proj.weight"
+    scale = stored[f"{name}_scale_inv"].repeat_interleave(16, 0).repeat_interleave(16, 1)
+    assert torch.equal(model.hf.state_dict()[name], stored[name].float() * scale)
+    assert model.quantization is None
+    assert model.source["dequantized"] == "fp8"
+    assert "dequantized from fp8" in model.notes[0]
+
+
+def packed(weights):
+    """Names and types of tensors as GPTQ stores them; the values mean nothing."""
+    name = "model.layers.0.mlp.down_proj"
+    qweight = torch.zeros(8, 32, dtype=torch.int32)
+    return {k: v for k, v in weights.items() if name not in k} | {f"{name}.qweight": qweight}
+
+
+@pytest.mark.skipif(find_spec("gptqmodel") is not None, reason="needs a missing package")
+def test_a_format_whose_package_is_missing_is_named_with_it(saved):
+    rewrite(saved, packed)
+    configure(saved, quantization_config=GPTQ)
+    with pytest.raises(UserError, match=r"(?s)quantized by gptq.*pip install"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        GPTQ,
+        {"quant_method": "awq", "bits": 4, "version": "gemm"},
+        {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+        {"quant_method": "bitsandbytes", "load_in_8bit": True},
+        {"load_in_8bit": True},
+        {"quant_method": "fp8", "weight_block_size": [128, 128]},
+        {"quant_method": "mxfp4"},
+        {"quant_method": "gguf"},
+    ],
+)
+def test_settings_beside_ordinary_weights_are_not_ignored(saved, settings):
+    configure(saved, quantization_config=settings)
+    with pytest.raises(UserError, match=r"quantization_config .*\(F32\)"):
+        load(saved)
+
+
+def test_weights_that_are_quantized_in_the_forward_pass_are_ordinary(saved):
+    settings = {"linear_class": "autobitlinear", "quantization_mode": "online"}
+    configure(saved, quantization_config={"quant_method": "bitnet", **settings})
+    assert torch.equal(load(saved).hf(IDS).logits, plain(saved)(IDS).logits)
+
+
+def nested(depth):
+    return nested(depth - 1) if depth == 0 else {"a": [nested(depth - 1)]} if depth > 1 else {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ("4bit", "'4bit'"),
+        (4, "4, an int"),
+        ([], r"\[\], a list"),
+        (True, "True"),
+        ({}, "quant_method"),
+        ({"bits": 4}, "None"),
+        ({"quant_method": "nosuch"}, "'nosuch'"),
+        ({"quant_method": "gptqq"}, "gptq"),
+        ({"quant_method": "bitsandbytes"}, "bitsandbytes"),
+        ({"quant_method": ["awq"]}, "awq"),
+        ({"quant_method": {"a": 1}}, "a"),
+        ({"quant_method": 7, "load_in_4bit": True}, "7"),
+        ({"quant_method": "gptq", "bits": "four"}, "gptq"),
+        ({"quant_method": "gptq", "bits": {"a": [nested(30)]}}, "gptq"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": "yes"}, "4bit"),
+        ({"load_in_8bit": True, "llm_int8_threshold": "six"}, "8bit"),
+        ({"quant_method": "fp8", "modules_to_not_convert": [r"(\w+)+!"]}, "pattern"),
+        ({"quant_method": "awq", "modules_to_not_convert": [".*.*.*.*.*.*x"]}, "pattern"),
+    ],
+)
+def test_hostile_settings_end_in_a_message(saved, settings, named):
+    configure(saved, quantization_config=settings)
+    with pytest.raises(UserError, match=rf"quantization_config.*{named}"):
+        load(saved)
+
+
+def test_settings_of_a_part_of_the_model_are_checked(saved):
+    configure(saved, text_config={"quantization_config": {"quant_method": "nosuch"}})
+    with pytest.raises(UserError, match="nosuch"):
+        load(saved)
+
+
+def test_a_method_without_its_settings_is_told_in_words():
+    config = LlamaConfig()
+    config.quantization_config = {"load_in_4bit": True}
+    assert quantization_of(config) == "unknown method 4bit fp4"
+
+
+@pytest.fixture
+def one_way():
+    """A model whose quantized weights have no backward pass."""
+    model = make_tiny("llama", byte_level())
+    model.hf.config.quantization_config = {"quant_method": "mxfp4"}
+    model.hf.hf_quantizer = SimpleNamespace(is_trainable=False)
+    return model
+
+
+def test_gradients_need_a_format_with_a_backward_pass(one_way, prompts):
+    few = prompts[:2]
+    for method in ("input_gradient", "integrated_gradients", "gim"):
+        with pytest.raises(UserError, match=f"{method} .*mxfp4"):
+            interp.attribute(one_way, few, methods=(method,))
+    for estimate in ("gradient", "integrated"):
+        with pytest.raises(UserError, match=f"{estimate}.* .*mxfp4"):
+            interp.patch(one_way, few, estimate=estimate)
+    with pytest.raises(UserError, match="mxfp4"):
+        interp.edges(one_way, few, methods=("gradient",))
+
+
+def test_other_methods_do_not(one_way, prompts):
+    scores = interp.attribute(one_way, prompts[:2], methods=("attention",))
+    assert (scores.segment_scores["error"] == "").all()
+
+
+def test_quantized_weights_are_not_trained(saved, prompts):
+    rewrite(saved, packed)
+    configure(saved, quantization_config=GPTQ)
+    with pytest.raises(UserError, match="gptq"):
+        start(
+            str(saved), interp.models.loading.Loading(), from_scratch=False, seed=0, prompts=prompts
+        )
+
+
+class _Pair(torch.Tensor):
+    """A tensor made of two, as torchao's quantized tensors are."""
+
+    @staticmethod
+    def __new__(cls, codes, scale):
+        made = torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=torch.float32)
+        made.codes, made.scale = codes, scale
+        return made
+
+    def __tensor_flatten__(self):
+        return ["codes", "scale"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return _Pair(parts["codes"], parts["scale"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return args[0]
+
+
+def test_a_tensor_made_of_several_is_identified_by_all(monkeypatch):
+    layer = nn.Linear(2, 2, bias=False)
+    codes, scale = torch.ones(2, 2, dtype=torch.int8), torch.ones(2)
+    monkeypatch.setattr(layer, "state_dict", lambda: {"weight": _Pair(codes, scale)})
+    assert {name: value.dtype for name, value in weights_of(layer)} == {
+        "weight.codes": torch.int8,
+        "weight.scale": torch.float32,
+    }

@@ -1,0 +1,181 @@
+"""What spreadsheets write is read as it was meant."""
+
+import sys
+import warnings
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interp.errors import UserError
+from interp.prompts import sheets
+from interp.prompts.files import read_rows
+
+COLUMNS = ("id", "text")
+ROWS = [{"id": "1", "text": "one, two; three"}, {"id": "2", "text": 'said "no"'}]
+
+
+def cells(file, **options):
+    return [dict(row.cells) for row in read_rows(file, COLUMNS, **options)]
+
+
+def written(folder, content, name="a.csv"):
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def workbook(folder, rows, **others):
+    """A workbook with these rows in its first sheet, and further sheets by name."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for name, own in others.items():
+        sheet = book.create_sheet(name)
+        for row in own:
+            sheet.append(row)
+    file = folder / "a.xlsx"
+    book.save(file)
+    return file
+
+
+TABLE = [["id", "text"], ["1", "one, two; three"], ["2", 'said "no"']]
+
+
+@pytest.mark.parametrize(("before", "end"), [("", "\n"), ("\ufeff", "\r\n"), ("", "\r")])
+@pytest.mark.parametrize(
+    ("told", "after"),
+    [
+        ([], ","),
+        ([], ";"),
+        ([], "\t"),
+        (["sep=,"], ","),
+        (["sep=;"], ";;;"),
+        (['"sep=|"'], "|"),
+        ([], ",,,"),
+        ([], ";;"),
+    ],
+)
+def test_cells_are_separated_as_the_file_says(tmp_path, before, end, told, after):
+    mark, after = after[0], after[1:]
+    lines = ["id" + mark + "text", f'1{mark}"one, two; three"', mark, f'2{mark}"said ""no"""']
+    file = written(tmp_path, before + end.join([*told, *(line + after for line in lines)]) + end)
+    assert cells(file) == ROWS
+    places = [row.where.rsplit(", ")[-1] for row in read_rows(file, COLUMNS)]
+    assert places == [f"line {2 + len(told)}", f"line {4 + len(told)}"]
+
+
+@pytest.mark.parametrize("suffix", ["CSV", "Tsv", "XLSX"])
+def test_the_case_of_a_suffix_makes_no_difference(tmp_path, suffix):
+    if suffix == "XLSX":
+        file = workbook(tmp_path, TABLE).rename(tmp_path / "a.XLSX")
+    else:
+        mark = "\t" if suffix == "Tsv" else ","
+        file = written(tmp_path, f"id{mark}text\n1{mark}x\n", f"a.{suffix}")
+    assert cells(file)[0]["id"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("id,text\n1,a,b\n", "a comma"),
+        ("id;text\n1;a;b\n", "a semicolon"),
+        ("id,text,\n1,a,b\n", "name each column"),
+        ("sep=,\nid,text\n1\n", "line 3 has 1 cell"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused(tmp_path, content, said):
+    with pytest.raises(UserError, match=said):
+        cells(written(tmp_path, content))
+
+
+def test_a_header_in_quotes_or_with_other_marks_keeps_its_separator(tmp_path):
+    file = written(tmp_path, 'id,text,"a;b;c;d"\n1,x,y\n')
+    assert cells(file, others=True) == [{"id": "1", "text": "x", "a;b;c;d": "y"}]
+    file = written(tmp_path, "1,one; two; three\n")
+    assert cells(file, unnamed=COLUMNS) == [{"id": "1", "text": "one; two; three"}]
+
+
+def test_a_hundred_thousand_columns_take_no_quadratic_time(tmp_path):
+    names = [f"c{number}" for number in range(100_000)]
+    file = written(tmp_path, ",".join([*COLUMNS, *names]) + "\n" + ",".join(["x"] * 100_002))
+    (row,) = cells(file, others=True)
+    assert len(row) == 100_002
+
+
+@settings(max_examples=20)
+@given(rows=st.lists(st.tuples(st.integers(), st.text("aé,;\n\"'=", min_size=1)), min_size=1))
+def test_a_workbook_gives_back_its_cells(tmp_path_factory, rows):
+    rows = [(number, f"t{text}") for number, text in rows if abs(number) < 2**53]
+    if rows:
+        file = workbook(tmp_path_factory.mktemp("book"), [["id", "text"], *rows])
+        assert [(row["id"], row["text"]) for row in cells(file)] == rows
+
+
+def test_a_workbook_may_have_empty_rows_and_columns(tmp_path):
+    rows = [[None], ["id", "text", None, " "], [], ["1", "one, two; three"], [None], TABLE[2]]
+    file = workbook(tmp_path, rows, notes=[])
+    assert cells(file) == ROWS
+    assert [row.where.rsplit(", ")[-1] for row in read_rows(file, COLUMNS)] == ["row 4", "row 6"]
+
+
+def test_one_sheet_of_a_workbook_is_read(tmp_path):
+    file = workbook(tmp_path, TABLE, notes=[["a remark"]])
+    with pytest.raises(UserError, match="Sheet, notes"):
+        cells(file)
+    book = openpyxl.load_workbook(file)
+    book["notes"].sheet_state = "hidden"
+    book.save(file)
+    assert cells(file) == ROWS
+    with pytest.raises(UserError, match="0 sheets"):
+        cells(workbook(tmp_path, []))
+
+
+@pytest.mark.parametrize("row", [["1", "a", "b"], ["1", "a", None, "b"]])
+def test_a_cell_beside_the_columns_of_a_workbook_is_refused(tmp_path, row):
+    with pytest.raises(UserError, match="row 2 has"):
+        cells(workbook(tmp_path, [*TABLE[:1], row]))
+
+
+def test_a_far_cell_and_a_false_size_cost_no_time(tmp_path):
+    book = openpyxl.Workbook()
+    for row in TABLE:
+        book.active.append(row)
+    for row in range(4, 200):
+        book.active.cell(row, 16384, " ")
+    book.active.cell(2**20, 1, " ")
+    book.save(tmp_path / "a.xlsx")
+    assert cells(tmp_path / "a.xlsx") == ROWS
+
+
+def test_a_workbook_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
+    with ZipFile(tmp_path / "a.xlsx", "w", ZIP_DEFLATED) as parts:
+        parts.writestr("xl/workbook.xml", b" " * (sheets.MOST_UNPACKED + 1))
+    with pytest.raises(UserError, match="unpacks to 67,108,865 bytes"):
+        cells(tmp_path / "a.xlsx")
+
+
+def test_dates_are_refused(tmp_path):
+    import datetime
+
+    with pytest.raises(UserError, match="row 2: text is datetime"):
+        cells(workbook(tmp_path, [["id", "text"], ["1", datetime.datetime(2026, 1, 2)]]))
+
+
+def test_a_workbook_without_openpyxl(tmp_path, monkeypatch):
+    file = workbook(tmp_path, TABLE)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(UserError, match=r"interp\[excel\]"):
+        cells(file)
+
+
+def test_openpyxl_warns_of_nothing(tmp_path, monkeypatch):
+    def loud(*arguments, **options):
+        warnings.warn("an extension is not supported", stacklevel=1)
+        return load(*arguments, **options)
+
+    load = openpyxl.load_workbook
+    monkeypatch.setattr("openpyxl.load_workbook", loud)
+    assert cells(workbook(tmp_path, TABLE)) == ROWS
