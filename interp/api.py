@@ -383,16 +383,22 @@ def _check_what(what: object) -> None:
 
 def _models(given: object) -> list[Model | ModelChoice]:
     """The models of a run as a list, from one model or several."""
+    several: Sequence[object]
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    for model in several:
-        if not isinstance(model, str | Model):
-            raise UserError(
-                f"models contains {described(model)}; expected names, such as "
-                "'organism/llama-shallow', or models from interp.load_model"
-            )
     if not several:
         raise UserError("models is empty; expected at least one model")
-    return [chosen(model) if isinstance(model, str) else model for model in several]
+    return [_model(model) for model in several]
+
+
+def _model(given: object) -> Model | ModelChoice:
+    if isinstance(given, Model):
+        return given
+    if not isinstance(given, str):
+        raise UserError(
+            f"models contains {described(given)}; expected names, such as "
+            "'organism/llama-shallow', or models from interp.load_model"
+        )
+    return chosen(given)
 
 
 def _check_model(model: object) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interp.errors import UserError, shortened
-from interp.prompts.files import Cells, parse_each, read_rows
+from interp.prompts.columns import Cells
+from interp.prompts.files import parse_each, read_rows
 from interp_experiments.robustlr.language import (
     Instance,
     Literal,

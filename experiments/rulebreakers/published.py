@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from interp.errors import UserError, shortened
-from interp.prompts.files import Cells, parse_each, read_rows
+from interp.prompts.columns import Cells
+from interp.prompts.files import parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
 from interp_experiments.rulebreakers.templates import VERBS, without_article
 

@@ -26,10 +26,7 @@ from safetensors import safe_open
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 
-
-MODEL = (
-    "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
-)
+MODEL = "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
 
 
 @contextmanager

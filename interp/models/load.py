@@ -357,8 +357,7 @@ def _run_first_pass(hf: PreTrainedModel) -> None:
 
     Afterwards the weights, and hence the model's identity, stay the same.
     """
-    # transformers does not annotate this function.
-    device = device_of(hf.get_input_embeddings())  # type: ignore[no-untyped-call]
+    device = device_of(hf.get_input_embeddings())
     token = torch.zeros(1, 1, dtype=torch.long, device=device)
     inputs = {"input_ids": token}
     if hf.config.is_encoder_decoder:

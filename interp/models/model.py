@@ -32,8 +32,8 @@ from interp.models.architectures import (
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.loading import ChatFormat, is_name
-from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.quantized import check_differentiable, quantization_of
+from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
 

@@ -109,8 +109,7 @@ def _check_settings(what: str, own: object) -> None:
             "expected names of modules"
         )
     try:
-        # transformers does not annotate this function.
-        AutoQuantizationConfig.from_dict(copy.deepcopy(own))  # type: ignore[no-untyped-call]
+        AutoQuantizationConfig.from_dict(copy.deepcopy(own))
     except ImportError:
         return
     except Exception as error:

@@ -14,6 +14,8 @@ from interp.errors import UserError
 from interp.prompts.columns import Cells, Columns
 
 if TYPE_CHECKING:
+    from _csv import Reader
+
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -66,7 +68,7 @@ def _separator(header: str, usual: str) -> str:
     return max((usual, *_SEPARATORS), key=plain.count)
 
 
-def _lines(reader: "csv._reader", before: int) -> Iterator[Line]:
+def _lines(reader: "Reader", before: int) -> Iterator[Line]:
     while True:
         place = f"line {before + reader.line_num + 1}"
         try:
@@ -108,7 +110,7 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
             visible = (one for one in book.worksheets if one.sheet_state == "visible")
-            found = {one.title: header for one in visible if (header := _header_of(one))}
+            found = {one.title: start for one in visible if (start := _header_of(one))}
             if len(found) != 1:
                 raise ValueError(
                     f"{counted(len(found), 'sheet')} have cells"

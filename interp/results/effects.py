@@ -89,9 +89,9 @@ class SegmentEffects(Result):
 
 def _cancelled(same: pd.DataFrame) -> Iterator[str]:
     """A sentence for each model whose effects of counterparts cancel in the mean."""
-    for row in same[same["same"] > 0].itertuples():
+    for row in same[same["same"] > 0].to_dict("records"):
         yield (
-            f"{row.model} gives the same answer to both sides in {row.same:,} of "
-            f"{counted(int(row.pairs), 'pair')}, where the effects of counterparts on both sides "
+            f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
+            f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
             "cancel in the mean; shapley_size is their mean size."
         )

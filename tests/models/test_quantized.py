@@ -1,10 +1,9 @@
-import json
 from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
 
@@ -61,9 +60,7 @@ def plain(folder):
         ({"load_in_8bit": True}, "bitsandbytes 8bit"),
     ],
 )
-def test_a_saved_quantized_model_loads_as_in_transformers(
-    settings, words, wide, tmp_path, prompts
-):
+def test_a_saved_quantized_model_loads_as_in_transformers(settings, words, wide, tmp_path, prompts):
     quantizing = BitsAndBytesConfig(**settings)
     hf = AutoModelForCausalLM.from_pretrained(
         wide, device_map="cpu", quantization_config=quantizing
@@ -88,7 +85,9 @@ def in_fp8(weights, size=16):
         rows, columns = weight.shape
         blocks = weight.view(rows // size, size, columns // size, size)
         scale = blocks.abs().amax((1, 3)) / 448
-        stored[name] = (blocks / scale[:, None, :, None]).view(rows, columns).to(torch.float8_e4m3fn)
+        stored[name] = (
+            (blocks / scale[:, None, :, None]).view(rows, columns).to(torch.float8_e4m3fn)
+        )
         stored[f"{name}_scale_inv"] = scale
     return stored
 

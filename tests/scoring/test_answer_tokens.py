@@ -65,7 +65,7 @@ YES_NO = {
 }
 SET_OFF = ["Answer:", "Yes or no?", "It is", 'Is it "so"', "(so)", "the dogs'", "**Answer:**"]
 ATTACHED = ["Answer:\n", "Answer:\n\n", "Answer: ", "Answer:  ", "Answer:\t", "It is (", 'It is "']
-ATTACHED += ['{"q":"5\" wide","answer":"']
+ATTACHED += ['{"q":"5" wide","answer":"']
 ATTACHED += ["It is [", "It is '", 'It is ("', "It is “", "It is «", "Answer: **", '{"answer":"']
 
 

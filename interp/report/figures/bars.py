@@ -78,7 +78,9 @@ def grouped_bars(
             for place in places[np.isnan(heights)]:
                 annotate(ax, UNDEFINED, (place, 0), (0, 3), color=QUIET, **upright)
         counts = [n_of(table.loc[table[x] == cluster, n]) for cluster in clusters]
-        room = int(ax.get_position().width * ax.get_figure(root=True).get_figwidth() / LETTER)
+        whole = ax.get_figure(root=True)
+        assert whole is not None
+        room = int(ax.get_position().width * whole.get_figwidth() / LETTER)
         letters = max(12, room // max(len(clusters), 1))
         names = [wrapped(cluster, letters) for cluster in clusters]
         labels = [f"{name}\n{count}" for name, count in zip(names, counts, strict=True)]
