@@ -90,7 +90,8 @@ def patch_rows(
             row |= {
                 "effect": effect,
                 "normalized": share if shared else None,
-                "flipped": prefers(metric, True) != prefers(metrics.base, True),
+                # A metric of zero prefers neither answer, so it is not the opposite of any.
+                "flipped": metric > 0 > metrics.base or metric < 0 < metrics.base,
             }
         yield row
 

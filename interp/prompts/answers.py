@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interp.errors import UserError, described, shortened
+from interp.lookalikes import unseen
 from interp.prompts.beginnings import option_at_start
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
@@ -296,49 +297,13 @@ def _check_texts(what: str, texts: object) -> None:
         raise UserError(f"the {what} are {described(texts)}; expected a tuple of non-empty strings")
 
 
-_JOINERS = "\u200c\u200d"
-"""Characters that join letters and emoji, or separate joined letters."""
-
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
-)
-"""Characters that show nothing, other than those of Unicode's categories Cf and Cc."""
-
-
 def _check_visible(what: str, text: str) -> None:
     """Raise a UserError if a text has characters that nobody sees but tokenizers read."""
-    plain = unicodedata.normalize("NFC", text)
-    if len(plain) < len(text):
+    if problem := unseen(text):
         raise UserError(
-            f"the {what} {shortened(ascii(text))} has letters in parts (a letter, then its accent "
-            f"as a character of its own), so that other tokens would be counted than for "
-            f"{shortened(ascii(plain))}; write it composed, as unicodedata.normalize('NFC', ...) does"
+            f"the {what} {shortened(ascii(text))} {problem}, so that tokens other than those of the "
+            "visible text would be counted; write it without"
         )
-    for at, character in enumerate(text):
-        if _is_unseen(text, at):
-            raise UserError(
-                f"the {what} {shortened(ascii(text))} has the invisible character "
-                f"U+{ord(character):04X} {unicodedata.name(character, '(control)')}, whose tokens "
-                "would be counted as those of the answer; remove it"
-            )
-
-
-def _is_unseen(text: str, at: int) -> bool:
-    character, kind = text[at], unicodedata.category(text[at])
-    before, after = text[:at][-1:], text[at + 1 :][:1]
-    if character in _JOINERS or "\ufe00" <= character <= "\ufe0f":
-        keycap = character == "\ufe0f" and after == "\u20e3"
-        joins = character not in _JOINERS or after > "\x7f"
-        return not keycap and not (before > "\x7f" and joins)
-    if not text[:at].strip() and kind.startswith("M"):
-        return True
-    edge = not text[:at].strip() or not text[at:].strip()
-    return (
-        kind == "Cf"
-        or (kind == "Cc" and not character.isspace())
-        or bool(_UNSEEN.match(character))
-        or (edge and character.isspace() and character not in " \t\n\u3000")
-    )
 
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")

@@ -4,7 +4,7 @@ from interp.choices import OWN_PAIRS
 from interp.errors import UserError
 from interp.prompts.answers import Completion
 from interp.prompts.files import Row, parse_each
-from interp.prompts.own.layout import TEXT, check_no_index, factors_of
+from interp.prompts.own.layout import FORMS, TEXT, check_no_index, factors_of
 from interp.prompts.own.table import Source, described, rows_of, texts_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -20,7 +20,8 @@ def read_facts(source: Source) -> PromptSet:
     Columns:
         fact: an id, such as "stockholm".
         text: the sentence to complete, such as "Complete the sentence: Stockholm is in".
-        answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden".
+        answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden", or
+            after "//" if a name contains a slash, as in "AC/DC//Acca Dacca".
 
     Other columns are factors.
 
@@ -41,7 +42,8 @@ def read_facts(source: Source) -> PromptSet:
         if empty := [name for name in FACTS if name not in cells]:
             raise UserError(f"{empty[0]} is empty; expected a text")
         fact = cells["fact"].strip()
-        names = [name.strip() for name in cells["answer"].split("/")]
+        separator = FORMS if FORMS in cells["answer"] else "/"
+        names = [name.strip() for name in cells["answer"].split(separator)]
         return Prompt(
             id=fact,
             text=cells[TEXT],

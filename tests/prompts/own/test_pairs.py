@@ -104,7 +104,7 @@ def test_marks_that_do_not_match_are_refused(text, problem):
 
 
 def test_options_have_forms_and_may_be_many():
-    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain/wet|sun|snow")
+    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain//wet|sun|snow")
     first, second = read_pairs(rows)
     assert [option.forms for option in first.answer.options] == [
         ("rain", "wet"),
