@@ -13,6 +13,7 @@ from interp.analysis.accuracy import (
     without_answer,
 )
 from interp.errors import UserError
+from interp.tables import TIE
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 
@@ -176,6 +177,13 @@ def test_prompts_of_other_sides_are_left_out():
 def test_a_factor_that_is_none_of_the_pair_is_refused(factor, message):
     with pytest.raises(UserError, match=message):
         by(*tables([(True, True)]), factors=[factor])
+
+
+def test_ties_are_counted_apart_from_answers_outside_the_options():
+    answers = pd.DataFrame({"model": "a", "answer": ["Yes", TIE, TIE, ""], "error": ""})
+    assert without_answer(answers).to_dict() == {"a": 0.25}
+    _, ties = notes_without_answer(answers)
+    assert ties.startswith("a: 2 prompts of 4 ")
 
 
 def test_the_share_of_prompts_without_an_answer_by_hand():
