@@ -245,7 +245,7 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
         probe = make_pipeline(StandardScaler(), Ridge(alpha=RIDGE, solver="cholesky"))
         probe.fit(numbers[inside], signs[inside])
         predicted = probe.predict(numbers[~inside]).reshape(-1, labels.shape[1])
-        right[~inside] = predicted * signs[~inside] > 0  # a zero predicts neither label
+        right[~inside] = (predicted > 0) == labels[~inside]
     return right, ""
 
 

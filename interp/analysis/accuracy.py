@@ -169,6 +169,21 @@ def notes_without_answer(answers: pd.DataFrame) -> list[str]:
     ]
 
 
+def notes_unjudged(answers: pd.DataFrame) -> list[str]:
+    """A line for each model with prompts whose answers only generated text gives.
+
+    Args:
+        answers: rows of the answers table: model, correct and error.
+    """
+    unjudged = answers["correct"].isna() & (answers["error"] == "")
+    counts = unjudged.groupby(answers["model"], sort=False).agg(["sum", "size"])
+    return [
+        f"{model}: {counted(some, 'prompt')} of {size:,} not judged, since only generated text "
+        "gives the answer; use generate"
+        for model, some, size in counts[counts["sum"] > 0].itertuples()
+    ]
+
+
 def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
     """One row per model: shares of generated texts by outcome, and of texts cut off at the limit.
 

@@ -9,6 +9,7 @@ from interp.analysis.accuracy import (
     accuracies,
     accuracy_by,
     accuracy_table,
+    notes_unjudged,
     notes_without_answer,
     without_answer,
 )
@@ -184,6 +185,15 @@ def test_ties_are_counted_apart_from_answers_outside_the_options():
     assert without_answer(answers).to_dict() == {"a": 0.25}
     _, ties = notes_without_answer(answers)
     assert ties.startswith("a: 2 prompts of 4 ")
+
+
+def test_prompts_that_only_generated_text_answers_are_counted():
+    answers = pd.DataFrame(
+        {"model": ["a", "a", "a", "b"], "correct": [None, True, None, False], "error": ""}
+    )
+    answers.loc[2, "error"] = "non-finite"
+    (note,) = notes_unjudged(answers)
+    assert note.startswith("a: 1 prompt of 3 ")
 
 
 def test_the_share_of_prompts_without_an_answer_by_hand():

@@ -303,9 +303,3 @@ def test_the_table_itself_gives_what_its_files_give(tmp_path):
     pd.testing.assert_frame_equal(
         linear_probes(table, prompts, answers), linear_probes(files, prompts, answers)
     )
-
-
-def test_a_probe_that_predicts_neither_label_is_not_right():
-    labels = np.array([[True], [False]] * 4)
-    right, _ = linear._held_out(np.ones((8, 2)), labels, np.repeat([0, 1], 4))
-    assert not right.any()

@@ -7,6 +7,7 @@ from string import Formatter
 
 from interp.choices import RESERVED
 from interp.errors import UserError, nearest, shortened
+from interp.lookalikes import lookalike
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Prompt, compose
 from interp.prompts.prompt_set import TAKEN
@@ -281,9 +282,11 @@ def _answer(options: str, gold: str) -> Choice:
     correct = [option.name for option in found if gold in option.forms]
     if len(correct) != 1:
         known = ", ".join(option.name for option in found)
+        alike = lookalike(gold, (form for option in found for form in option.forms))
         slashed = any(gold in map(str.strip, option.name.split("/")) for option in found)
         raise UserError(
             f"gold is {shortened(repr(gold), 60)}; expected one of {known}"
+            + f"; {alike}" * bool(alike)
             + f'; if a "/" here separates forms of one option, write "{FORMS}"' * slashed
         )
     names = tuple(option.name for option in found)
