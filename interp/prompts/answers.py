@@ -301,8 +301,8 @@ def _check_visible(what: str, text: str) -> None:
     """Raise a UserError if a text has characters that nobody sees but tokenizers read."""
     if problem := unseen(text):
         raise UserError(
-            f"the {what} {shortened(ascii(text))} {problem}, so that tokens other than those of the "
-            "visible text would be counted; write it without"
+            f"the {what} {shortened(ascii(text))} {problem}, so that tokens other than those of "
+            "the visible text would be counted; write it without"
         )
 
 
